@@ -1,0 +1,74 @@
+# Everything a day needs; `make` alone lists it. A fresh clone wants Python 3.11 or newer and nothing else.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+UV      ?= uv
+WORKERS ?= 2
+
+PY   := $(VENV)/bin/python
+# What writes a committed file: each module writes it, and with --check only says whether it is fresh.
+GENERATORS := scripts.openapi scripts.metric_pages scripts.generate_settings
+# The rooms that need no database.
+FAST_TESTS := $(wildcard tests/kernel tests/domain tests/services)
+
+# The arithmetic is many small arrays in threads of the service's own; threads inside each operation only get in the way.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast check bench fmt migrate openapi docs lock clean
+
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Postgres of its own in ./data
+	@exec $(PY) -m app serve
+
+test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
+	$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database
+	$(PY) -m pytest $(FAST_TESTS) $(PYTEST_ARGS)
+
+check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, imports, generated files
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -m scripts.requirements --check
+	@for generator in $(GENERATORS); do echo "$(PY) -m $$generator --check"; $(PY) -m $$generator --check || exit 1; done
+
+bench: $(VENV)/.installed-bench ## measure against the peers, in one run on this machine
+	$(PY) -m benchmarks $(BENCH_ARGS)
+
+fmt: $(VENV)/.installed-dev ## format the code and fix what can be fixed
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+migrate: $(VENV)/.installed-run ## bring the database of PREVAIL_DATABASE_URL (or the embedded one) to the newest schema
+	$(PY) -m app migrate
+
+openapi: $(VENV)/.installed-dev ## write docs/openapi.json
+	$(PY) -m scripts.openapi
+
+docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/settings.md
+	$(PY) -m scripts.metric_pages
+	$(PY) -m scripts.generate_settings
+
+lock: $(VENV)/.installed-dev ## pin requirements/*.txt anew from pyproject.toml (needs uv)
+	$(PY) -m scripts.requirements --uv $(UV)
+
+clean: ## remove the environment and caches; the data stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(None if sys.version_info >= (3, 11) else "Prevail needs Python 3.11 or newer, $(PYTHON) is " + v + "; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per requirements file: installed once, and again when the file changes.
+$(VENV)/.installed-%: requirements/%.txt | $(PY)
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip
+	@echo "installing requirements/$*.txt into $(VENV) (once, about a minute)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@

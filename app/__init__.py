@@ -1,0 +1,1 @@
+"""Prevail: evaluation as a service."""

@@ -1,0 +1,259 @@
+"""The command line: `prevail serve`, `prevail migrate`, `prevail health`.
+
+What a command needs is imported inside it: a health check every few seconds should not load the whole service.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import SecretStr, ValidationError
+
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from app.settings import Settings, normalize_database_url
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+APPLICATION: Final = "app.main:create"
+HEALTH_SECONDS: Final = 3.0
+# A server that is starting or stopping, or has no connection left: all of these pass.
+PASSING_STATES: Final = frozenset({"57P01", "57P03", "53300"})
+ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up, not bound
+
+
+class CommandError(RuntimeError):
+    """A command cannot do its work; the message says why and what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code of the process."""
+    parser = argparse.ArgumentParser(
+        prog="prevail", description="Evaluation as a service. Settings come from the environment, see docs/settings.md."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve", help="run the service; without PREVAIL_DATABASE_URL on an embedded Postgres")
+    migrate = commands.add_parser("migrate", help="bring the database to the schema of this release")
+    migrate.add_argument("revision", nargs="?", default="head", help="revision to go up to (default: the newest)")
+    health = commands.add_parser("health", help="ask the running service how it is; exit code 0 when well")
+    health.add_argument("--ready", action="store_true", help="ask whether it can serve, database included")
+    chosen = parser.parse_args(arguments)
+    try:
+        settings = Settings()
+        match chosen.command:
+            case "serve":
+                serve(settings)
+            case "migrate":
+                migrate_database(settings, chosen.revision)
+            case "health":
+                print(ask_health(settings, "/readyz" if chosen.ready else "/healthz"))
+    except ValidationError as error:
+        return _fail("\n".join(_describe(problem) for problem in error.errors(include_url=False, include_input=False)))
+    except (CommandError, EmbeddedPostgresError) as error:
+        return _fail(str(error))
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"prevail: {message}", file=sys.stderr)
+    return 1
+
+
+def _describe(problem: Any) -> str:
+    name = "".join(f"PREVAIL_{part}".upper() + ": " for part in problem["loc"][:1])
+    return f"{name}{problem['msg'].removeprefix('Value error, ')}"
+
+
+# --- serve -----------------------------------------------------------------------------------------------------------
+
+
+def serve(settings: Settings) -> None:
+    """Run the service until it is told to stop, on the configured database or an embedded one."""
+    import uvicorn
+
+    with _terminable(), contextlib.ExitStack() as stack:
+        data = "the database of PREVAIL_DATABASE_URL"
+        if settings.database_url is None:
+            server = stack.enter_context(start_embedded(settings.data_dir))
+            upgrade(SecretStr(normalize_database_url(server.dsn())), "head")
+            # The application reads its settings from the environment, in workers that are processes of their own too.
+            os.environ["PREVAIL_DATABASE_URL"] = server.dsn()
+            data = f"{server.home} (embedded Postgres {server.installation.major})"
+        else:
+            refuse_outdated_schema(settings.database_url, settings.database_wait_seconds)
+        url = f"http://{_bracketed(ANY_ADDRESS.get(settings.host, settings.host))}:{settings.port}"
+        print(f"Prevail\n  service  {url}\n  docs     {url}/docs\n  data     {data}\n  stop     Ctrl-C", flush=True)
+        uvicorn.run(
+            "app.cli:create_application",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            # Named, never "auto": asyncio's loop leaves Nagle's algorithm on for sockets handed to several workers, and
+            # every second request on a kept connection then waits 40 ms for a delayed acknowledgement.
+            loop="uvloop",
+            http="httptools",
+            lifespan="on",
+            log_level=settings.log_level.value,
+            access_log=settings.access_log,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+        )
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that what was started is stopped."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def start_embedded(data_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """The embedded Postgres of a data folder, with the service's database in it."""
+    with EmbeddedPostgres.start(data_dir, durable=True) as server:
+        server.create_database()
+        yield server
+
+
+def create_application() -> Any:
+    """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
+    from uvicorn.importer import import_from_string
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), name="follow-parent", daemon=True).start()
+    return import_from_string(APPLICATION)()
+
+
+def _follow(parent: BaseProcess) -> None:
+    """End this worker once its parent is gone; a parent killed outright would else leave it on the port."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+# --- migrate ---------------------------------------------------------------------------------------------------------
+
+
+def migrate_database(settings: Settings, revision: str) -> None:
+    """Bring the configured database, or the embedded one, up to a revision."""
+    with _terminable(), contextlib.ExitStack() as stack:
+        url = settings.database_url
+        if url is None:
+            url = SecretStr(normalize_database_url(stack.enter_context(start_embedded(settings.data_dir)).dsn()))
+        read_revisions(url, settings.database_wait_seconds)
+        upgrade(url, revision)
+        print(f"The schema is at revision {', '.join(sorted(read_revisions(url, 0)))}.")
+
+
+def alembic_config(url: SecretStr | None = None) -> "Config":
+    """Alembic's configuration, for the database at `url`.
+
+    Raises:
+        CommandError: the migrations are not beside the package.
+    """
+    from alembic.config import Config
+
+    ini = Path(__file__).resolve().parent.parent / "alembic.ini"
+    if not ini.exists():
+        raise CommandError(f"{ini} is missing: run from a clone or the image, which hold the migrations")
+    config = Config(ini)
+    if url is not None:
+        config.attributes["url"] = url.get_secret_value()
+    return config
+
+
+def upgrade(url: SecretStr, revision: str) -> None:
+    """Run the migrations of the database at `url` up to a revision."""
+    from alembic import command
+    from alembic.util import CommandError as AlembicError
+
+    try:
+        command.upgrade(alembic_config(url), revision)
+    except AlembicError as error:
+        raise CommandError(f"the migration to {revision!r} is not possible: {error}") from error
+
+
+def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
+    """Go on only when the database has the schema of this release.
+
+    Raises:
+        CommandError: it has another one or none, or does not answer.
+    """
+    from alembic.script import ScriptDirectory
+
+    newest = set(ScriptDirectory.from_config(alembic_config()).get_heads())
+    present = read_revisions(url, wait_seconds)
+    if present != newest:
+        state = f"is at revision {', '.join(sorted(present))}" if present else "has no schema yet"
+        raise CommandError(
+            f"the database {state}, this release needs {', '.join(sorted(newest))}; run `prevail migrate` first"
+        )
+
+
+def read_revisions(url: SecretStr, wait_seconds: float) -> set[str]:
+    """The schema revisions of the database at `url`; waits for it when it does not answer yet.
+
+    Raises:
+        CommandError: it cannot be reached, or refuses.
+    """
+    from alembic.runtime.migration import MigrationContext
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    async def read() -> set[str]:
+        engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)
+        async with engine.connect() as connection:
+            return await connection.run_sync(lambda bind: set(MigrationContext.configure(bind).get_current_heads()))
+
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return asyncio.run(read())
+        except (OSError, DBAPIError) as error:
+            reason: BaseException | None = error
+            if isinstance(error, DBAPIError):
+                reason = error.orig
+                if getattr(reason, "sqlstate", None) not in PASSING_STATES:
+                    raise CommandError(f"the database refuses: {reason}") from error
+            if time.monotonic() > deadline:
+                raise CommandError(f"the database did not answer for {wait_seconds:g} s: {reason}") from error
+            time.sleep(0.25)
+
+
+# --- health ----------------------------------------------------------------------------------------------------------
+
+
+def ask_health(settings: Settings, path: str) -> str:
+    """Ask the service on this machine; returns its answer.
+
+    Raises:
+        CommandError: it does not answer, or not with 200.
+    """
+    import httpx
+
+    url = f"http://{_bracketed(ANY_ADDRESS.get(settings.host, settings.host))}:{settings.port}{path}"
+    try:
+        answer = httpx.get(url, timeout=HEALTH_SECONDS, trust_env=False)
+    except httpx.HTTPError as error:
+        raise CommandError(f"{url} does not answer: {error}") from error
+    if answer.status_code != httpx.codes.OK:
+        raise CommandError(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+    return answer.text

@@ -1,0 +1,1 @@
+"""Names things: frozen dataclasses, identifiers and outcomes."""

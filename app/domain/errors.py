@@ -1,0 +1,104 @@
+"""What can be wrong with what was asked, each with a stable code. How it looks on the wire is the business of ``app.api.problems``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with an input: where (a JSON pointer into the request), a stable code and what was expected."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class DomainError(Exception):
+    """Base of everything a caller did wrong or asked for in vain. ``code`` never changes meaning.
+
+    Attributes:
+        detail: One sentence: what was expected, what came.
+        pointer: JSON pointer to the place in the request, where one place is at fault.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, detail: str, *, pointer: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.pointer = pointer
+
+
+class InvalidInput(DomainError):
+    """The request has the right form but cannot be evaluated; every fault that was found is listed."""
+
+    code = "invalid_input"
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__(faults[0].detail, pointer=faults[0].pointer)
+        self.faults = tuple(faults)
+
+
+class NotFound(DomainError):
+    """There is no such thing in this project."""
+
+    code = "not_found"
+
+
+class Conflict(DomainError):
+    """The request contradicts the state it meets."""
+
+    code = "conflict"
+
+
+class Overloaded(DomainError):
+    """More is under way than the service takes; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
+
+    code = "overloaded"
+
+    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class Unavailable(DomainError):
+    """Something the service depends on does not answer."""
+
+    code = "unavailable"
+
+
+class SchemaOutdated(DomainError):
+    """The database has not the schema of this release."""
+
+    code = "schema_outdated"
+
+
+class InvalidExpression(DomainError):
+    """A metric expression does not parse or does not make sense. ``position`` counts characters from 0."""
+
+    code = "invalid_expression"
+
+    def __init__(self, detail: str, *, position: int | None = None, pointer: str | None = None) -> None:
+        super().__init__(detail, pointer=pointer)
+        self.position = position
+
+
+class UnknownMetric(InvalidExpression):
+    """No metric or function of that name; the nearest known ones are offered."""
+
+    code = "unknown_metric"
+
+    def __init__(self, detail: str, *, suggestions: Sequence[str], position: int | None = None) -> None:
+        super().__init__(detail, position=position)
+        self.suggestions = tuple(suggestions)
+
+
+class UnknownLabel(InvalidExpression):
+    """No class of that label among those of the evaluation."""
+
+    code = "unknown_label"
+
+    def __init__(self, detail: str, *, known: Sequence[str], position: int | None = None) -> None:
+        super().__init__(detail, position=position)
+        self.known = tuple(known)

@@ -1,0 +1,171 @@
+"""An evaluation as it is remembered: whose it is, what came in, and the overall values that it is found and ranked by.
+
+The report of an evaluation is a pure function of its input and options, so the report itself is not part of the record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.identifiers import time_of
+
+Item = TypeVar("Item")
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """One version of a model; None is the version of a model that has none."""
+
+    name: str
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """One split of one version of a dataset; None where it has none."""
+
+    name: str
+    version: str | None = None
+    split: str | None = None
+
+
+class Content(StrEnum):
+    """What the entries of a matrix are."""
+
+    counts = "counts"
+    weights = "weights"
+    rates = "rates"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationRecord:
+    """One stored evaluation with everything its report is computed from.
+
+    Attributes:
+        id: Time-ordered (`app.domain.identifiers.new_id`); the moment of creation is part of it.
+        kind: The kind of input it came as.
+        labels: The K classes in the order of the matrix.
+        positive: Index of the positive class, K = 2 only.
+        counts: [K, K], rows are actual; int64 for counts, float64 otherwise.
+        fold_counts: [F, K, K] of the same type, or None when the input was not folds.
+        options: The options of the request, as JSON.
+        revision: Revision of the metric catalogue that `values` were computed with.
+        values: Overall metric key → value, None where undefined; a metric that does not apply has no key.
+        extra: Small facts of this kind of input to give back, as JSON.
+    """
+
+    id: UUID
+    model: ModelRef
+    dataset: DatasetRef
+    kind: str
+    labels: tuple[str, ...]
+    content: Content
+    counts: NDArray[Any]
+    revision: str
+    values: Mapping[str, float | None]
+    positive: int | None = None
+    fold_counts: NDArray[Any] | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made, UTC, to the millisecond; read from the id so that the two cannot disagree."""
+        return time_of(self.id)
+
+    @property
+    def n_samples(self) -> float:
+        """Total of the matrix: a count, a sum of weights or a sum of rates."""
+        return float(np.sum(self.counts))
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSummary:
+    """An evaluation in a list: the record without matrix, options and extra."""
+
+    id: UUID
+    model: ModelRef
+    dataset: DatasetRef
+    tags: Mapping[str, str]
+    kind: str
+    labels: tuple[str, ...]
+    positive: int | None
+    content: Content
+    n_samples: float
+    n_classes: int
+    revision: str
+    values: Mapping[str, float | None]
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made, UTC, to the millisecond."""
+        return time_of(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The last item of a page. With a sort metric `value` is its value there, None when it was undefined."""
+
+    id: UUID
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationQuery:
+    """Which evaluations, in which order. A filter that is None lets everything pass; all filters must hold.
+
+    Attributes:
+        tags: Pairs that must all be among the tags.
+        created_after: From this moment on, the moment included.
+        created_before: Up to this moment, the moment excluded.
+        sort_metric: Overall metric to sort by, or None to sort by time. Undefined values come last in both directions,
+            equal values in the direction of time that `descending` says.
+        after: Where the page before ended.
+    """
+
+    model: str | None = None
+    model_version: str | None = None
+    dataset: str | None = None
+    dataset_version: str | None = None
+    split: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    sort_metric: str | None = None
+    descending: bool = True
+    limit: int = 50
+    after: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item, Place]):
+    """Some items, and where to go on: None when these are the last."""
+
+    items: tuple[Item, ...]
+    next_position: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One line of a leaderboard: the latest evaluation of one model version.
+
+    Attributes:
+        rank: 1 is best, equal values share a rank; None when the metric is undefined.
+    """
+
+    rank: int | None
+    value: float | None
+    evaluation: EvaluationSummary

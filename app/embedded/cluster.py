@@ -1,0 +1,193 @@
+"""The cluster on disk: made once, cleared of what a killed server left, and the server over it brought up."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from app.embedded.accounts import EmbeddedPostgresError, ServerUser
+from app.embedded.folders import write_private
+from app.embedded.installation import Installation
+
+ROLE: Final = "prevail"
+# Recovery after a crash replays the write-ahead log first, which may take a while.
+START_SECONDS: Final = 300.0
+STOP_SECONDS: Final = 60.0
+LOG_LIMIT_BYTES: Final = 10 * 1024 * 1024
+POLL_SECONDS: Final = 0.01
+PORT_ATTEMPTS: Final = 5
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for a condition to hold; False when it still does not after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def free_port() -> int:
+    """A TCP port of the loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def processes_of(cluster: Path) -> list[int]:
+    """Ids of the processes that work in `cluster`: a Postgres server and its children."""
+    if sys.platform == "linux":
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if entry.joinpath("cwd").readlink() == cluster:
+                        found.append(int(entry.name))
+        return found
+    listing = subprocess.run(["/bin/ps", "-axo", "pid=,command="], capture_output=True, text=True, check=True)
+    return [int(line.split()[0]) for line in listing.stdout.splitlines() if f"-D {cluster} " in line]
+
+
+def signal_process(process_id: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone already."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process_id, number)
+
+
+def read_status(cluster: Path) -> tuple[int, str] | None:
+    """Process id and state (`starting`, `ready`, …) from the server's own note, or None without one."""
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def clear_leftovers(cluster: Path) -> None:
+    """Stop a server that outlived its service, and drop the note of one that was killed.
+
+    The caller holds the lock of the folder, so whatever runs here has lost its service.
+
+    Raises:
+        EmbeddedPostgresError: a process of the old server does not end.
+    """
+    status = read_status(cluster)
+    for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
+        # The server's children end by themselves with it, also when it was killed.
+        if status is not None and status[0] in processes_of(cluster):
+            signal_process(status[0], number)
+        if wait_until(lambda: not processes_of(cluster), seconds):
+            break
+    else:
+        raise EmbeddedPostgresError(f"an old server in {cluster} does not end: processes {processes_of(cluster)}")
+    # The id in a note left behind may belong to a stranger by now; the server would take that for a server of its own.
+    (cluster / "postmaster.pid").unlink(missing_ok=True)
+
+
+def create_cluster(home: Path, installation: Installation, user: ServerUser, *, durable: bool) -> None:
+    """Make a new cluster with one role and a random password; there whole or not at all."""
+    partial, handed_over = home / "cluster.partial", home / "password.initdb"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700)
+    user.take_over(partial)
+    password = secrets.token_hex(32)
+    write_private(home / "password", password)
+    write_private(handed_over, password, user)
+    options = [f"--username={ROLE}", "--auth=scram-sha-256", f"--pwfile={handed_over}", "--no-instructions"]
+    # Text sorts by code point, the same on every machine and for ever.
+    options += ["--encoding=UTF8", "--locale=C"]
+    if installation.major >= 17:
+        options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    if not durable:
+        options.append("--no-sync")
+    answer = user.run(installation.program("initdb"), "-D", partial, *options)
+    handed_over.unlink()
+    if answer.returncode != 0:
+        raise EmbeddedPostgresError(f"initdb failed in {home}:\n{answer.stdout}{answer.stderr}".strip())
+    partial.rename(home / "cluster")
+
+
+def read_password(home: Path) -> str:
+    """The password that `create_cluster` left.
+
+    Raises:
+        EmbeddedPostgresError: the file is gone.
+    """
+    try:
+        return (home / "password").read_text()
+    except FileNotFoundError as error:
+        raise EmbeddedPostgresError(
+            f"{home / 'password'} is gone; without it the database beside it stays closed"
+        ) from error
+
+
+def launch(
+    home: Path, installation: Installation, user: ServerUser, options: Mapping[str, str]
+) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start the server on a free port and wait until it takes connections; returns its process and port.
+
+    Raises:
+        EmbeddedPostgresError: the server ended, or was not ready in `START_SECONDS`; with the end of its log.
+    """
+    cluster, log = home / "cluster", home / "server.log"
+    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+        log.replace(home / "server.log.1")
+    settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    for _ in range(PORT_ATTEMPTS):
+        port = free_port()
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600), "ab") as output:
+            begin = log.stat().st_size
+            server = subprocess.Popen(
+                [installation.program("postgres"), "-D", cluster, "-p", str(port), *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Away from the terminal: Ctrl-C must reach the service first, which then stops the server.
+                start_new_session=True,
+                **user.popen_arguments(),
+            )
+        if becomes_ready(server, cluster):
+            return server, port
+        said = log.read_bytes()[begin:].decode(errors="replace")
+        # Somebody else may have taken the port in the meantime: then another one.
+        if "could not bind" not in said:
+            break
+    raise EmbeddedPostgresError(f"the embedded Postgres did not start ({log}):\n{said[-2000:]}".strip())
+
+
+def becomes_ready(server: "subprocess.Popen[bytes]", cluster: Path) -> bool:
+    """Wait until the server takes connections; when it does not, end it for good and return False."""
+    ready = False
+    try:
+        wait_until(lambda: server.poll() is not None or read_status(cluster) == (server.pid, "ready"), START_SECONDS)
+        ready = server.poll() is None and read_status(cluster) == (server.pid, "ready")
+    finally:
+        if not ready:
+            server.kill()
+            server.wait()
+    return ready
+
+
+def watch_over(server: "subprocess.Popen[bytes]", user: ServerUser) -> "subprocess.Popen[bytes]":
+    """Stop the server also when this process is killed outright: a shell waits for the end of a pipe that we hold open.
+
+    The id cannot pass to a stranger in between: until we end, the server stays our unreaped child.
+    """
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -INT "$1"', "sh", str(server.pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        **user.popen_arguments(),
+    )

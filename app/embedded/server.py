@@ -1,0 +1,145 @@
+"""One running server: start, connect, stop."""
+
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self
+
+from app.embedded.accounts import EmbeddedPostgresError, ServerUser
+from app.embedded.cluster import ROLE, STOP_SECONDS, clear_leftovers, create_cluster, launch, read_password, watch_over
+from app.embedded.folders import choose_home, open_lock
+from app.embedded.installation import Installation
+
+COMMON_OPTIONS: Final[dict[str, str]] = {
+    "listen_addresses": "127.0.0.1",
+    # No socket file: a path to it may be too long or closed, and TCP with a password serves every client.
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+FAST_OPTIONS: Final[dict[str, str]] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+
+
+@dataclass(slots=True)
+class EmbeddedPostgres:
+    """A running server. Make it with `start`; end it with `stop`, or use it as a context manager."""
+
+    home: Path
+    installation: Installation
+    port: int
+    _password: str
+    _server: "subprocess.Popen[bytes]"
+    _watch: "subprocess.Popen[bytes]"
+    _lock: IO[str]
+
+    @classmethod
+    def start(cls, data_dir: Path, *, durable: bool) -> Self:
+        """Start the server of `data_dir`, making its cluster first where there is none.
+
+        Args:
+            data_dir: folder of this service's data; two services cannot share it.
+            durable: False trades the safety of the data against speed (for tests).
+
+        Raises:
+            EmbeddedPostgresError: the folder is in use, or there is no way to a running server.
+        """
+        user = ServerUser.choose()
+        data_dir = data_dir.expanduser().resolve()
+        with contextlib.ExitStack() as undo:
+            try:
+                home = choose_home(data_dir, user)
+                lock = undo.enter_context(open_lock(home / "lock"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except PermissionError as error:
+                raise EmbeddedPostgresError(
+                    f"{data_dir} belongs to another user or lies in a folder closed to this one ({error}); "
+                    "set PREVAIL_DATA_DIR to a folder of your own"
+                ) from error
+            except BlockingIOError as error:
+                holder = lock.read().strip() or "unknown"
+                raise EmbeddedPostgresError(
+                    f"{data_dir} is in use by another service (process {holder}); "
+                    "give this one its own PREVAIL_DATA_DIR, or a shared PREVAIL_DATABASE_URL"
+                ) from error
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            cluster = home / "cluster"
+            installation = Installation.choose(cluster).within_reach_of(user)
+            if cluster.exists():
+                clear_leftovers(cluster)
+            else:
+                create_cluster(home, installation, user, durable=durable)
+            password = read_password(home)
+            server, port = launch(
+                home, installation, user, COMMON_OPTIONS if durable else COMMON_OPTIONS | FAST_OPTIONS
+            )
+            undo.callback(server.wait)
+            undo.callback(server.kill)
+            watch = watch_over(server, user)
+            undo.pop_all()
+        return cls(home, installation, port, password, server, watch, lock)
+
+    def dsn(self, database: str = ROLE) -> str:
+        """URL of one database of this server, with the password."""
+        return f"postgresql://{ROLE}:{self._password}@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self, name: str = ROLE) -> None:
+        """Make a database unless it is there."""
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
+            raise ValueError(f"expected a database name of lower-case letters, digits and _, got {name!r}")
+        if not self._execute(f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):  # noqa: S608 - matched above
+            self._execute(f'CREATE DATABASE "{name}"')
+
+    def _execute(self, statement: str) -> str:
+        """Run one statement with the server's own client; returns what it prints."""
+        answer = subprocess.run(
+            [self.installation.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", statement],
+            env={
+                "PATH": os.defpath,
+                "PGHOST": "127.0.0.1",
+                "PGPORT": str(self.port),
+                "PGUSER": ROLE,
+                "PGPASSWORD": self._password,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if answer.returncode != 0:
+            raise EmbeddedPostgresError(f"the embedded Postgres refused a statement: {answer.stderr.strip()}")
+        return answer.stdout.strip()
+
+    def stop(self) -> None:
+        """End the server cleanly and wait for it; harmless when it is ended already."""
+        for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
+            if self._server.poll() is None:
+                self._server.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._server.wait(seconds)
+                break
+        self._watch.kill()
+        self._watch.communicate()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,46 @@
+"""All metrics by key and by every other name they go by."""
+
+from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
+
+from app.kernel.card import Metric, Scope
+from app.kernel.families import agreement, averages, detection, discrimination, gps, information, rates, recall_means
+
+# The order in which the catalogue lists them.
+MATRIX_FAMILIES: tuple[ModuleType, ...] = (
+    rates,
+    detection,
+    discrimination,
+    averages,
+    recall_means,
+    gps,
+    agreement,
+    information,
+)
+
+
+def _declared(modules: Iterable[ModuleType]) -> tuple[Metric, ...]:
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Metric))
+
+
+class Catalogue:
+    """Metrics with their names. Raises ValueError when two metrics claim one name."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.metrics: tuple[Metric, ...] = tuple(metrics)
+        self.by_name: dict[str, Metric] = {}
+        for metric in self.metrics:
+            for name in (metric.key, *metric.card.aliases):
+                if name in self.by_name:
+                    raise ValueError(f"{name!r} names both {self.by_name[name].key} and {metric.key}")
+                self.by_name[name] = metric
+
+    def of_scope(self, scope: Scope) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.card.scope is scope)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The one catalogue, built at first use."""
+    return Catalogue(_declared(MATRIX_FAMILIES))

@@ -1,0 +1,96 @@
+"""Every matrix metric of a batch at once, and the reasons for those that have no value."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from app.kernel.card import Condition, Metric
+from app.kernel.numerics import Array, Mask, silently
+from app.kernel.table import Table
+
+# What is said when no condition of the card explains a missing value, as can happen with unusual parameters.
+DIVISION_BY_ZERO = Condition(
+    "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
+)
+INFINITE = Condition("infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A value that does not exist: of which metric, for which class (None for overall), why, and which classes are at fault."""
+
+    metric: Metric
+    class_index: int | None
+    condition: Condition
+    culprits: tuple[int, ...]
+
+
+def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
+    """Values of metrics of one scope with their default parameters.
+
+    Args:
+        counts: confusion matrices (..., K, K), rows actual.
+        metrics: all of scope class or all of scope overall.
+
+    Returns:
+        Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
+    """
+    return evaluate_table(Table(counts), metrics)
+
+
+def evaluate_table(table: Table, metrics: Sequence[Metric]) -> Array:
+    """The same on a table, so that two calls share what is already computed."""
+    with silently():
+        first = metrics[0].compute(table)
+        values = np.empty((len(metrics), *first.shape))
+        values[0] = first
+        for position, metric in enumerate(metrics[1:], start=1):
+            values[position] = metric.compute(table)
+    return values
+
+
+class Explainer:
+    """Finds for missing values of one matrix (K, K) the first condition of the card that holds. Masks are computed once."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._masks: dict[int, Mask] = {}
+
+    def _mask(self, condition: Condition) -> Mask:
+        mask = self._masks.get(id(condition))
+        if mask is None:
+            with silently():
+                mask = np.asarray(condition.holds(self.table))
+            self._masks[id(condition)] = mask
+        return mask
+
+    def explain(self, metric: Metric, class_index: int | None, value: float) -> Gap:
+        """Why ``value`` (NaN or infinite) of the metric is missing, for one class or, with None, for the whole matrix."""
+        for condition in metric.card.undefined:
+            if (condition.code == "infinite") != bool(np.isinf(value)):
+                continue
+            mask = self._mask(condition)
+            if condition.overall:
+                if mask:
+                    return Gap(metric, class_index, condition, ())
+            elif class_index is not None:
+                if mask[class_index]:
+                    return Gap(metric, class_index, condition, (class_index,))
+            elif mask.any():
+                return Gap(metric, None, condition, tuple(int(k) for k in np.flatnonzero(mask)))
+        return Gap(metric, class_index, INFINITE if np.isinf(value) else DIVISION_BY_ZERO, ())
+
+    def gaps(self, metrics: Sequence[Metric], values: Array) -> Iterator[Gap]:
+        """A gap for every missing entry of values (M,) or (M, K), in order."""
+        for where in np.argwhere(~np.isfinite(values)):
+            position = tuple(int(index) for index in where)
+            class_index = position[1] if len(position) == 2 else None
+            yield self.explain(metrics[position[0]], class_index, float(values[position]))
+
+
+def culprit_labels(gap: Gap, labels: Iterable[str]) -> tuple[str, ...]:
+    """Labels of the classes at fault."""
+    names = tuple(labels)
+    return tuple(names[index] for index in gap.culprits)

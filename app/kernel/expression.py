@@ -1,0 +1,91 @@
+"""Metric expressions as trees: metrics with parameters, of one class or every class, and means over lists of them.
+
+The tree is what the parser of ``app.domain.expressions`` makes of text and what everything else evaluates: on a single matrix as
+on a batch of a million, because its leaves are batch functions.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from app.kernel.card import Metric, Scope
+from app.kernel.numerics import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
+from app.kernel.table import Table
+
+
+class Every(StrEnum):
+    """The selector ``@*``: all classes as a list."""
+
+    CLASS = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric with its parameters. ``of`` is a class index, every class, or None for an overall metric."""
+
+    metric: Metric
+    parameters: Mapping[str, Any]
+    of: int | Every | None
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A named mean of parts."""
+
+    function: str
+    parts: tuple["Expression", ...]
+
+
+Expression = Measure | Combination
+
+COMBINATIONS: dict[str, Callable[[Array], Array]] = {
+    "gps": harmonic_mean,
+    "gps_sd": dispersion,
+    "mean": mean,
+    "gmean": geometric_mean,
+    "min": lambda parts: np.minimum.reduce(parts, axis=-1),
+    "max": lambda parts: np.maximum.reduce(parts, axis=-1),
+    "range": lambda parts: np.maximum.reduce(parts, axis=-1) - np.minimum.reduce(parts, axis=-1),
+}
+# Harmonic and geometric means of mixed signs mean nothing: their parts must not be able to fall below 0.
+NON_NEGATIVE = frozenset({"gps", "gps_sd", "gmean"})
+
+
+def is_list(expression: Expression) -> bool:
+    """Does it give one value per class?"""
+    return isinstance(expression, Measure) and expression.of is Every.CLASS
+
+
+def measures(expression: Expression) -> tuple[Measure, ...]:
+    """The leaves, left to right."""
+    if isinstance(expression, Measure):
+        return (expression,)
+    return tuple(leaf for part in expression.parts for leaf in measures(part))
+
+
+def compute(expression: Expression, table: Table) -> Array:
+    """Value of the expression: (..., K) when it is a list, else (...)."""
+    with silently():
+        return _compute(expression, table)
+
+
+def _compute(expression: Expression, table: Table) -> Array:
+    if isinstance(expression, Measure):
+        values = expression.metric.compute(table, **expression.parameters)
+        return values[..., expression.of] if isinstance(expression.of, int) else values
+    parts = [_compute(part, table) for part in expression.parts]
+    columns = [part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)]
+    return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
+
+
+def is_insensitive(expression: Expression, n_classes: int) -> bool:
+    """Is every metric in it prevalence-insensitive for K classes?"""
+    return all(leaf.metric.card.prevalence.is_insensitive(n_classes) for leaf in measures(expression))
+
+
+def belongs_to_class(metric: Metric) -> bool:
+    """Does the metric need a class to be named?"""
+    return metric.card.scope is Scope.CLASS

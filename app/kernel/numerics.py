@@ -1,0 +1,104 @@
+"""Arithmetic that families share: divisions, means and logarithms with their limits written down once.
+
+Undefined is NaN and infinite is inf in here; what they mean is said by the conditions of a card. Every function works on
+arrays with any leading batch axes and is meant to run inside ``silently()``.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+TINY = float(np.finfo(np.float64).tiny)
+
+_Owner = TypeVar("_Owner")
+
+
+class lazy(Generic[_Owner]):  # noqa: N801 - used as a decorator, like property
+    """An attribute computed at first use. ``functools.cached_property`` takes a lock on Python 3.11, which doubles its price."""
+
+    def __init__(self, compute: Callable[[_Owner], Array]) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: Any) -> "lazy[_Owner]": ...
+    @overload
+    def __get__(self, owner: _Owner, kind: Any) -> Array: ...
+    def __get__(self, owner: _Owner | None, kind: Any) -> "Array | lazy[_Owner]":
+        if owner is None:
+            return self
+        value = self.compute(owner)
+        owner.__dict__[self.name] = value
+        return value
+
+
+def silently() -> np.errstate:
+    """Context in which 0/0 gives NaN and x/0 gives inf without warnings: both are answers here, told apart by the cards."""
+    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """Elementwise quotient: NaN for 0/0, signed infinity for x/0."""
+    return np.divide(numerator, denominator)
+
+
+@cache
+def ones(size: int) -> Array:
+    """Vector of ones, made once per size and read-only."""
+    vector = np.ones(size)
+    vector.flags.writeable = False
+    return vector
+
+
+def total(values: Array) -> Array:
+    """Sum over the last axis. A product with ones: on the short axes here it takes a third of the time of ``sum``."""
+    summed: Array = values.dot(ones(values.shape[-1]))
+    return summed
+
+
+def mean(values: Array) -> Array:
+    """Arithmetic mean over the last axis; NaN as soon as one value is."""
+    return total(values) / values.shape[-1]
+
+
+def harmonic_mean(values: Array) -> Array:
+    """Harmonic mean over the last axis: 0 when a value is 0, NaN as soon as one is NaN.
+
+    Written as n / sum(1/x): the product form of Martín De Diego et al. (2022, eq. 8) is 0/0 once two values are 0.
+    """
+    return values.shape[-1] / total(1.0 / values)
+
+
+def geometric_mean(values: Array) -> Array:
+    """Geometric mean over the last axis through logarithms, so that hundreds of small factors do not underflow."""
+    return np.exp(mean(np.log(values)))
+
+
+def harmonic_mean_of_two(first: Array, second: Array) -> Array:
+    """2ab/(a+b), written so that it is 0 when both are 0 and NaN when one is NaN."""
+    return 2.0 / (1.0 / first + 1.0 / second)
+
+
+def dispersion(values: Array) -> Array:
+    """Spread of a harmonic mean's parts, GPS^2/(n-1) sqrt(sum (1/p - 1/GPS)^2) over the last axis.
+
+    Martín De Diego et al. (2022), eq. 9. NaN when the mean is 0 or there are fewer than two parts.
+    """
+    parts = values.shape[-1]
+    reciprocal = 1.0 / values
+    center = mean(reciprocal)
+    spread = np.sqrt(total((reciprocal - center[..., None]) ** 2))
+    scale = 1.0 / (center * center) / (parts - 1) if parts > 1 else np.full_like(center, np.nan)
+    return scale * spread
+
+
+def x_log_x(values: Array) -> Array:
+    """x ln x with the limit 0 at 0."""
+    return values * np.log(np.maximum(values, TINY))

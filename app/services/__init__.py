@@ -1,0 +1,1 @@
+"""Decides: one file per use case, and the ports it needs."""

@@ -1,0 +1,101 @@
+"""What the services need from the world outside, and how it fails."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+    Standing,
+)
+
+
+class StoreUnavailableError(Exception):
+    """The store did not answer. Whether a write under way was kept is unknown; a retry later is sensible."""
+
+
+class StoreOverloadedError(Exception):
+    """More writes are waiting than the store takes. Nothing of this one was kept; a retry later is sensible."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """Whether the store answers, and whether its schema is the one this release was written for.
+
+    Attributes:
+        reachable: The database answered.
+        revision: Schema revision found there; None when there is none or it could not be read.
+        expected: Schema revision of this release.
+    """
+
+    reachable: bool
+    revision: str | None
+    expected: str
+
+    @property
+    def current(self) -> bool:
+        """The schema is the expected one."""
+        return self.reachable and self.revision == self.expected
+
+
+class Readiness(Protocol):
+    """Tells whether the store can be worked with."""
+
+    async def check(self) -> StoreState:
+        """Ask the database now; an unreachable one is an answer, not an error."""
+        ...
+
+
+class EvaluationStore(Protocol):
+    """The memory of evaluations. Nothing of one project is ever seen or changed from another.
+
+    Every method raises StoreUnavailableError when the database cannot be reached.
+    """
+
+    async def add(self, project: str, record: EvaluationRecord) -> None:
+        """Keep a record; on return it is durable.
+
+        Raises:
+            StoreOverloadedError: too many writes are waiting.
+        """
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        """Return the record, or None when the project has none of that id."""
+        ...
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Return up to `query.limit` summaries in the order asked for."""
+        ...
+
+    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
+        """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
+        ...
+
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        """Remove the record for good; False when there was none."""
+        ...
+
+    async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
+        """List the model versions that have an evaluation, by name, then version; those without one come last."""
+        ...
+
+    async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
+        """List the datasets that have an evaluation, by name, version, split; those without one come last."""
+        ...
+
+    async def leaderboard(
+        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+    ) -> tuple[Standing, ...]:
+        """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank.
+
+        A version or split of `dataset` that is None stands for all of them.
+        """
+        ...

@@ -1,0 +1,129 @@
+"""Everything an operator can set, read once from the environment (prefix `PREVAIL_`).
+
+`docs/settings.md` is generated from the descriptions below by `make docs`.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DRIVER_SCHEME = "postgresql+asyncpg"
+SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})
+# libpq knows many more parameters; those asyncpg would not understand are refused here, not deep inside a connect.
+URL_PARAMETERS = frozenset({"host", "port", "ssl", "sslmode", "target_session_attrs", "prepared_statement_cache_size"})
+
+
+class LogLevel(StrEnum):
+    """How much the service writes to its log."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+def normalize_database_url(url: str) -> str:
+    """Rewrite any usual Postgres URL to the form SQLAlchemy's asyncpg dialect wants.
+
+    Raises:
+        ValueError: not a Postgres URL, or with a parameter the driver does not know. The message never holds the URL.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError("expected a URL such as postgresql://user:password@host:5432/database") from error
+    if parts.scheme not in SCHEMES:
+        came = f"the scheme {parts.scheme!r}" if "://" in url else "no scheme"
+        raise ValueError(f"expected a URL starting with postgresql://, got one with {came}")
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    unknown = sorted({name for name, _ in parameters} - URL_PARAMETERS)
+    if unknown:
+        raise ValueError(f"unknown URL parameters {unknown}; known are {sorted(URL_PARAMETERS)}")
+    if not parts.path.strip("/"):
+        raise ValueError("expected the name of a database at the end of the URL")
+    query = urlencode([("ssl" if name == "sslmode" else name, value) for name, value in parameters], quote_via=quote)
+    return urlunsplit((DRIVER_SCHEME, parts.netloc, parts.path, query, ""))
+
+
+def _normalize_secret(url: SecretStr) -> SecretStr:
+    return SecretStr(normalize_database_url(url.get_secret_value()))
+
+
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_normalize_secret)]
+
+
+class Settings(BaseSettings):
+    """The settings of one service; frozen once read."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PREVAIL_",
+        frozen=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+        env_ignore_empty=True,
+        validate_default=True,
+    )
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. The default is this machine only.")
+    port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
+    workers: int = Field(
+        1, ge=1, le=64, description="Worker processes, each with a pool and compute threads of its own."
+    )
+    log_level: LogLevel = Field(LogLevel.info, description="How much is logged: `debug`, `info`, `warning` or `error`.")
+    access_log: bool = Field(default=False, description="Write one log line per request.")
+    shutdown_seconds: int = Field(
+        20, ge=1, description="How long a stop waits for requests under way before it cuts them off."
+    )
+
+    database_url: DatabaseUrl | None = Field(
+        None,
+        description="Any Postgres 15 or newer, as `postgresql://user:password@host:5432/database`. "
+        "Unset: an embedded Postgres, its files in `PREVAIL_DATA_DIR`.",
+    )
+    data_dir: Path = Field(
+        Path("data"), description="Where the embedded Postgres keeps its files; relative to the folder of the start."
+    )
+    database_wait_seconds: float = Field(
+        30.0, ge=0, description="How long a start waits for a database that does not answer yet."
+    )
+    statement_timeout_seconds: float = Field(
+        30.0, gt=0, description="A single SQL statement that takes longer is cancelled."
+    )
+
+    pool_size: int = Field(8, ge=1, le=1000, description="Database connections per worker.")
+    admission_limit: int = Field(
+        0,
+        ge=0,
+        description="Writes per worker that may be under way at once, at most `PREVAIL_POOL_SIZE`; "
+        "0 means as many as the pool has connections. Further ones wait for a place.",
+    )
+    admission_wait_seconds: float = Field(
+        2.0, ge=0, description="How long a write waits for a place before it is answered `503` with `Retry-After`."
+    )
+    max_body_bytes: int = Field(
+        256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
+    )
+    compute_threads: int = Field(
+        2, ge=1, le=256, description="Threads per worker for heavy arithmetic, so that the event loop stays free."
+    )
+
+    @field_validator("admission_limit")
+    @classmethod
+    def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:
+        """Take 0 as the size of the pool, so that the field always holds the limit in force."""
+        return limit or info.data.get("pool_size", limit)
+
+    @model_validator(mode="after")
+    def check_admission_limit(self) -> Self:
+        """Above the size of the pool, admitted requests would queue for a connection: what the limit is to prevent."""
+        if self.admission_limit > self.pool_size:
+            raise ValueError(
+                f"expected PREVAIL_ADMISSION_LIMIT of at most PREVAIL_POOL_SIZE ({self.pool_size}), "
+                f"got {self.admission_limit}"
+            )
+        return self

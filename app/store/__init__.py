@@ -1,0 +1,1 @@
+"""Remembers: the Postgres side of the ports in `app.services.ports`."""

@@ -1,0 +1,185 @@
+"""Evaluations in Postgres: the port `app.services.ports.EvaluationStore`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, delete, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+    Standing,
+)
+from app.store import statements
+from app.store.failures import translated
+from app.store.names import Names, NameTable, Ref
+from app.store.rows import decode_record, decode_summary, encode_record
+from app.store.statements import Scope, Segment
+from app.store.tables import HEADLINE_METRICS, evaluations
+from app.store.writer import EvaluationWriter
+
+
+class PostgresEvaluationStore:
+    """The memory of evaluations; one per process, on the loop that uses it."""
+
+    def __init__(self, engine: AsyncEngine, writer: EvaluationWriter) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._names = Names(engine)
+
+    async def prepare(self, metrics: Sequence[str]) -> None:
+        """Give the metrics of the catalogue their slots in its order; without it slots come as values come."""
+        with translated():
+            await self._names.slots_of(metrics)
+
+    async def close(self) -> None:
+        """Commit what waits and close all connections."""
+        await self._writer.close()
+        await self._engine.dispose()
+
+    async def add(self, project: str, record: EvaluationRecord) -> None:
+        """Keep a record; on return it is durable."""
+        with translated():
+            model_id, dataset_id = await self._names.resolve(project, record.model, record.dataset)
+            slots = await self._names.slots_of(record.values)
+        await self._writer.add(encode_record(project, record, model_id=model_id, dataset_id=dataset_id, slots=slots))
+
+    async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        """Return the record, or None when the project has none of that id."""
+        with translated():
+            async with self._engine.connect() as connection:
+                return await self._read(connection, project, identifier)
+
+    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
+        """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
+        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
+        with translated():
+            async with self._engine.begin() as connection:
+                record = await self._read(connection, project, identifier)
+                changed = await connection.execute(update(evaluations).where(*mine).values(tags=dict(tags)))
+        return replace(record, tags=dict(tags)) if record is not None and changed.rowcount == 1 else None
+
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        """Remove the record for good; False when there was none."""
+        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
+        with translated():
+            async with self._engine.begin() as connection:
+                return (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Return up to `query.limit` summaries in the order asked for."""
+        with translated():
+            async with self._engine.connect() as connection:
+                scope = await self._find_scope(connection, project, query)
+                if scope is None:
+                    return Page((), None)
+                # One more than asked for tells whether there is a next page.
+                if query.sort_metric is None:
+                    rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
+                else:
+                    rows = await self._fetch_by_metric(connection, scope, query, query.sort_metric)
+                items = await self._summaries(connection, rows[: query.limit])
+        if len(rows) <= query.limit:
+            return Page(items, None)
+        last = rows[query.limit - 1]._mapping
+        return Page(items, Position(items[-1].id, last.get("value")))
+
+    async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
+        """List the model versions that have an evaluation, by name, then version; those without one come last."""
+        return await self._list(self._names.models, ModelRef, project, limit, after)
+
+    async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
+        """List the datasets that have an evaluation, by name, version, split; those without one come last."""
+        return await self._list(self._names.datasets, DatasetRef, project, limit, after)
+
+    async def leaderboard(
+        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+    ) -> tuple[Standing, ...]:
+        """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
+        query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
+        with translated():
+            async with self._engine.connect() as connection:
+                slot = await self._names.slot_of(connection, metric)
+                scope = await self._find_scope(connection, project, query)
+                if scope is None:
+                    return ()
+                rows = await _fetch(
+                    connection,
+                    statements.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
+                )
+                items = await self._summaries(connection, rows)
+        values = [row._mapping["value"] for row in rows]
+        return tuple(
+            Standing(None if value is None else values.index(value) + 1, value, item)
+            for value, item in zip(values, items, strict=True)
+        )
+
+    async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
+        row = (await connection.execute(statements.select_record(project, identifier))).one_or_none()
+        if row is None:
+            return None
+        keys = await self._names.keys_up_to(connection, len(row.metric_values))
+        return decode_record(row._mapping, keys)
+
+    async def _fetch_by_metric(
+        self, connection: AsyncConnection, scope: Scope, query: EvaluationQuery, metric: str
+    ) -> Sequence[Row[Any]]:
+        """Fetch from the evaluations that have a value and, when those run out, from those that have none."""
+        slot = await self._names.slot_of(connection, metric)
+        rows: list[Row[Any]] = []
+        in_tail = query.after is not None and query.after.value is None
+        for segment in (Segment.undefined,) if in_tail or slot is None else tuple(Segment):
+            missing = query.limit + 1 - len(rows)
+            if missing:
+                statement = statements.select_by_metric(scope, query, missing, slot=slot, segment=segment)
+                rows.extend(await _fetch(connection, statement))
+        return rows
+
+    async def _find_scope(self, connection: AsyncConnection, project: str, query: EvaluationQuery) -> Scope | None:
+        """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
+        model_ids: Sequence[int] | None = None
+        dataset_ids: Sequence[int] | None = None
+        if query.model is not None or query.model_version is not None:
+            wanted = self._names.models.select_ids(project, name=query.model, version=query.model_version)
+            model_ids = await _fetch_ids(connection, wanted)
+        # The headline metrics have an index per dataset, so that a sort of everything is a merge of all datasets.
+        merge = query.sort_metric in HEADLINE_METRICS and model_ids is None and not query.tags
+        if merge or query.dataset is not None or query.dataset_version is not None or query.split is not None:
+            wanted = self._names.datasets.select_ids(
+                project, name=query.dataset, version=query.dataset_version, split=query.split
+            )
+            dataset_ids = await _fetch_ids(connection, wanted)
+        if model_ids == [] or dataset_ids == []:
+            return None
+        return Scope(project, model_ids, dataset_ids)
+
+    async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
+        keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
+        return tuple(decode_summary(row._mapping, keys) for row in rows)
+
+    async def _list(
+        self, table: NameTable[Ref], ref: type[Ref], project: str, limit: int, after: Ref | None
+    ) -> Page[Ref, Ref]:
+        with translated():
+            async with self._engine.connect() as connection:
+                rows = (await connection.execute(table.select_used(project, limit + 1, after))).all()
+        items = tuple(ref(*row) for row in rows[:limit])
+        return Page(items, items[-1] if len(rows) > limit else None)
+
+
+async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequence[Row[Any]]:
+    rows: Sequence[Row[Any]] = (await connection.execute(statement)).all()
+    return rows
+
+
+async def _fetch_ids(connection: AsyncConnection, statement: Select[Any]) -> Sequence[int]:
+    ids: Sequence[int] = (await connection.scalars(statement)).all()
+    return ids

@@ -1,0 +1,147 @@
+"""The short ids that stand in the rows for names: models, datasets and metrics.
+
+Names are only ever added, so what a process has read once stays true and is kept in memory.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Select, Table, and_, false, or_, select, text, true
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.evaluation import DatasetRef, ModelRef
+from app.store.tables import datasets, evaluations, metric_slots, models
+
+Ref = TypeVar("Ref", ModelRef, DatasetRef)
+
+_CACHE_LIMIT = 65_536
+
+
+class NameTable(Generic[Ref]):
+    """One table of names: `models` or `datasets`."""
+
+    def __init__(self, table: Table, ref: type[Ref], used_in: ColumnElement[int]) -> None:
+        """Take the table, the dataclass of its columns after project, and the column that refers to it."""
+        self._table = table
+        self._parts: tuple[str, ...] = ref.__slots__
+        self._used_in = used_in
+        self._columns = tuple(table.c[name] for name in self._parts)
+        self._known: dict[tuple[str, Ref], int] = {}
+
+    def known(self, project: str, ref: Ref) -> int | None:
+        """Return the id if this process has seen it."""
+        return self._known.get((project, ref))
+
+    async def get_or_add(self, connection: AsyncConnection, project: str, ref: Ref) -> int:
+        """Return the id of a name, which is new if need be. Two that add it at once get the same id."""
+        columns = self._table.c
+        find = select(columns.id).where(columns.project == project, *_same(self._columns, ref))
+        identifier = await connection.scalar(find)
+        if identifier is None:
+            row = {"project": project, **{name: getattr(ref, name) for name in self._parts}}
+            add = insert(self._table).values(row).on_conflict_do_nothing().returning(columns.id)
+            identifier = await connection.scalar(add) or await connection.scalar(find)
+        if identifier is None:
+            raise RuntimeError(f"expected {ref} in {self._table.name} after adding it")
+        return int(identifier)
+
+    def remember(self, project: str, ref: Ref, identifier: int) -> None:
+        """Keep an id that is committed."""
+        if len(self._known) >= _CACHE_LIMIT:
+            self._known.clear()
+        self._known[project, ref] = identifier
+
+    def select_ids(self, project: str, **filters: str | None) -> Select[tuple[int]]:
+        """Select the ids of the names that match; a filter that is None matches all."""
+        wanted = [self._table.c[name] == value for name, value in filters.items() if value is not None]
+        return select(self._table.c.id).where(self._table.c.project == project, *wanted).order_by(self._table.c.id)
+
+    def select_used(self, project: str, limit: int, after: Ref | None) -> Select[Any]:
+        """Select the names that an evaluation has, in order; a part that is NULL comes after all others."""
+        used = select(self._used_in).where(self._used_in == self._table.c.id).limit(1).lateral("used")
+        statement = select(*self._columns).select_from(self._table.join(used, true()))
+        statement = statement.where(self._table.c.project == project)
+        if after is not None:
+            # The first part alone lets the index of the unique constraint start at the right place.
+            statement = statement.where(self._columns[0] >= getattr(after, self._parts[0]))
+            statement = statement.where(_beyond(self._columns, [getattr(after, name) for name in self._parts]))
+        return statement.order_by(*(column.asc() for column in self._columns)).limit(limit)
+
+
+def _same(columns: Iterable[ColumnElement[Any]], ref: Any) -> list[ColumnElement[bool]]:
+    values = (getattr(ref, name) for name in ref.__slots__)
+    pairs = zip(columns, values, strict=True)
+    return [column.is_(None) if value is None else column == value for column, value in pairs]
+
+
+def _beyond(columns: tuple[ColumnElement[Any], ...], values: list[str | None]) -> ColumnElement[bool]:
+    """Compare a tuple of columns with a place in an order that has NULL last."""
+    column, value = columns[0], values[0]
+    greater = false() if value is None else or_(column > value, column.is_(None))
+    if len(columns) == 1:
+        return greater
+    equal = column.is_(None) if value is None else column == value
+    return or_(greater, and_(equal, _beyond(columns[1:], values[1:])))
+
+
+class Names:
+    """All names of one process."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self.models: NameTable[ModelRef] = NameTable(models, ModelRef, evaluations.c.model_id)
+        self.datasets: NameTable[DatasetRef] = NameTable(datasets, DatasetRef, evaluations.c.dataset_id)
+        self._slots: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+
+    async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> tuple[int, int]:
+        """Return the ids of a model and a dataset; new names are committed before the evaluation that brings them."""
+        model_id, dataset_id = self.models.known(project, model), self.datasets.known(project, dataset)
+        if model_id is None or dataset_id is None:
+            async with self._engine.begin() as connection:
+                model_id = await self.models.get_or_add(connection, project, model)
+                dataset_id = await self.datasets.get_or_add(connection, project, dataset)
+            self.models.remember(project, model, model_id)
+            self.datasets.remember(project, dataset, dataset_id)
+        return model_id, dataset_id
+
+    async def slots_of(self, keys: Iterable[str]) -> Mapping[str, int]:
+        """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""
+        wanted = tuple(keys)
+        if not all(key in self._slots for key in wanted):
+            async with self._engine.begin() as connection:
+                await self._load(connection)
+                if not all(key in self._slots for key in wanted):
+                    await self._add_slots(connection, wanted)
+            async with self._engine.connect() as connection:
+                await self._load(connection)
+        return self._slots
+
+    async def _add_slots(self, connection: AsyncConnection, wanted: tuple[str, ...]) -> None:
+        """Give new metrics their slots: rare, so a lock may keep them dense when several workers start at once."""
+        await connection.execute(text("LOCK TABLE metric_slots IN SHARE ROW EXCLUSIVE MODE"))
+        rows = (await connection.execute(select(metric_slots.c.key, metric_slots.c.slot))).all()
+        taken = {key for key, _ in rows}
+        last = max((slot for _, slot in rows), default=0)
+        new = [key for key in dict.fromkeys(wanted) if key not in taken]
+        if new:
+            values = [{"key": key, "slot": slot} for slot, key in enumerate(new, start=last + 1)]
+            await connection.execute(insert(metric_slots), values)
+
+    async def slot_of(self, connection: AsyncConnection, key: str) -> int | None:
+        """Return the slot of a metric, or None when no evaluation ever had it."""
+        if key not in self._slots:
+            await self._load(connection)
+        return self._slots.get(key)
+
+    async def keys_up_to(self, connection: AsyncConnection, slot: int) -> Mapping[int, str]:
+        """Return the metric of every slot; another process may have added the last ones since this one looked."""
+        if slot > max(self._keys, default=0):
+            await self._load(connection)
+        return self._keys
+
+    async def _load(self, connection: AsyncConnection) -> None:
+        rows = (await connection.execute(select(metric_slots.c.key, metric_slots.c.slot))).all()
+        self._slots = {row.key: row.slot for row in rows}
+        self._keys = {row.slot: row.key for row in rows}

@@ -1,0 +1,46 @@
+"""Whether the schema in the database is the one this release was written for."""
+
+from functools import cache
+from pathlib import Path
+
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.services.ports import StoreState, StoreUnavailableError
+from app.store.failures import translated
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "alembic"
+
+
+@cache
+def expected_revision() -> str:
+    """Return the newest revision of this release's migrations."""
+    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    if head is None:
+        raise RuntimeError(f"expected a migration in {MIGRATIONS}")
+    return head
+
+
+class SchemaReadiness:
+    """The port `app.services.ports.Readiness` for Postgres."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def check(self) -> StoreState:
+        """Ask the database for its revision now; an unreachable one is an answer, not an error."""
+        expected = expected_revision()
+        try:
+            with translated():
+                return StoreState(reachable=True, revision=await self._read_revision(), expected=expected)
+        except StoreUnavailableError:
+            return StoreState(reachable=False, revision=None, expected=expected)
+
+    async def _read_revision(self) -> str | None:
+        async with self._engine.connect() as connection:
+            # Asked first: a SELECT from a table that is not there would fail the transaction.
+            if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+                return None
+            revision = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+            return None if revision is None else str(revision)

@@ -1,0 +1,237 @@
+"""The reading SQL for evaluations.
+
+A filter by name can stand for many versions. Each is searched by itself, through an index that already has the order
+asked for, and stops after one page (`JOIN LATERAL ... LIMIT`): a page costs the same however much lies behind it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, assert_never
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    ColumnElement,
+    Double,
+    FromClause,
+    Integer,
+    Select,
+    Subquery,
+    TableValuedAlias,
+    UnaryExpression,
+    Uuid,
+    and_,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from app.domain.evaluation import EvaluationQuery
+from app.domain.identifiers import first_id_from
+from app.store.tables import datasets, evaluations, models, value_in_slot
+
+NAMES = (
+    models.c.name.label("model_name"),
+    models.c.version.label("model_version"),
+    datasets.c.name.label("dataset_name"),
+    datasets.c.version.label("dataset_version"),
+    datasets.c.split.label("dataset_split"),
+)
+SUMMARY = (
+    *(
+        evaluations.c[name]
+        for name in ("id", "n_classes", "positive", "n_samples", "kind", "content", "revision", "labels", "tags")
+    ),
+    evaluations.c.metric_values,
+    *NAMES,
+)
+RECORD = (*evaluations.c, *NAMES)
+
+
+class Segment(Enum):
+    """Sorted by a metric, first come the evaluations that have a value, then those that have none."""
+
+    defined = auto()
+    undefined = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to search: ids of models and datasets; None is every one of the project."""
+
+    project: str
+    model_ids: Sequence[int] | None = None
+    dataset_ids: Sequence[int] | None = None
+
+
+def select_record(project: str, identifier: UUID) -> Select[Any]:
+    """Select one evaluation whole."""
+    return _with_names(select(*RECORD)).where(evaluations.c.project == project, evaluations.c.id == identifier)
+
+
+def select_by_time(scope: Scope, query: EvaluationQuery, limit: int) -> Select[Any]:
+    """Select one page of summaries in the order of creation."""
+    conditions = _conditions(query)
+    if query.after is not None:
+        conditions.append(_beyond(query.after.id, descending=query.descending))
+    found = _search(scope, conditions, limit, value=None, descending=query.descending)
+    return _summaries(scope.project, found, (_directed(found.c.id, descending=query.descending),))
+
+
+def select_by_metric(
+    scope: Scope, query: EvaluationQuery, limit: int, *, slot: int | None, segment: Segment
+) -> Select[Any]:
+    """Select one page of summaries and their value, in the order of a metric within one segment.
+
+    The slot is None for a metric that no evaluation has: all are undefined.
+    """
+    value = _value(slot)
+    conditions = _conditions(query)
+    order: list[ColumnElement[Any]]
+    after = query.after
+    match segment:
+        case Segment.defined:
+            conditions.append(value.is_not(None))
+            if after is not None:
+                here = tuple_(value, evaluations.c.id)
+                there = tuple_(literal(after.value, Double), literal(after.id, Uuid))
+                conditions.append(here < there if query.descending else here > there)
+            found = _search(scope, conditions, limit, value=value, descending=query.descending)
+            order = [found.c.value, found.c.id]
+        case Segment.undefined:
+            if slot is not None:
+                conditions.append(value.is_(None))
+            if after is not None and after.value is None:
+                conditions.append(_beyond(after.id, descending=query.descending))
+            found = _search(scope, conditions, limit, value=None, descending=query.descending)
+            order = [found.c.id]
+        case _:
+            assert_never(segment)
+    return _summaries(scope.project, found, [_directed(column, descending=query.descending) for column in order])
+
+
+def select_leaderboard(scope: Scope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
+    """Select the latest evaluation of each model version on the datasets of the scope, best value first.
+
+    A loose index scan: each step of the recursion jumps to the greatest id of the next model version, so the cost grows
+    with the number of model versions, not of evaluations.
+    """
+    dataset_ids = scope.dataset_ids or ()
+    columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"))
+    latest_first = (evaluations.c.model_id.desc(), evaluations.c.id.desc())
+    wanted = _ids(dataset_ids, "wanted")
+    first = select(*columns).where(evaluations.c.dataset_id == wanted.c.id).order_by(*latest_first).limit(1)
+    start = first.lateral("start")
+    latest = select(*start.c).select_from(wanted.join(start, true())).cte("latest", recursive=True)
+    next_one = (
+        select(*columns)
+        .where(evaluations.c.dataset_id == latest.c.dataset_id, evaluations.c.model_id < latest.c.model_id)
+        .order_by(*latest_first)
+        .limit(1)
+    )
+    step = next_one.lateral("step")
+    latest = latest.union_all(select(*step.c).select_from(latest.join(step, true())))
+    one_each: CTE | Subquery = latest
+    if len(dataset_ids) > 1:
+        one_each = (
+            select(latest.c.id, latest.c.value)
+            .ext(distinct_on(latest.c.model_id))
+            .order_by(latest.c.model_id, latest.c.id.desc())
+            .subquery("one_each")
+        )
+
+    def best_first(rows: CTE | Subquery) -> tuple[ColumnElement[Any], ...]:
+        return (_directed(rows.c.value, descending=higher_is_better).nulls_last(), rows.c.id.desc())
+
+    found = _found(select(one_each.c.id, one_each.c.value).order_by(*best_first(one_each)).limit(limit))
+    return _summaries(scope.project, found, best_first(found))
+
+
+def _search(
+    scope: Scope,
+    conditions: Sequence[ColumnElement[bool]],
+    limit: int,
+    *,
+    value: ColumnElement[Any] | None,
+    descending: bool,
+) -> CTE:
+    """Find the first ids of the scope, ordered by value and id or by id alone."""
+    order: list[ColumnElement[Any]] = [evaluations.c.id]
+    search = select(evaluations.c.id)
+    if value is not None:
+        order.insert(0, value)
+        search = search.add_columns(value.label("value"))
+    search = search.where(*conditions)
+    sources: list[TableValuedAlias] = []
+    for column, ids in ((evaluations.c.model_id, scope.model_ids), (evaluations.c.dataset_id, scope.dataset_ids)):
+        if ids is None:
+            continue
+        if len(ids) == 1:
+            search = search.where(column == ids[0])
+        else:
+            wanted = _ids(ids, f"wanted_{column.name}")
+            search = search.where(column == wanted.c.id)
+            sources.append(wanted)
+    if scope.model_ids is None and scope.dataset_ids is None:
+        search = search.where(evaluations.c.project == scope.project)
+    search = search.order_by(*(_directed(column, descending=descending) for column in order)).limit(limit)
+    if not sources:
+        return _found(search)
+    each = search.lateral("each_one")
+    joined: FromClause = sources[0]
+    for source in (*sources[1:], each):
+        joined = joined.join(source, true())
+    merged = select(*each.c).select_from(joined)
+    order = [each.c.id] if value is None else [each.c.value, each.c.id]
+    return _found(merged.order_by(*(_directed(column, descending=descending) for column in order)).limit(limit))
+
+
+def _found(search: Select[Any]) -> CTE:
+    """Fix the few ids of the answer before their wide rows are read."""
+    return search.cte("found").prefix_with("MATERIALIZED")
+
+
+def _summaries(project: str, found: CTE, order: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    columns = (*SUMMARY, found.c.value) if "value" in found.c else SUMMARY
+    match_id = and_(evaluations.c.project == project, evaluations.c.id == found.c.id)
+    return _with_names(select(*columns), found.join(evaluations, match_id)).order_by(*order)
+
+
+def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Select[Any]:
+    return statement.select_from(
+        source.join(models, models.c.id == evaluations.c.model_id).join(
+            datasets, datasets.c.id == evaluations.c.dataset_id
+        )
+    )
+
+
+def _conditions(query: EvaluationQuery) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [evaluations.c.tags.contains({key: value}) for key, value in query.tags]
+    if query.created_after is not None:
+        conditions.append(evaluations.c.id >= first_id_from(query.created_after))
+    if query.created_before is not None:
+        conditions.append(evaluations.c.id < first_id_from(query.created_before))
+    return conditions
+
+
+def _beyond(identifier: UUID, *, descending: bool) -> ColumnElement[bool]:
+    return evaluations.c.id < identifier if descending else evaluations.c.id > identifier
+
+
+def _directed(column: ColumnElement[Any], *, descending: bool) -> UnaryExpression[Any]:
+    return column.desc() if descending else column.asc()
+
+
+def _value(slot: int | None) -> ColumnElement[Any]:
+    return cast(null(), Double) if slot is None else value_in_slot(slot)
+
+
+def _ids(ids: Sequence[int], name: str) -> TableValuedAlias:
+    return func.unnest(literal(list(ids), ARRAY(Integer))).table_valued("id", name=name).render_derived()

@@ -1,0 +1,127 @@
+"""The tables. The shape and what it was measured against: docs/adr/0001-storage-shape.md."""
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Column,
+    ColumnElement,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    literal_column,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    }
+)
+
+# These metrics have the first slots, and an index each that keeps a dataset sorted by them at any size.
+HEADLINE_METRICS = ("accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    UniqueConstraint("project", "name", "version", postgresql_nulls_not_distinct=True),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    Column("split", Text),
+    UniqueConstraint("project", "name", "version", "split", postgresql_nulls_not_distinct=True),
+)
+
+metric_slots = Table(
+    "metric_slots",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column(
+        "slot", SmallInteger, nullable=False, unique=True, comment="Subscript in evaluations.metric_values, from 1."
+    ),
+)
+
+# Columns of fixed width first, so that Postgres finds them without walking over the others.
+# model_id and dataset_id have no foreign key: names are never removed, and the check would lock the same
+# two rows for every insert of a training run (measured in docs/adr/0002-driver-and-write-path.md).
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7: the order of ids is the order of creation."),
+    Column("model_id", Integer, nullable=False),
+    Column("dataset_id", Integer, nullable=False),
+    Column("n_classes", Integer, nullable=False),
+    Column("positive", Integer),
+    Column("n_samples", Double, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column(
+        "counts_type", Text, nullable=False, comment="Type of an entry of counts and fold_counts, as numpy names it."
+    ),
+    Column("labels", ARRAY(Text), nullable=False),
+    Column("tags", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("options", JSON(none_as_null=True)),
+    Column("extra", JSON(none_as_null=True)),
+    Column("metric_values", ARRAY(Double), nullable=False, comment="By slot; NaN: undefined, NULL: does not apply."),
+    Column("counts", LargeBinary, nullable=False),
+    Column("fold_counts", LargeBinary),
+    PrimaryKeyConstraint("project", "id"),
+)
+
+
+def value_in_slot(slot: int) -> ColumnElement[float]:
+    """Return the value of the metric in a slot as SQL: NULL where undefined or absent.
+
+    The slot is written out, not bound, so that Postgres recognises the expression of an index.
+    """
+    return func.nullif(
+        evaluations.c.metric_values[literal_column(str(slot))], literal_column("'NaN'::double precision"), type_=Double
+    )
+
+
+Index("ix_evaluations_model", evaluations.c.model_id, evaluations.c.id)
+# The loose scan of a leaderboard: for each model version of a dataset, its greatest id.
+Index("ix_evaluations_dataset_model", evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id)
+# Holds the values too: a dataset is sorted by any metric from this index alone.
+Index(
+    "ix_evaluations_dataset",
+    evaluations.c.dataset_id,
+    evaluations.c.id,
+    postgresql_include=["metric_values"],
+)
+Index(
+    "ix_evaluations_tags",
+    evaluations.c.tags,
+    postgresql_using="gin",
+    postgresql_ops={"tags": "jsonb_path_ops"},
+    postgresql_with={"gin_pending_list_limit": 256},
+)
+for _slot, _key in enumerate(HEADLINE_METRICS, start=1):
+    Index(f"ix_evaluations_{_key}", evaluations.c.dataset_id, value_in_slot(_slot), evaluations.c.id)

@@ -1,0 +1,71 @@
+"""Write `docs/settings.md` from the settings model, or with `--check` say whether it is fresh."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from annotated_types import BaseMetadata, Ge, Gt, Le, Lt
+from pydantic.fields import FieldInfo
+
+from app.settings import Settings
+
+TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+SIGNS: Final[dict[type[BaseMetadata], tuple[str, str]]] = {
+    Ge: ("≥", "ge"),
+    Gt: (">", "gt"),
+    Le: ("≤", "le"),
+    Lt: ("<", "lt"),
+}
+HEADER: Final = """\
+# Settings
+
+Read from the environment at start; a value that does not fit stops the start with a message. Written by `make docs` from
+`app/settings.py`: edit there.
+
+| variable | default | allowed | what it does |
+| --- | --- | --- | --- |
+"""
+
+
+def describe_default(field: FieldInfo) -> str:
+    """The default as an operator would write it."""
+    value: Any = field.default
+    return "unset" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def describe_range(field: FieldInfo) -> str:
+    """The bounds of a number."""
+    parts = []
+    for bound in field.metadata:
+        for kind, (sign, attribute) in SIGNS.items():
+            if isinstance(bound, kind):
+                parts.append(f"{sign} {getattr(bound, attribute)}")
+    return ", ".join(parts)
+
+
+def render() -> str:
+    """The whole page."""
+    rows = [
+        f"| `PREVAIL_{name.upper()}` | {describe_default(field)} | {describe_range(field)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return HEADER + "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    """Write or check the page; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
+    page = render()
+    if not parser.parse_args().check:
+        TARGET.parent.mkdir(exist_ok=True)
+        TARGET.write_text(page, encoding="utf-8")
+    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page:
+        print(f"docs/{TARGET.name} is not what app/settings.py says; run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from uuid import RFC_4122, UUID
+
+import pytest
+
+from app.domain import identifiers
+from app.domain.identifiers import first_id_from, new_id, time_of
+
+
+def test_ids_are_version_7_and_tell_their_time() -> None:
+    before = datetime.now(UTC)
+    identifier = new_id()
+    assert (identifier.version, identifier.variant) == (7, RFC_4122)
+    assert before - timedelta(milliseconds=1) < time_of(identifier) < datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_ids_of_a_process_only_grow_whatever_the_thread() -> None:
+    ids = [new_id() for _ in range(20_000)]
+    assert ids == sorted(set(ids))
+    with ThreadPoolExecutor(4) as pool:
+        shared = [identifier for part in pool.map(lambda _: [new_id() for _ in range(2_000)], range(8)) for identifier in part]
+    assert len(set(shared)) == 16_000
+    assert min(shared) > ids[-1]
+
+
+def test_a_clock_set_back_does_not_make_smaller_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = new_id()
+    monkeypatch.setattr(identifiers.time, "time_ns", lambda: 1_000_000_000)
+    following = [new_id() for _ in range(5_000)]
+    assert [last, *following] == sorted({last, *following})
+    assert {identifier.version for identifier in following} == {7}
+
+
+@pytest.mark.parametrize("microseconds", [0, 1, 500, 999, 1_000, 123_456])
+def test_a_moment_becomes_the_first_id_at_or_after_it(microseconds: int) -> None:
+    moment = datetime(2026, 3, 4, 5, 6, 7, microseconds, tzinfo=UTC)
+    bound = first_id_from(moment)
+    assert timedelta(0) <= time_of(bound) - moment < timedelta(milliseconds=1)
+    assert time_of(UUID(int=bound.int - 1)) < moment
+
+
+def test_moments_before_and_after_all_ids_are_bounds_too() -> None:
+    assert first_id_from(datetime(1900, 1, 1, tzinfo=UTC)) < new_id() < first_id_from(datetime(9999, 12, 31, tzinfo=UTC))

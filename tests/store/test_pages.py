@@ -1,0 +1,205 @@
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.identifiers import first_id_from
+from app.store.evaluations import PostgresEvaluationStore
+from tests.store.conftest import MakeRecord
+
+pytestmark = pytest.mark.anyio
+
+MODELS = [ModelRef("m", "1"), ModelRef("m", "2"), ModelRef("m"), ModelRef("n", "1")]
+DATASETS = [DatasetRef("d", "1", "test"), DatasetRef("d", "1", "train"), DatasetRef("d"), DatasetRef("e", "1")]
+START = first_id_from(datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+async def records(store: PostgresEvaluationStore, project: str, make_record: MakeRecord) -> list[EvaluationRecord]:
+    """Sixty of everything mixed: few distinct values, undefined ones, absent ones, several in one millisecond."""
+    chance = random.Random(7)
+    records = []
+    for i in range(60):
+        values: dict[str, float | None] = {"plain": chance.choice([None, 0.0, 0.5, float("-inf"), float("inf")])}
+        if chance.random() < 0.8:
+            values["accuracy"] = chance.choice([None, 0.1, 0.5, 0.9])
+        records.append(
+            make_record(
+                id=UUID(int=START.int + ((i // 3) << 80) + i),
+                model=chance.choice(MODELS),
+                dataset=chance.choice(DATASETS),
+                tags={"stage": chance.choice(["x", "y"]), "git": str(i % 7)},
+                values=values,
+            )
+        )
+    for record in chance.sample(records, 60):
+        await store.add(project, record)
+    return records
+
+
+def expected_order(records: list[EvaluationRecord], query: EvaluationQuery) -> list[UUID]:
+    """The specification: filter, sort by id, then by value with the undefined last."""
+
+    def passes(record: EvaluationRecord) -> bool:
+        pairs: list[tuple[Any, Any]] = [
+            (query.model, record.model.name),
+            (query.model_version, record.model.version),
+            (query.dataset, record.dataset.name),
+            (query.dataset_version, record.dataset.version),
+            (query.split, record.dataset.split),
+        ]
+        return (
+            all(wanted is None or wanted == had for wanted, had in pairs)
+            and all(record.tags.get(key) == value for key, value in query.tags)
+            and (query.created_after is None or record.created_at >= query.created_after)
+            and (query.created_before is None or record.created_at < query.created_before)
+        )
+
+    found = sorted(filter(passes, records), key=lambda record: record.id, reverse=query.descending)
+    if (metric := query.sort_metric) is not None:
+        defined = [record for record in found if record.values.get(metric) is not None]
+        value: Callable[[EvaluationRecord], float] = lambda record: record.values[metric] or 0.0  # noqa: E731
+        rest = [record for record in found if record.values.get(metric) is None]
+        found = sorted(defined, key=value, reverse=query.descending) + rest
+    return [record.id for record in found]
+
+
+async def walk(store: PostgresEvaluationStore, project: str, query: EvaluationQuery) -> list[UUID]:
+    found: list[UUID] = []
+    while True:
+        page = await store.page(project, query)
+        assert len(page.items) <= query.limit
+        found.extend(item.id for item in page.items)
+        if page.next_position is None:
+            return found
+        assert len(page.items) == query.limit
+        query = replace(query, after=page.next_position)
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"model": "m"},
+    {"model": "m", "model_version": "2"},
+    {"model_version": "1"},
+    {"dataset": "d"},
+    {"dataset": "d", "dataset_version": "1"},
+    {"dataset": "d", "split": "test"},
+    {"dataset": "e", "model": "n"},
+    {"dataset": "d", "model": "m"},
+    {"tags": (("stage", "x"),)},
+    {"tags": (("stage", "x"), ("git", "3"))},
+    {"tags": (("stage", "x"), ("stage", "y"))},
+    {"tags": (("stage", "x"),), "dataset": "d", "model": "m"},
+    {"model": "unknown"},
+    {"dataset": "d", "split": "unknown"},
+]
+
+
+@pytest.mark.parametrize("metric", [None, "accuracy", "plain", "never_seen"])
+async def test_pages_together_are_the_whole_in_order(
+    store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord], metric: str | None
+) -> None:
+    """Exact under ties and undefined values: nothing twice, nothing left out, for every filter, size and direction."""
+    middle = records[31].created_at
+    spans: list[dict[str, Any]] = [{}, {"created_after": middle}, {"created_before": middle}]
+    spans.append({"created_after": middle - timedelta(milliseconds=4), "created_before": middle + timedelta(milliseconds=3)})
+    for filters, descending, limit in product(FILTERS, (True, False), (1, 7, 60)):
+        if limit == 1 and filters not in ({}, {"dataset": "d"}):
+            continue
+        query = EvaluationQuery(**filters, sort_metric=metric, descending=descending, limit=limit)
+        assert await walk(store, project, query) == expected_order(records, query), query
+    for span, filters in product(spans, ({}, {"model": "m"}, {"dataset": "d"})):
+        query = EvaluationQuery(**span, **filters, sort_metric=metric, limit=5)
+        assert await walk(store, project, query) == expected_order(records, query), query
+
+
+async def test_a_summary_says_what_the_record_says(
+    store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]
+) -> None:
+    by_id = {record.id: record for record in records}
+    page = await store.page(project, EvaluationQuery(limit=60))
+    assert len(page.items) == 60
+    for item in page.items:
+        record = by_id[item.id]
+        for name in item.__slots__:
+            assert getattr(item, name) == getattr(record, name), name
+        assert item.created_at == record.created_at
+
+
+async def test_a_page_goes_on_where_the_last_item_was_deleted(
+    store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]
+) -> None:
+    query = EvaluationQuery(sort_metric="accuracy", limit=10)
+    expected = expected_order(records, query)
+    first = await store.page(project, query)
+    await store.delete(project, first.items[-1].id)
+    rest = await walk(store, project, replace(query, after=first.next_position))
+    assert rest == expected[10:]
+
+
+async def test_names_are_listed_page_by_page(
+    store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]
+) -> None:
+    last = "\uffff"  # what has no version comes after every version
+    models = sorted(set(MODELS), key=lambda ref: (ref.name, ref.version or last))
+    datasets = sorted(set(DATASETS), key=lambda ref: (ref.name, ref.version or last, ref.split or last))
+    for limit in (1, 2, 4, 5):
+        found_models: list[ModelRef] = []
+        after_model: ModelRef | None = None
+        while not found_models or after_model is not None:
+            models_page = await store.models(project, limit, after_model)
+            found_models.extend(models_page.items)
+            after_model = models_page.next_position
+        assert found_models == models
+        found_datasets: list[DatasetRef] = []
+        after_dataset: DatasetRef | None = None
+        while not found_datasets or after_dataset is not None:
+            datasets_page = await store.datasets(project, limit, after_dataset)
+            found_datasets.extend(datasets_page.items)
+            after_dataset = datasets_page.next_position
+        assert found_datasets == datasets
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "plain", "never_seen"])
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize("dataset", [*DATASETS, DatasetRef("d", "1"), DatasetRef("unknown")], ids=str)
+async def test_leaderboard_ranks_the_latest_of_each_model_version(
+    store: PostgresEvaluationStore,
+    project: str,
+    records: list[EvaluationRecord],
+    metric: str,
+    higher_is_better: bool,
+    dataset: DatasetRef,
+) -> None:
+    latest: dict[ModelRef, EvaluationRecord] = {}
+    for record in records:
+        of_dataset = all(
+            getattr(dataset, name) in (None, getattr(record.dataset, name)) for name in DatasetRef.__slots__
+        )
+        if of_dataset:
+            latest[record.model] = record
+    sign = -1 if higher_is_better else 1
+
+    def place(record: EvaluationRecord) -> tuple[bool, float, int]:
+        value = record.values.get(metric)
+        return (value is None, 0.0 if value is None else sign * value, -record.id.int)
+
+    expected = sorted(latest.values(), key=place)
+    for limit in (2, 20):
+        board = await store.leaderboard(project, dataset, metric, limit=limit, higher_is_better=higher_is_better)
+        assert [standing.evaluation.id for standing in board] == [record.id for record in expected[:limit]]
+        for standing in board:
+            value = standing.evaluation.values.get(metric)
+            assert standing.value == value
+            if value is None:
+                assert standing.rank is None
+            else:
+                others = [record.values.get(metric) for record in expected]
+                better = [other for other in others if other is not None and sign * other < sign * value]
+                assert standing.rank == 1 + len(better)

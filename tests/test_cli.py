@@ -1,0 +1,353 @@
+"""The command line, as processes of their own: the real doors before a small application and two migrations."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import cli
+from app.embedded import EmbeddedPostgres
+from app.embedded.cluster import processes_of, wait_until
+
+APP = Path(cli.__file__).parent
+APPLICATION = """
+    import asyncio, json, os
+
+    def create():
+        return application
+
+    async def application(scope, receive, send):
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                await send({"type": message["type"] + ".complete"})
+                if message["type"] == "lifespan.shutdown":
+                    return
+        while (await receive()).get("more_body"):
+            pass
+        facts = {
+            "pid": os.getpid(),
+            "loop": type(asyncio.get_running_loop()).__module__,
+            "database": "PREVAIL_DATABASE_URL" in os.environ,
+            "filling": "x" * 2000,
+        }
+        status = 200 if scope["path"] == "/healthz" else 503
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(facts).encode()})
+"""
+ENVIRONMENT = """
+    import asyncio
+    from alembic import context
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    def migrate(connection):
+        context.configure(connection=connection)
+        with context.begin_transaction():
+            context.run_migrations()
+
+    async def run():
+        async with create_async_engine(context.config.attributes["url"]).connect() as connection:
+            await connection.run_sync(migrate)
+            await connection.commit()
+
+    asyncio.run(run())
+"""
+MIGRATION = """
+    from alembic import op
+    revision, down_revision = {revision!r}, {before!r}
+
+    def upgrade():
+        op.execute("CREATE TABLE table_{revision} (id int)")
+"""
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text))
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[Path]:
+    """A folder with the doors of the service, from which `python -m app` runs."""
+    house = Path(tempfile.mkdtemp(prefix="prevail-house-")).resolve()
+    house.chmod(0o755)
+    shutil.copytree(APP / "embedded", house / "app" / "embedded")
+    for name in ("__init__.py", "__main__.py", "cli.py", "settings.py"):
+        shutil.copy(APP / name, house / "app" / name)
+    write(house / "app" / "main.py", APPLICATION)
+    write(house / "alembic.ini", "[alembic]\nscript_location = %(here)s/alembic\n")
+    write(house / "alembic" / "env.py", ENVIRONMENT)
+    for revision, before in (("first", None), ("second", "first")):
+        write(house / "alembic" / "versions" / f"{revision}.py", MIGRATION.format(revision=revision, before=before))
+    yield house
+    shutil.rmtree(house, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Service:
+    """A service of the house, as its operator sees it."""
+
+    house: Path
+    data_dir: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {"PREVAIL_PORT": str(self.port), "PREVAIL_DATA_DIR": str(self.data_dir), "PYTHONDONTWRITEBYTECODE": "1"}
+        return dict(os.environ) | own | self.settings
+
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run another command with the same settings to its end; its two outputs as one."""
+        return subprocess.run(
+            [sys.executable, "-m", "app", *arguments],
+            cwd=self.house,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve"],
+            cwd=self.house,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert wait_until(lambda: self.answers() or self.ended(), 60)
+        assert self.answers(), self.stop(signal.SIGKILL)
+
+    def ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def answers(self) -> bool:
+        with contextlib.suppress(OSError):
+            self.ask()
+            return True
+        return False
+
+    def ask(self) -> dict[str, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection.request("GET", "/healthz")
+        facts: dict[str, Any] = json.loads(connection.getresponse().read())
+        connection.close()
+        return facts
+
+    def stop(self, number: signal.Signals) -> str:
+        """Send a signal and wait; returns what the service said."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        said, _ = self.process.communicate(timeout=60)
+        return str(said)
+
+    def leftovers(self) -> list[int]:
+        return processes_of(self.data_dir / "cluster")
+
+
+@pytest.fixture
+def service(house: Path) -> Iterator[Service]:
+    folder = Path(tempfile.mkdtemp(prefix="prevail-data-")).resolve()
+    folder.chmod(0o755)
+    service = Service(house, folder / "data")
+    yield service
+    if service.process is not None and service.process.poll() is None:
+        service.stop(signal.SIGTERM)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    """A Postgres that a service is told of by its URL."""
+    folder = Path(tempfile.mkdtemp(prefix="prevail-external-")).resolve()
+    folder.chmod(0o755)
+    with EmbeddedPostgres.start(folder / "data", durable=False) as server:
+        yield server
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def external(service: Service, server: EmbeddedPostgres, request: pytest.FixtureRequest) -> Service:
+    """A service on a database of its own, without a schema yet."""
+    name = re.sub(r"\W", "_", request.node.name.lower())[:60]
+    server.create_database(name)
+    service.settings["PREVAIL_DATABASE_URL"] = server.dsn(name)
+    return service
+
+
+def password_of(service: Service) -> str:
+    return service.settings["PREVAIL_DATABASE_URL"].split(":")[2].split("@")[0]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serves_on_the_embedded_database_and_stops_cleanly(
+    service: Service, workers: str, number: signal.Signals
+) -> None:
+    service.settings["PREVAIL_WORKERS"] = workers
+    service.start()
+    assert service.process is not None
+    facts = service.ask()
+    assert facts["database"]
+    assert facts["loop"] == "uvloop"
+    assert (facts["pid"] == service.process.pid) == (workers == "1")
+    assert len(service.leftovers()) > 1
+    assert service.command("health").returncode == 0
+    unready = service.command("health", "--ready")
+    assert unready.returncode == 1
+    assert "answered 503" in unready.stdout
+    said = service.stop(number)
+    assert f"http://127.0.0.1:{service.port}/docs" in said
+    assert str(service.data_dir) in said
+    assert service.process.returncode == 0
+    assert service.leftovers() == []
+    assert "Traceback" not in said
+
+
+def test_kept_connections_do_not_stall_under_two_workers(service: Service) -> None:
+    """Uvicorn hands several workers a socket without TCP_NODELAY; on asyncio each further request costs 40 ms."""
+    service.settings["PREVAIL_WORKERS"] = "2"
+    service.start()
+    seconds = []
+    body = json.dumps({"filling": "x" * 2000})
+    for _ in range(3):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
+        for turn in range(11):
+            begin = time.perf_counter()
+            connection.request("POST", "/healthz", body, {"content-type": "application/json"})
+            connection.getresponse().read()
+            if turn > 0:
+                seconds.append(time.perf_counter() - begin)
+        connection.close()
+    assert len(seconds) == 30
+    assert statistics.median(seconds) < 0.015
+
+
+def test_a_killed_service_leaves_nothing_and_starts_again(service: Service) -> None:
+    service.settings["PREVAIL_WORKERS"] = "2"
+    service.start()
+    assert service.process is not None
+    os.kill(service.process.pid, signal.SIGKILL)
+    service.process.wait()
+    assert wait_until(lambda: not service.leftovers() and not service.answers(), 30)
+    service.process.communicate()
+    service.start()
+    assert service.ask()["database"]
+
+
+def test_a_second_service_on_the_same_data_is_refused(service: Service) -> None:
+    service.start()
+    second = Service(service.house, service.data_dir).command("serve")
+    assert second.returncode == 1
+    assert "in use by another service" in second.stdout
+    assert "Traceback" not in second.stdout
+    assert service.ask()["database"]
+
+
+def test_a_taken_port_stops_the_start_and_the_database(service: Service) -> None:
+    with socket.create_server(("127.0.0.1", service.port)):
+        refused = service.command("serve")
+    assert refused.returncode != 0
+    assert "address already in use" in refused.stdout.lower()
+    assert service.leftovers() == []
+
+
+def test_an_external_database_is_migrated_by_hand(external: Service) -> None:
+    refused = external.command("serve")
+    assert refused.returncode == 1
+    assert "has no schema yet, this release needs second; run `prevail migrate` first" in refused.stdout
+    assert external.command("migrate", "first").returncode == 0
+    refused = external.command("serve")
+    assert refused.returncode == 1
+    assert "is at revision first, this release needs second; run `prevail migrate` first" in refused.stdout
+    migrated = external.command("migrate")
+    assert migrated.returncode == 0, migrated.stdout
+    assert "The schema is at revision second." in migrated.stdout
+    external.start()
+    assert external.ask()["database"]
+    said = external.stop(signal.SIGTERM)
+    assert password_of(external) not in said + refused.stdout + migrated.stdout
+    assert not external.data_dir.exists()
+
+
+def test_migrate_reaches_the_embedded_database_too(service: Service) -> None:
+    migrated = service.command("migrate")
+    assert migrated.returncode == 0, migrated.stdout
+    assert "second" in migrated.stdout
+    assert service.leftovers() == []
+
+
+def test_an_unknown_revision_is_refused(external: Service) -> None:
+    refused = external.command("migrate", "nonsense")
+    assert refused.returncode == 1
+    assert "'nonsense' is not possible" in refused.stdout
+    assert "Traceback" not in refused.stdout
+
+
+def test_a_database_that_does_not_answer_is_waited_for_and_named(service: Service) -> None:
+    service.settings |= {
+        "PREVAIL_DATABASE_URL": f"postgresql://u:hunter2@127.0.0.1:{free_port()}/d",
+        "PREVAIL_DATABASE_WAIT_SECONDS": "0.5",
+    }
+    for command in ("serve", "migrate"):
+        refused = service.command(command)
+        assert refused.returncode == 1
+        assert "the database did not answer for 0.5 s" in refused.stdout
+        assert "hunter2" not in refused.stdout
+
+
+def test_a_wrong_password_is_refused_at_once(external: Service) -> None:
+    external.settings["PREVAIL_DATABASE_URL"] = external.settings["PREVAIL_DATABASE_URL"].replace(
+        password_of(external), "hunter2"
+    )
+    refused = external.command("serve")
+    assert refused.returncode == 1
+    assert "the database refuses: password authentication failed" in refused.stdout
+    assert "hunter2" not in refused.stdout
+
+
+def test_a_setting_that_does_not_fit_is_named(service: Service) -> None:
+    service.settings |= {"PREVAIL_WORKERS": "none", "PREVAIL_POOL_SIZE": "2", "PREVAIL_ADMISSION_LIMIT": "3"}
+    refused = service.command("serve")
+    assert refused.returncode == 1
+    assert "PREVAIL_WORKERS: " in refused.stdout
+    assert "Traceback" not in refused.stdout
+
+
+def test_health_of_nothing(service: Service) -> None:
+    refused = service.command("health")
+    assert refused.returncode == 1
+    assert "does not answer" in refused.stdout
+
+
+def test_without_migrations_beside_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "app" / "cli.py"))
+    with pytest.raises(cli.CommandError, match=r"alembic\.ini is missing"):
+        cli.alembic_config()

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings, normalize_database_url
+from scripts.generate_settings import TARGET, render
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("postgres://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql://u:p@h:5433/d", "postgresql+asyncpg://u:p@h:5433/d"),
+        ("postgresql+psycopg://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql+asyncpg://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql://u:p%40%2F@h/d?sslmode=require", "postgresql+asyncpg://u:p%40%2F@h/d?ssl=require"),
+        ("postgresql://u@/d?host=/run/postgresql", "postgresql+asyncpg://u@/d?host=%2Frun%2Fpostgresql"),
+        (" postgresql://u@[::1]:5432/d\n", "postgresql+asyncpg://u@[::1]:5432/d"),
+    ],
+)
+def test_every_usual_url_becomes_the_drivers(given: str, expected: str) -> None:
+    assert normalize_database_url(given) == expected
+    assert normalize_database_url(expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://u:hunter2@h/d", "postgresql://"),
+        ("u:hunter2@h/d", "no scheme"),
+        ("postgresql://u:hunter2@h:port/d", "expected a URL"),
+        ("postgresql://u:hunter2@h", "name of a database"),
+        ("postgresql://u:hunter2@h/d?application_name=x", "application_name"),
+    ],
+)
+def test_a_refused_url_is_explained_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Settings(database_url=url)
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_the_password_is_in_no_rendering() -> None:
+    settings = Settings(database_url="postgresql://u:hunter2@h/d")
+    for rendering in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.model_dump())):
+        assert "hunter2" not in rendering
+    assert settings.database_url is not None
+    assert "hunter2" in settings.database_url.get_secret_value()
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREVAIL_HOST", "::")
+    monkeypatch.setenv("PREVAIL_PORT", "8123")
+    monkeypatch.setenv("PREVAIL_DATA_DIR", "/srv/data")
+    monkeypatch.setenv("PREVAIL_DATABASE_URL", "")
+    settings = Settings()
+    assert (settings.host, settings.port, settings.data_dir) == ("::", 8123, Path("/srv/data"))
+    assert settings.database_url is None
+
+
+def test_defaults_stay_on_this_machine() -> None:
+    settings = Settings()
+    assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)
+    assert settings.data_dir == Path("data")
+    assert settings.max_body_bytes == 256 * 2**20
+
+
+def test_settings_do_not_change_once_read() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(Settings(), "port", 1)  # noqa: B010 - mypy knows it too
+
+
+@pytest.mark.parametrize(("pool", "limit", "in_force"), [(5, 0, 5), (5, 3, 3), (5, 5, 5)])
+def test_the_admission_limit_in_force(pool: int, limit: int, in_force: int) -> None:
+    assert Settings(pool_size=pool, admission_limit=limit).admission_limit == in_force
+
+
+def test_an_admission_limit_beyond_the_pool_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"at most PREVAIL_POOL_SIZE \(5\), got 6"):
+        Settings(pool_size=5, admission_limit=6)
+
+
+def test_every_setting_is_described_and_the_page_is_fresh() -> None:
+    assert all(field.description for field in Settings.model_fields.values())
+    assert TARGET.read_text(encoding="utf-8") == render()
