@@ -86,7 +86,10 @@ class Settings(BaseSettings):
         "Unset: an embedded Postgres, its files in `PREVAIL_DATA_DIR`.",
     )
     data_dir: Path = Field(
-        Path("data"), description="Where the embedded Postgres keeps its files; relative to the folder of the start."
+        Path("data"),
+        description="Where the embedded Postgres keeps its files; relative to the folder of the start. "
+        "When root starts the service in a folder closed to others, they lie under `/var/lib/prevail`, "
+        "and the file `location` in here names the place.",
     )
     database_wait_seconds: float = Field(
         30.0, ge=0, description="How long a start waits for a database that does not answer yet."

@@ -102,3 +102,9 @@ class UnknownLabel(InvalidExpression):
     def __init__(self, detail: str, *, known: Sequence[str], position: int | None = None) -> None:
         super().__init__(detail, position=position)
         self.known = tuple(known)
+
+
+class InvalidParameter(InvalidExpression):
+    """A metric does not take the parameter, or the parameter not the value."""
+
+    code = "invalid_parameter"

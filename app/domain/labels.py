@@ -57,7 +57,9 @@ def _kind(column: Column, pointer: str) -> type:
     if isinstance(column, np.ndarray):
         if column.dtype.kind in "iu":
             return int
-        index, value = 0, column[0]
+        # An array of floats held at least one number that is not whole, unless all were written like 1.0.
+        index = int(np.argmax(column != np.floor(column)))
+        value = column[index]
     else:
         types = set(map(type, column))
         if types == {int}:

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -37,11 +38,19 @@ def reachable_root(user: ServerUser) -> Path:
 
 
 def make_folder(path: Path, mode: int) -> None:
-    """Make a folder of exactly this mode, whatever the umask; its parents get the usual one."""
+    """Make a folder of exactly this mode, whatever the umask, unless it is there; its parents get the usual mode."""
+    if path.exists():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-        path.chmod(mode)
+    # Named when it is as it should be: nobody else may find it closed and draw conclusions.
+    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    partial.chmod(mode)
+    try:
+        partial.rename(path)
+    except OSError:
+        partial.rmdir()
+        if not path.is_dir():
+            raise
 
 
 def write_private(path: Path, text: str, owner: ServerUser | None = None) -> None:
@@ -78,23 +87,24 @@ def choose_home(data_dir: Path, user: ServerUser) -> Path:
     """
     # The service and the server's user must pass; for the rest of the machine only the names are closed.
     make_folder(data_dir, 0o700 if user.account is None else 0o711)
-    note = data_dir / "location"
     if user.account is None:
         return data_dir
-    if note.exists():
-        home = Path(note.read_text().strip())
-        if home.parent not in REACHABLE_ROOTS or not re.fullmatch(r"data-[0-9a-f]{32}", home.name):
-            raise EmbeddedPostgresError(f"{note} names {home}, which is no folder this service made")
+    note = data_dir / "location"
+    # Locked, so that two first starts at once agree on one place.
+    with locked(data_dir / "location.lock"):
+        if note.exists():
+            home = Path(note.read_text().strip())
+            if home.parent not in REACHABLE_ROOTS or not re.fullmatch(r"data-[0-9a-f]{32}", home.name):
+                raise EmbeddedPostgresError(f"{note} names {home}, which is no folder this service made")
+        elif user.reaches(data_dir):
+            return data_dir
+        elif (data_dir / "cluster").exists():
+            raise EmbeddedPostgresError(
+                f"{data_dir} holds a database, but the user {user.account.pw_name}, as whom the server runs, "
+                f"cannot enter it any more; open its parent folders to others again (chmod o+x)"
+            )
+        else:
+            home = reachable_root(user) / f"data-{secrets.token_hex(16)}"
+            write_private(note, f"{home}\n")
         make_folder(home, 0o711)
-        return home
-    if user.reaches(data_dir):
-        return data_dir
-    if (data_dir / "cluster").exists():
-        raise EmbeddedPostgresError(
-            f"{data_dir} holds a database, but the user {user.account.pw_name}, as whom the server runs, "
-            f"cannot enter it any more; open its parent folders to others again (chmod o+x)"
-        )
-    home = reachable_root(user) / f"data-{secrets.token_hex(16)}"
-    make_folder(home, 0o711)
-    write_private(note, f"{home}\n")
     return home

@@ -58,6 +58,7 @@ class EmbeddedPostgres:
             EmbeddedPostgresError: the folder is in use, or there is no way to a running server.
         """
         user = ServerUser.choose()
+        Installation.all()  # without the wheel, that is what to say, before anything of the folder
         data_dir = data_dir.expanduser().resolve()
         with contextlib.ExitStack() as undo:
             try:

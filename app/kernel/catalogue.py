@@ -1,7 +1,8 @@
 """All metrics by key and by every other name they go by."""
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
+from hashlib import sha256
 from types import ModuleType
 
 from app.kernel.card import Metric, Scope
@@ -35,6 +36,12 @@ class Catalogue:
                 if name in self.by_name:
                     raise ValueError(f"{name!r} names both {self.by_name[name].key} and {metric.key}")
                 self.by_name[name] = metric
+
+    @cached_property
+    def revision(self) -> str:
+        """Changes when a definition does: stored beside values to tell which definitions they were computed with."""
+        facts = ";".join(f"{metric.key}:{metric.card.revision}" for metric in self.metrics)
+        return sha256(facts.encode()).hexdigest()[:12]
 
     def of_scope(self, scope: Scope) -> tuple[Metric, ...]:
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 TINY = float(np.finfo(np.float64).tiny)
+ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
 _Owner = TypeVar("_Owner")
 
@@ -55,6 +56,24 @@ def ones(size: int) -> Array:
     vector = np.ones(size)
     vector.flags.writeable = False
     return vector
+
+
+@cache
+def hollow(size: int) -> Array:
+    """Ones with a diagonal of zeros, shape (size, size), made once per size and read-only."""
+    matrix = 1.0 - np.eye(size)
+    matrix.flags.writeable = False
+    return matrix
+
+
+def each(values: Array) -> Array:
+    """One value per matrix (...) made to meet one per class (..., K). A single matrix has a plain number, which meets anything."""
+    return values[..., None] if values.ndim else values
+
+
+def cells(values: Array) -> Array:
+    """One value per matrix (...) made to meet one per cell (..., K, K)."""
+    return values[..., None, None] if values.ndim else values
 
 
 def total(values: Array) -> Array:

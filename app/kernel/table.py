@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.numerics import Array, lazy, mean, ones, ratio, total, x_log_x
+from app.kernel.numerics import ABOVE_MINUS_ONE, TINY, Array, cells, hollow, lazy, mean, ones, ratio, total, x_log_x
 
 
 class Table:
@@ -209,50 +209,74 @@ class Table:
         """sum s (2n - s) with s = P + T: 4 n^2 (1 - pe) for pooled margins."""
         return total(self.margins * (2.0 * self.n_each - self.margins))
 
-    # Logarithmic parts: entropies and confusion entropies are sums of these.
+    # Logarithmic parts, of shares and not of counts: sums of n ln n would lose the digits of a small entropy.
 
     @lazy
-    def cell_logs(self) -> Array:
-        """c ln c of every cell, shape (..., K, K)."""
-        return x_log_x(self.counts)
+    def shares(self) -> Array:
+        """Every cell over n, shape (..., K, K)."""
+        return self.counts / cells(self.n)
+
+    @lazy
+    def predicted_prevalence(self) -> Array:
+        return self.predicted / self.n_each
+
+    @lazy
+    def error_rate_ovr(self) -> Array:
+        """(FP + FN) / n of each class."""
+        return self.errors / self.n_each
+
+    @lazy
+    def margin_shares(self) -> Array:
+        """(P + T) / n of each class."""
+        return self.margins / self.n_each
+
+    @lazy
+    def united_shares(self) -> Array:
+        """(TP + FP + FN) / n of each class."""
+        return (self.margins - self.tp) / self.n_each
+
+    @lazy
+    def share_logs(self) -> Array:
+        """p ln p of every cell, shape (..., K, K)."""
+        return x_log_x(self.shares)
 
     @lazy
     def row_logs(self) -> Array:
-        """sum_j c_ij ln c_ij, shape (..., K)."""
-        return total(self.cell_logs)
-
-    @lazy
-    def cell_log_total(self) -> Array:
-        """sum_ij c_ij ln c_ij, shape (...)."""
-        return total(self.row_logs)
+        """sum_j p_ij ln p_ij, shape (..., K)."""
+        return total(self.share_logs)
 
     @lazy
     def error_logs(self) -> Array:
-        """Sum of c ln c over the off-diagonal cells in the row and the column of each class."""
-        inside = np.diagonal(self.cell_logs, axis1=-2, axis2=-1)
-        columns: Array = ones(self.n_classes).dot(self.cell_logs)
-        return self.row_logs + columns - 2.0 * inside
+        """Sum of p ln p over the off-diagonal cells in the row and the column of each class.
+
+        The diagonal is taken out before summing: beside it the errors of a good classifier would lose their digits.
+        """
+        off_diagonal = self.share_logs * hollow(self.n_classes)
+        columns: Array = ones(self.n_classes).dot(off_diagonal)
+        return total(off_diagonal) + columns
 
     @lazy
     def actual_logs(self) -> Array:
-        """sum_k P ln P, shape (...)."""
-        return total(x_log_x(self.actual))
+        """P/n ln P/n of each class."""
+        return x_log_x(self.prevalence)
 
     @lazy
-    def predicted_logs(self) -> Array:
-        """sum_k T ln T, shape (...)."""
-        return total(x_log_x(self.predicted))
+    def deviation(self) -> Array:
+        """n n_ij / (P_i T_j) - 1, the relative distance from independence; numerators are exact while n^2 < 2^53."""
+        products = self.actual[..., :, None] * self.predicted[..., None, :]
+        return (self.counts * cells(self.n) - products) / products
 
     @lazy
-    def n_logs(self) -> Array:
-        """n ln n, shape (...)."""
-        return x_log_x(self.n)
+    def phi_squared(self) -> Array:
+        """Pearson's chi-squared over n: sum P_i T_j / n^2 deviation^2, shape (...)."""
+        inner = total(self.deviation * self.deviation * self.predicted[..., None, :])
+        return total(inner * self.actual) / (self.n * self.n)
 
     @lazy
-    def chi_squared(self) -> Array:
-        """Pearson's sum (O - E)^2 / E with E = P T / n, shape (...)."""
-        expected = self.actual[..., :, None] * self.predicted[..., None, :] / self.n[..., None, None]
-        return np.add.reduce((self.counts - expected) ** 2 / expected, axis=(-2, -1))
+    def mutual_information(self) -> Array:
+        """sum p_ij ln(p_ij n^2 / (P_i T_j)) in nats, shape (...): no difference of entropies, which cancel near independence."""
+        # Empty cells and empty margins have p = 0 and count as 0 through any finite logarithm.
+        return total(total(self.shares * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))))
 
 
 def unified_performance(tp: Array, tn: Array, errors: Array) -> Array:
@@ -262,7 +286,7 @@ def unified_performance(tp: Array, tn: Array, errors: Array) -> Array:
     """
     both = 4.0 * tp * tn
     # With errors but nothing right the two F1 scores are 0: the smallest number keeps that from being 0/0.
-    return ratio(both, both + np.maximum(tp + tn, np.finfo(np.float64).tiny) * errors)
+    return ratio(both, both + np.maximum(tp + tn, TINY) * errors)
 
 
 def at_equal_prevalence(counts: Array) -> Array:

@@ -19,7 +19,9 @@ def test_ids_of_a_process_only_grow_whatever_the_thread() -> None:
     ids = [new_id() for _ in range(20_000)]
     assert ids == sorted(set(ids))
     with ThreadPoolExecutor(4) as pool:
-        shared = [identifier for part in pool.map(lambda _: [new_id() for _ in range(2_000)], range(8)) for identifier in part]
+        shared = [
+            identifier for part in pool.map(lambda _: [new_id() for _ in range(2_000)], range(8)) for identifier in part
+        ]
     assert len(set(shared)) == 16_000
     assert min(shared) > ids[-1]
 
@@ -41,4 +43,6 @@ def test_a_moment_becomes_the_first_id_at_or_after_it(microseconds: int) -> None
 
 
 def test_moments_before_and_after_all_ids_are_bounds_too() -> None:
-    assert first_id_from(datetime(1900, 1, 1, tzinfo=UTC)) < new_id() < first_id_from(datetime(9999, 12, 31, tzinfo=UTC))
+    assert (
+        first_id_from(datetime(1900, 1, 1, tzinfo=UTC)) < new_id() < first_id_from(datetime(9999, 12, 31, tzinfo=UTC))
+    )

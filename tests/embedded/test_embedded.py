@@ -376,6 +376,12 @@ if ROOT:
         with start(closed_home / "data") as server:
             assert ask(server.dsn("postgres"), "SELECT to_regclass('kept')") is None
 
+    def test_first_starts_that_race_agree_on_one_place(closed_home: Path) -> None:
+        user = ServerUser.choose()
+        with ThreadPoolExecutor(4) as pool:
+            homes = set(pool.map(lambda _: folders.choose_home(closed_home / "data", user), range(4)))
+        assert len(homes) == 1
+
     def test_first_starts_that_race_share_one_copy(closed_home: Path, reachable: Path) -> None:
         user = ServerUser.choose()
         with ThreadPoolExecutor(4) as pool:

@@ -48,14 +48,12 @@ async def test_counts_come_back_exactly(
     assert found.created_at == time_of(record.id)
 
 
-async def test_everything_comes_back(
-    store: PostgresEvaluationStore, project: str, make_record: MakeRecord
-) -> None:
+async def test_everything_comes_back(store: PostgresEvaluationStore, project: str, make_record: MakeRecord) -> None:
     counts = np.array([[0.5, 1e-300, 0.1], [0.0, 1 / 3, 1e300], [0.0, 0.0, 7.25]])
     record = make_record(
         model=ModelRef("modèle \U0001f332"),
         dataset=DatasetRef("d", None, "test"),
-        tags={"git": "a1b2c3", "": "empty key", "quote": "it's \"quoted\" \\ {}"},
+        tags={"git": "a1b2c3", "": "empty key", "quote": 'it\'s "quoted" \\ {}'},
         kind="folds",
         labels=("a", "", "c,\"{}' NULL"),
         positive=1,

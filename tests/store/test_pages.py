@@ -108,7 +108,9 @@ async def test_pages_together_are_the_whole_in_order(
     """Exact under ties and undefined values: nothing twice, nothing left out, for every filter, size and direction."""
     middle = records[31].created_at
     spans: list[dict[str, Any]] = [{}, {"created_after": middle}, {"created_before": middle}]
-    spans.append({"created_after": middle - timedelta(milliseconds=4), "created_before": middle + timedelta(milliseconds=3)})
+    spans.append(
+        {"created_after": middle - timedelta(milliseconds=4), "created_before": middle + timedelta(milliseconds=3)}
+    )
     for filters, descending, limit in product(FILTERS, (True, False), (1, 7, 60)):
         if limit == 1 and filters not in ({}, {"dataset": "d"}):
             continue

@@ -73,9 +73,7 @@ async def test_those_that_arrive_together_share_commits(
 async def test_a_group_is_bounded_in_bytes(engine: AsyncEngine, project: str, make_row: Any) -> None:
     writer = EvaluationWriter(engine, group_bytes=20_000)
     large = np.full((50, 50), 0.5)  # 20 kB as float64
-    rows = [
-        make_row(labels=tuple(map(str, range(50))), content=Content.weights, counts=large) for _ in range(6)
-    ]
+    rows = [make_row(labels=tuple(map(str, range(50))), content=Content.weights, counts=large) for _ in range(6)]
     await asyncio.gather(*(writer.add(row) for row in rows))
     await writer.close()
     assert await transactions_of(engine, project) == [1] * 6
@@ -131,19 +129,22 @@ async def test_closing_commits_what_waits_and_refuses_what_comes(
 
 
 async def test_closing_leaves_no_connection(engine: AsyncEngine, project: str, make_row: Any) -> None:
-    count = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'")
-    async with engine.connect() as connection:
-        before = await connection.scalar(count)
-        writer = EvaluationWriter(engine)
-        await writer.add(make_row())
-        assert await connection.scalar(count) == before + 1
-        await writer.close()
-        for _ in range(200):
-            await connection.rollback()
-            if await connection.scalar(count) == before:
-                break
-            await asyncio.sleep(0.02)
-        assert await connection.scalar(count) == before
+    async def count() -> int:
+        """A new transaction each time: within one, Postgres shows the same picture of its processes again."""
+        async with engine.connect() as connection:
+            processes = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            return await connection.scalar(text(f"{processes} AND backend_type = 'client backend'")) or 0
+
+    before = await count()
+    writer = EvaluationWriter(engine)
+    await writer.add(make_row())
+    during = await count()
+    await writer.close()
+    for _ in range(200):
+        if await count() == before:
+            break
+        await asyncio.sleep(0.02)
+    assert (during, await count()) == (before + 1, before)
 
 
 async def test_a_caller_that_gives_up_before_its_commit_leaves_nothing(
@@ -162,9 +163,9 @@ async def test_a_caller_that_gives_up_during_its_commit_disturbs_nobody(
     engine: AsyncEngine, writer: EvaluationWriter, project: str, make_row: Any
 ) -> None:
     await writer.add(make_row())
-    tasks = [asyncio.create_task(writer.add(make_row())) for _ in range(6)]
     async with engine.begin() as blocker:
         await blocker.execute(text("LOCK TABLE evaluations IN SHARE MODE"))
+        tasks = [asyncio.create_task(writer.add(make_row())) for _ in range(6)]
         await wait_for_blocked(engine)
         tasks[2].cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -187,9 +188,9 @@ async def wait_for_blocked(engine: AsyncEngine) -> int:
 async def test_a_connection_that_breaks_during_a_commit_fails_its_group_and_is_replaced(
     engine: AsyncEngine, writer: EvaluationWriter, project: str, make_row: Any
 ) -> None:
-    tasks = [asyncio.create_task(writer.add(make_row())) for _ in range(4)]
     async with engine.begin() as blocker:
         await blocker.execute(text("LOCK TABLE evaluations IN SHARE MODE"))
+        tasks = [asyncio.create_task(writer.add(make_row())) for _ in range(4)]
         pid = await wait_for_blocked(engine)
         await blocker.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
         answers = await asyncio.gather(*tasks, return_exceptions=True)
@@ -206,8 +207,10 @@ async def test_a_connection_lost_while_idle_is_replaced_unnoticed(
     first, second = make_row(), make_row()
     await writer.add(first)
     async with engine.connect() as connection:
-        others = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-                      "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        others = text(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
         await connection.execute(others)
     await asyncio.sleep(0.05)
     await writer.add(second)

@@ -7,6 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from app.kernel.aickin import above_chance, below_chance
 from app.kernel.card import Choice, Condition, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import (
     CHANCE_IS_CERTAIN,
@@ -16,7 +17,6 @@ from app.kernel.conditions import (
     POOLED_CHANCE_IS_CERTAIN,
 )
 from app.kernel.numerics import Array, ratio, total
-from app.kernel.roots import newton_root
 from app.kernel.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.table import Table
 
@@ -233,41 +233,15 @@ def aickin_alpha(t: Table) -> Array:
 
 
 def _aickin(t: Table) -> Array:
-    """Root in alpha instead of the usual iteration, which takes thousands of steps when agreement is good.
-
-    For a given alpha, p_e is (p_o - alpha)/(1 - alpha) and each b_k is the root of a quadratic, since
-    (1 - alpha)(a_k - b_k) = (T_k - P_k)/n. What is left is that the b_k are shares: they sum to 1.
-    """
-    shares = t.prevalence
-    gap = (t.predicted - t.actual) / t.n_each
-    observed = t.accuracy
-
-    def missing_share(alpha: Array) -> tuple[Array, Array]:
-        """(1 - sum b_k) / alpha and its derivative; the division takes out the root at 0, which is none of the model's."""
-        free = 1.0 - alpha
-        chance = (observed - alpha) / free
-        linear = gap * _each(alpha / free) + _each(observed - alpha)
-        root = np.sqrt(linear * linear + shares * _each(4.0 * alpha * chance))
-        b = np.where(linear > 0, shares * _each(2.0 * chance) / (linear + root), (root - linear) / _each(2.0 * alpha))
-        square = free * free
-        slope = (b * (b - 1.0 + gap * _each(1.0 / square)) - shares * _each((observed - 1.0) / square)) / root
-        value = (1.0 - total(b)) / alpha
-        return value, (total(slope) - value) / alpha
-
     kappa = t.covariance / t.chance_disagreement
-    alpha = newton_root(
-        missing_share,
-        kappa,
-        # The root lies between kappa and p_o when agreement is above chance, between -1 and kappa when it is below.
-        low=np.where(kappa > 0, kappa, -1.0),
-        high=np.where(kappa > 0, observed, kappa),
-    )
+    shares = t.prevalence, t.predicted_prevalence, t.accuracy
+    below = kappa < 0
+    alpha = above_chance(*shares, np.where(below, t.accuracy, kappa))
+    if below.any():
+        alpha = np.where(below, below_chance(*shares), alpha)
+    # Confusions that all go one way leave no agreement by chance; without errors or without agreement beyond chance alpha is kappa.
+    alpha = np.where((total(np.maximum(t.fn - t.fp, 0.0)) == t.wrong) & (kappa > 0), t.accuracy, alpha)
     return np.where((t.wrong == 0) | (kappa == 0), kappa, alpha)
-
-
-def _each(values: Array) -> Array:
-    """The same with a class axis to broadcast over."""
-    return values[..., None]
 
 
 @_agreement(

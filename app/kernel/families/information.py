@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
 )
-from app.kernel.numerics import Array, ratio, total
+from app.kernel.numerics import TINY, Array, ratio, total, x_log_x
 from app.kernel.scales import CRAMER, LAMBDA, PEARSON_C
 from app.kernel.table import Table
 
@@ -40,8 +40,8 @@ _confusion = partial(
 
 
 def _class_entropy(t: Table, mass: Array) -> Array:
-    """-sum p log p over the off-diagonal cells of row and column k with p = c / mass, in logarithms to base 2(K-1)."""
-    return ratio(t.errors * np.log(mass) - t.error_logs, mass * log(2.0 * (t.n_classes - 1)))
+    """-sum q log q over the off-diagonal cells of row and column k, q = share / mass, in logarithms to base 2(K-1)."""
+    return (t.error_rate_ovr * np.log(mass) - t.error_logs) / (mass * log(2.0 * (t.n_classes - 1)))
 
 
 @_confusion(
@@ -56,7 +56,7 @@ def _class_entropy(t: Table, mass: Array) -> Array:
     references=("wei2010", "aguilar2025"),
 )
 def confusion_entropy(t: Table) -> Array:
-    return _class_entropy(t, t.margins)
+    return _class_entropy(t, t.margin_shares)
 
 
 @_confusion(
@@ -71,12 +71,12 @@ def confusion_entropy(t: Table) -> Array:
     references=("delgado2019",),
 )
 def modified_confusion_entropy(t: Table) -> Array:
-    return _class_entropy(t, t.margins - t.tp)
+    return _class_entropy(t, t.united_shares)
 
 
 def _entropy_sum(t: Table, mass: Array) -> Array:
     """sum over the classes of mass times class entropy, in nats; an absent class adds 0."""
-    return total(t.errors * np.log(np.where(mass > 0, mass, 1.0)) - t.error_logs)
+    return total(t.error_rate_ovr * np.log(np.maximum(mass, TINY)) - t.error_logs)
 
 
 @_confusion(
@@ -89,7 +89,7 @@ def _entropy_sum(t: Table, mass: Array) -> Array:
     references=("wei2010",),
 )
 def overall_confusion_entropy(t: Table) -> Array:
-    return _entropy_sum(t, t.margins) / (2.0 * t.n * log(2.0 * (t.n_classes - 1)))
+    return _entropy_sum(t, t.margin_shares) / (2.0 * log(2.0 * (t.n_classes - 1)))
 
 
 @_confusion(
@@ -102,16 +102,12 @@ def overall_confusion_entropy(t: Table) -> Array:
     references=("delgado2019",),
 )
 def overall_modified_confusion_entropy(t: Table) -> Array:
-    mass = 2.0 * t.n - (t.correct if t.n_classes > 2 else 0.0)
-    return _entropy_sum(t, t.margins - t.tp) / (mass * log(2.0 * (t.n_classes - 1)))
+    mass = 2.0 - t.accuracy if t.n_classes > 2 else 2.0
+    return _entropy_sum(t, t.united_shares) / (mass * log(2.0 * (t.n_classes - 1)))
 
 
 def _reference_entropy(t: Table) -> Array:
-    return (t.n_logs - t.actual_logs) / (t.n * _LN2)
-
-
-def _mutual_information(t: Table) -> Array:
-    return (t.n_logs + t.cell_log_total - t.actual_logs - t.predicted_logs) / (t.n * _LN2)
+    return total(t.actual_logs) / -_LN2
 
 
 @_entropy(
@@ -121,7 +117,7 @@ def _mutual_information(t: Table) -> Array:
     elsewhere={"pycm": "Response Entropy"},
 )
 def response_entropy(t: Table) -> Array:
-    return (t.n_logs - t.predicted_logs) / (t.n * _LN2)
+    return total(x_log_x(t.predicted_prevalence)) / -_LN2
 
 
 @_entropy(
@@ -142,12 +138,12 @@ def reference_entropy(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def cross_entropy_margins(t: Table) -> Array:
-    return -_actual_times_log(t, t.predicted / t.n_each)
+    return -_actual_times_log(t, np.log(t.predicted_prevalence))
 
 
-def _actual_times_log(t: Table, ratios: Array) -> Array:
-    """sum P/n log2(ratio); a class without actual samples adds 0."""
-    return total(np.where(t.actual == 0, t.prevalence, t.prevalence * np.log2(ratios)))
+def _actual_times_log(t: Table, logs: Array) -> Array:
+    """sum P/n times a logarithm, in bits; a class without actual samples adds 0."""
+    return total(np.where(t.actual == 0, t.prevalence, t.prevalence * logs)) / _LN2
 
 
 @_entropy(
@@ -158,7 +154,7 @@ def _actual_times_log(t: Table, ratios: Array) -> Array:
     symmetric=True,
 )
 def joint_entropy(t: Table) -> Array:
-    return (t.n_logs - t.cell_log_total) / (t.n * _LN2)
+    return total(t.row_logs) / -_LN2
 
 
 @_entropy(
@@ -168,7 +164,7 @@ def joint_entropy(t: Table) -> Array:
     elsewhere={"pycm": "Conditional Entropy"},
 )
 def conditional_entropy(t: Table) -> Array:
-    return (t.actual_logs - t.cell_log_total) / (t.n * _LN2)
+    return total(t.actual_logs - t.row_logs) / _LN2
 
 
 @_statistic(
@@ -182,7 +178,7 @@ def conditional_entropy(t: Table) -> Array:
     symmetric=True,
 )
 def mutual_information(t: Table) -> Array:
-    return _mutual_information(t)
+    return t.mutual_information / _LN2
 
 
 @_statistic(
@@ -196,7 +192,7 @@ def mutual_information(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def kl_divergence_margins(t: Table) -> Array:
-    return _actual_times_log(t, ratio(t.actual, t.predicted))
+    return _actual_times_log(t, np.log1p((t.actual - t.predicted) / t.predicted))
 
 
 @_statistic(
@@ -210,7 +206,7 @@ def kl_divergence_margins(t: Table) -> Array:
     references=("sindhwani2001",),
 )
 def relative_classifier_information(t: Table) -> Array:
-    return _mutual_information(t) / np.where(t.largest == t.n, np.nan, _reference_entropy(t))
+    return t.mutual_information / np.where(t.largest == t.n, np.nan, -total(t.actual_logs))
 
 
 @_statistic(
@@ -262,7 +258,7 @@ _contingency = partial(
     needs_counts=True,
 )
 def chi_squared(t: Table) -> Array:
-    return t.chi_squared
+    return t.n * t.phi_squared
 
 
 @_statistic(
@@ -291,7 +287,7 @@ def chi_squared_df(t: Table) -> Array:
     elsewhere={"pycm": "Phi-Squared"},
 )
 def phi_squared(t: Table) -> Array:
-    return t.chi_squared / t.n
+    return t.phi_squared
 
 
 @_contingency(
@@ -304,7 +300,7 @@ def phi_squared(t: Table) -> Array:
     references=("cramer1946",),
 )
 def cramer_v(t: Table) -> Array:
-    return np.sqrt(t.chi_squared / t.n / (t.n_classes - 1))
+    return np.sqrt(t.phi_squared / (t.n_classes - 1))
 
 
 @_contingency(
@@ -317,7 +313,7 @@ def cramer_v(t: Table) -> Array:
     scales=(PEARSON_C,),
 )
 def pearson_c(t: Table) -> Array:
-    return np.sqrt(t.chi_squared / (t.n + t.chi_squared))
+    return np.sqrt(t.phi_squared / (1.0 + t.phi_squared))
 
 
 @_entropy(

@@ -1,0 +1,32 @@
+# The service without a database: it wants PREVAIL_DATABASE_URL. `serve` refuses a schema that is not its own, so
+# `migrate` runs first, as a step of its own (see docker-compose.yml).
+
+ARG PYTHON=3.13
+
+# First stage: the pinned packages, in an environment that has no installer of its own.
+FROM python:${PYTHON}-slim AS build
+COPY requirements/base.txt /tmp/base.txt
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -m venv --without-pip /opt/venv \
+    && python -m pip --python /opt/venv/bin/python install --disable-pip-version-check --require-hashes -r /tmp/base.txt \
+    && find /opt/venv/lib/python3*/site-packages/scipy -type d -name tests -prune -exec rm -rf {} +
+
+# Last stage: the packages and the code, owned by root, run by nobody in particular.
+FROM python:${PYTHON}-slim
+COPY --from=build /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    OPENBLAS_NUM_THREADS=1 \
+    OMP_NUM_THREADS=1 \
+    PREVAIL_HOST=0.0.0.0
+WORKDIR /srv/prevail
+COPY alembic.ini ./
+COPY alembic ./alembic
+COPY app ./app
+RUN python -m compileall -q app alembic
+# A number, so that an orchestrator can see that it is not root.
+USER 10001:10001
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python", "-m", "app", "health"]
+ENTRYPOINT ["python", "-m", "app"]
+CMD ["serve"]

@@ -1,0 +1,100 @@
+"""A request body as a checked pydantic model, with a JSON pointer to every fault."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.exceptions import HTTPException
+
+from app.api.problems import MalformedRequest
+from app.domain.errors import Fault
+
+Model = TypeVar("Model", bound=BaseModel)
+_MOST_FAULTS = 50
+# What pydantic puts into a location that is no place in the JSON: the tag of a union.
+TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})
+
+
+class Wire(BaseModel):
+    """Base of all request models: no unknown fields, no coercion, no NaN or Infinity."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+async def read_body(request: Request) -> bytes:
+    """The bytes of a JSON body.
+
+    Raises:
+        HTTPException: 415 when the body says it is something else.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        came = f"got {media_type!r}" if media_type else "none was given"
+        raise HTTPException(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"expected the header Content-Type: application/json, {came} (curl: -H 'Content-Type: application/json')",
+        )
+    return await request.body()
+
+
+def parse_body(body: bytes, model: type[Model]) -> Model:
+    """The body as a model.
+
+    Raises:
+        MalformedRequest: 400 for what is no JSON, 422 for JSON of another form.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise malformed(error) from None
+
+
+def parse_value(value: Any, model: type[Model]) -> Model:
+    """A part of a body that is parsed already as a model."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise malformed(error) from None
+
+
+def malformed(error: ValidationError) -> MalformedRequest:
+    """What pydantic found, in our words where its own are for programmers."""
+    entries = error.errors(include_url=False, include_input=False)
+    if entries[0]["type"] == "json_invalid":
+        detail = f"expected JSON: {entries[0]['ctx']['error']}"
+        return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
+    faults = [
+        Fault(pointer(entry["loc"]), str(entry["type"]), _worded(entry["type"], entry["msg"], entry.get("ctx", {})))
+        for entry in entries[:_MOST_FAULTS]
+    ]
+    return MalformedRequest(faults)
+
+
+def pointer(location: Sequence[int | str]) -> str:
+    """A location of pydantic as a JSON pointer (RFC 6901); union tags are left out."""
+    parts: list[str] = []
+    for index, part in enumerate(location):
+        before = location[index - 1] if index else None
+        in_fold = isinstance(before, int) and index >= 2 and location[index - 2] == "folds"
+        if part in TAGS and (before == "input" or in_fold):
+            continue
+        parts.append(str(part).replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{part}" for part in parts)
+
+
+def _worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    match kind:
+        case "finite_number":
+            return "expected a finite number, got NaN or one too large for a double"
+        case "missing":
+            return "expected this field, it is missing"
+        case "extra_forbidden":
+            return "unknown field"
+        case "union_tag_invalid":
+            return f"expected kind to be one of {context['expected_tags']}, got {context['tag']!r}"
+        case "union_tag_not_found":
+            return "expected a field kind that says what the input is"
+    text = message.replace("Input should be", "expected").removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]

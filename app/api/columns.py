@@ -1,0 +1,91 @@
+"""Large bodies: arrays of numbers go from bytes to numpy without a Python object per number.
+
+simdjson parses the document; what is not a column is lifted into ordinary objects and checked by pydantic like any other body.
+"""
+
+from typing import Any, TypeVar
+
+import numpy as np
+import simdjson
+from pydantic import BaseModel
+
+from app.api.body import parse_body, parse_value
+
+Model = TypeVar("Model", bound=BaseModel)
+# Fields that may hold millions of values, wherever they stand in an input.
+COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight"})
+# Lists whose members may hold columns.
+_HOLDERS = frozenset({"folds", "evaluations"})
+
+
+def parse_large_body(body: bytes, model: type[Model]) -> Model:
+    """The body as a model whose columns are arrays (int64 or float64) where they hold numbers only, lists otherwise.
+
+    Raises:
+        MalformedRequest: as ``parse_body``, which is asked for the words when simdjson finds no JSON.
+    """
+    try:
+        document = simdjson.Parser().parse(body)
+    except ValueError:
+        # simdjson does not say where: a bare NaN, a number too large, a comma too many.
+        return parse_body(body, model)
+    if not isinstance(document, simdjson.Object):
+        return parse_body(body, model)
+    lifter = _Lifter(flat=True)
+    lifted = lifter.object(document)
+    if lifter.arrays != body.count(b"["):
+        # A column may hold arrays, which a buffer would flatten in silence (or a text holds a bracket): look at each value.
+        lifted = _Lifter(flat=False).object(document)
+    return parse_value(lifted, model)
+
+
+class _Lifter:
+    """Turns a parsed document into Python objects and counts the arrays it has seen."""
+
+    def __init__(self, *, flat: bool) -> None:
+        self._flat = flat
+        self.arrays = 0
+
+    def object(self, node: Any) -> dict[str, Any]:
+        # Members are asked for one by one: items() would turn whole columns into lists.
+        return {key: self._member(key, node[key]) for key in node.keys()}  # noqa: SIM118 - not a dict
+
+    def _member(self, key: str, value: Any) -> Any:
+        if isinstance(value, simdjson.Object):
+            return self.object(value)
+        if not isinstance(value, simdjson.Array):
+            return value
+        if key in _HOLDERS:
+            self.arrays += 1
+            return [self._item(value[index]) for index in range(len(value))]
+        if key in COLUMNS and self._flat:
+            self.arrays += 1
+            return self._column(value)
+        return self._item(value)
+
+    def _item(self, value: Any) -> Any:
+        if isinstance(value, simdjson.Object):
+            return self.object(value)
+        plain = value.as_list() if isinstance(value, simdjson.Array) else value
+        self.arrays += _count_lists(plain)
+        return plain
+
+    @staticmethod
+    def _column(array: Any) -> Any:
+        if len(array) == 0:
+            return []
+        for code, kind in (("i", np.int64), ("d", np.float64)):
+            # Whole numbers would pass as floats too, and labels have to stay whole.
+            try:
+                return np.frombuffer(array.as_buffer(of_type=code), dtype=kind)
+            except (TypeError, ValueError):
+                continue
+        return array.as_list()
+
+
+def _count_lists(value: Any) -> int:
+    if isinstance(value, list):
+        return 1 + sum(_count_lists(item) for item in value if isinstance(item, list | dict))
+    if isinstance(value, dict):
+        return sum(_count_lists(item) for item in value.values())
+    return 0

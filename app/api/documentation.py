@@ -1,0 +1,89 @@
+"""Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
+
+
+class FaultValue(BaseModel):
+    """One thing wrong with a request."""
+
+    pointer: str = Field(description="JSON pointer into the body.")
+    code: str
+    detail: str
+
+
+class ProblemValue(BaseModel):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str = Field(description="Stable; never changes meaning.")
+    errors: list[FaultValue] | None = None
+
+
+def _problem(description: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemValue"}}},
+    }
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: _problem("The body is not JSON."),
+    404: _problem("There is no such thing."),
+    413: _problem("The body is larger than the limit."),
+    415: _problem("The body is not announced as JSON."),
+    422: _problem("The request has a fault; `errors` points at it."),
+    503: _problem("Overloaded, or the database does not answer; see `Retry-After`."),
+}
+
+
+def body_schema(model: str, examples: Mapping[str, Any]) -> dict[str, Any]:
+    """The request body of a route: a model by name, and named examples."""
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": f"#/components/schemas/{model}"},
+                    "examples": {name: {"value": value} for name, value in examples.items()},
+                }
+            },
+        }
+    }
+
+
+def install(app: FastAPI, models: tuple[type[BaseModel], ...]) -> None:
+    """Serve an OpenAPI document that has the hand-read request models too."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                summary=app.summary,
+                description=app.description,
+                routes=app.routes,
+                tags=app.openapi_tags,
+                license_info=app.license_info,
+            )
+            _, definitions = models_json_schema(
+                [(model, "validation") for model in (*models, ProblemValue)],
+                ref_template="#/components/schemas/{model}",
+            )
+            components = schema.setdefault("components", {}).setdefault("schemas", {})
+            components.update(definitions["$defs"])
+            for name in ("HTTPValidationError", "ValidationError"):
+                components.pop(name, None)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]  # the documented way to replace it

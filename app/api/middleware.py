@@ -1,0 +1,84 @@
+"""What happens to every request before and after its route: a request id and a limit on its size."""
+
+import re
+from http import HTTPStatus
+from uuid import uuid4
+
+import orjson
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import MEDIA_TYPE, Problem
+
+_ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class BodyTooLarge(Exception):
+    """More bytes came than a request may have."""
+
+
+class RequestEnvelope:
+    """Gives each request an id (the caller's ``X-Request-ID`` when it has a sane one) and refuses bodies over a limit with 413."""
+
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
+        self._app = app
+        self._limit = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > self._limit:
+            await self._refuse(send_with_id, request_id)
+            return
+        received = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._limit:
+                raise BodyTooLarge
+            return message
+
+        try:
+            await self._app(scope, receive_within_limit, send_with_id)
+        except BodyTooLarge:
+            if started:
+                raise
+            await self._refuse(send_with_id, request_id)
+
+    async def _refuse(self, send: Send, request_id: str) -> None:
+        problem = Problem(
+            status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            code="body_too_large",
+            detail=f"expected a body of at most {self._limit} bytes",
+        )
+        body = orjson.dumps(problem.body(request_id))
+        start: Message = {
+            "type": "http.response.start",
+            "status": problem.status.value,
+            # The rest of the body is not read, so the connection cannot be used again.
+            "headers": [
+                (b"content-type", MEDIA_TYPE.encode()),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ],
+        }
+        await send(start)
+        await send({"type": "http.response.body", "body": body})

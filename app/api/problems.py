@@ -1,0 +1,204 @@
+"""Every error as problem+json (RFC 9457): one shape, a stable code, and for inputs a pointer to each fault."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.domain.errors import (
+    Conflict,
+    DomainError,
+    Fault,
+    InvalidExpression,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    SchemaOutdated,
+    Unavailable,
+    UnknownLabel,
+    UnknownMetric,
+)
+from app.services.ports import StoreOverloadedError, StoreUnavailableError
+
+MEDIA_TYPE = "application/problem+json"
+STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
+    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+RETRY_SECONDS = 1
+_CODES = {
+    HTTPStatus.BAD_REQUEST: "bad_request",
+    HTTPStatus.NOT_FOUND: "not_found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "invalid_request",
+    HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "internal_error",
+}
+
+
+class MalformedRequest(Exception):
+    """The body is no JSON, or not of the form the operation takes."""
+
+    def __init__(self, faults: Sequence[Fault], *, status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> None:
+        super().__init__(faults[0].detail)
+        self.faults = tuple(faults)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A problem before it is bound to a request."""
+
+    status: HTTPStatus
+    code: str
+    detail: str
+    errors: tuple[Mapping[str, Any], ...] = ()
+    members: tuple[tuple[str, Any], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """The members of problem+json."""
+        answer: dict[str, Any] = {
+            "type": f"/problems/{self.code}",
+            "title": self.status.phrase,
+            "status": self.status.value,
+            "detail": self.detail,
+            "instance": f"urn:request:{request_id}",
+            "code": self.code,
+        }
+        if self.errors:
+            answer["errors"] = list(self.errors)
+        answer.update(self.members)
+        return answer
+
+
+def problem_of(error: Exception, prefix: str = "") -> Problem | None:
+    """The problem that an error is for the caller; None when it is a fault of ours.
+
+    ``prefix`` is put before pointers, for requests that are part of another.
+    """
+    match error:
+        case MalformedRequest():
+            return Problem(
+                status=error.status,
+                code=_CODES[error.status],
+                detail=error.faults[0].detail,
+                errors=_listed(error.faults, prefix),
+            )
+        case InvalidInput():
+            return Problem(
+                status=HTTPStatus.UNPROCESSABLE_ENTITY,
+                code=error.code,
+                detail=error.detail,
+                errors=_listed(error.faults, prefix),
+            )
+        case InvalidExpression():
+            return _expression_problem(error, prefix)
+        case StoreOverloadedError():
+            return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept", RETRY_SECONDS)
+        case StoreUnavailableError():
+            return _retry("database_unavailable", "the database does not answer; try again shortly", RETRY_SECONDS)
+        case Overloaded():
+            return _retry(error.code, error.detail, error.retry_after)
+        case DomainError():
+            status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
+            fault = () if error.pointer is None else (Fault(error.pointer, error.code, error.detail),)
+            return Problem(status=status, code=error.code, detail=error.detail, errors=_listed(fault, prefix))
+        case HTTPException():
+            status = HTTPStatus(error.status_code)
+            return Problem(
+                status=status,
+                code=_CODES.get(status, "http_error"),
+                detail=str(error.detail),
+                headers=tuple((error.headers or {}).items()),
+            )
+    return None
+
+
+def _listed(faults: Sequence[Fault], prefix: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple({"pointer": prefix + f.pointer, "code": f.code, "detail": f.detail} for f in faults)
+
+
+def _expression_problem(error: InvalidExpression, prefix: str) -> Problem:
+    entry: dict[str, Any] = {"pointer": prefix + (error.pointer or ""), "code": error.code, "detail": error.detail}
+    if error.position is not None:
+        entry["position"] = error.position
+    match error:
+        case UnknownMetric():
+            entry["suggestions"] = list(error.suggestions)
+        case UnknownLabel():
+            entry["known"] = list(error.known[:50])
+    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=error.code, detail=error.detail, errors=(entry,))
+
+
+def _retry(code: str, detail: str, seconds: int) -> Problem:
+    return Problem(
+        status=HTTPStatus.SERVICE_UNAVAILABLE, code=code, detail=detail, headers=(("Retry-After", str(seconds)),)
+    )
+
+
+def respond(problem: Problem, request: Request) -> Response:
+    """A problem as the answer to a request."""
+    return Response(
+        orjson.dumps(problem.body(request_id(request))),
+        status_code=problem.status.value,
+        media_type=MEDIA_TYPE,
+        headers=dict(problem.headers),
+    )
+
+
+def request_id(request: Request) -> str:
+    """The id under which the request stands in the log and in ``X-Request-ID``."""
+    return str(request.scope.get("state", {}).get("request_id", "unknown"))
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of the application leave by this door."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        problem = problem_of(error)
+        if problem is None:
+            raise error
+        return respond(problem, request)
+
+    async def invalid_query(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
+        faults = [
+            Fault(f"?{'.'.join(str(part) for part in entry['loc'][1:])}", entry["type"], entry["msg"])
+            for entry in error.errors()
+        ]
+        return respond(
+            Problem(
+                status=HTTPStatus.UNPROCESSABLE_ENTITY,
+                code="invalid_parameter",
+                detail=f"parameter {faults[0].pointer[1:]}: {faults[0].detail}",
+                errors=tuple({"parameter": f.pointer[1:], "code": f.code, "detail": f.detail} for f in faults),
+            ),
+            request,
+        )
+
+    async def unknown(request: Request, _: Exception) -> Response:
+        return respond(
+            Problem(
+                status=HTTPStatus.INTERNAL_SERVER_ERROR,
+                code="internal_error",
+                detail="the service failed; the log has the cause under this instance",
+            ),
+            request,
+        )
+
+    for kind in (MalformedRequest, DomainError, StoreOverloadedError, StoreUnavailableError, HTTPException):
+        app.add_exception_handler(kind, known)
+    app.add_exception_handler(RequestValidationError, invalid_query)
+    app.add_exception_handler(Exception, unknown)

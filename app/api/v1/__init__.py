@@ -1,0 +1,1 @@
+"""HTTP: what is asked in JSON, what is answered in JSON, nothing computed."""

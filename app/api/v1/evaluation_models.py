@@ -1,0 +1,238 @@
+"""Requests and answers about evaluations. The answers are models for the documentation; what is sent is built by hand, for speed."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from app.api.body import Wire
+from app.api.v1.inputs import AnyInput, clean_text
+from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.report import IntervalChoice, Options
+from app.services.evaluate import MOST_EXPRESSIONS
+from app.services.evaluations import NewEvaluation
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(clean_text)]
+TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$")]
+TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(clean_text)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64)]
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(clean_text)]
+
+
+class ModelField(Wire):
+    """A model, one version of it."""
+
+    name: Name = Field(description="Name of the model.")
+    version: Name | None = Field(None, description="Its version.")
+
+    def to_domain(self) -> ModelRef:
+        """The domain's name for it."""
+        return ModelRef(self.name, self.version)
+
+
+class DatasetField(Wire):
+    """A dataset, one split of one version of it."""
+
+    name: Name = Field(description="Name of the dataset.")
+    version: Name | None = Field(None, description="Its version.")
+    split: Name | None = Field(None, description="The split, such as test.")
+
+    def to_domain(self) -> DatasetRef:
+        """The domain's name for it."""
+        return DatasetRef(self.name, self.version, self.split)
+
+
+class OptionsField(Wire):
+    """What is computed beyond the report that everyone gets."""
+
+    metrics: list[Expression] = Field(
+        default_factory=list,
+        max_length=MOST_EXPRESSIONS,
+        description="Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.",
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out.")
+    intervals: Literal["headline", "none"] = Field(
+        "headline", description="`headline`: closed forms for the usual metrics and every rate. `none`: no intervals."
+    )
+    interpretation: bool = Field(False, description="Answer the verbal scales of the literature too.")
+
+    def to_domain(self) -> Options:
+        """The domain's form."""
+        return Options(
+            metrics=tuple(self.metrics),
+            level=self.level,
+            seed=self.seed,
+            intervals=IntervalChoice(self.intervals),
+            interpretation=self.interpretation,
+        )
+
+
+class EvaluationRequest(Wire):
+    """An evaluation to be computed, and kept unless `store=false`."""
+
+    input: AnyInput
+    model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
+    dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
+    tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
+    options: OptionsField = Field(default_factory=OptionsField)
+
+    def to_domain(self) -> NewEvaluation:
+        """The request as the services know it.
+
+        Raises:
+            InvalidInput: the input has the right form but cannot be evaluated.
+        """
+        return NewEvaluation(
+            source=self.input.to_domain("/input"),
+            options=self.options.to_domain(),
+            model=self.model.to_domain() if self.model else None,
+            dataset=self.dataset.to_domain() if self.dataset else None,
+            tags=self.tags,
+        )
+
+
+class BatchRequest(Wire):
+    """Many evaluations; each succeeds or fails on its own."""
+
+    evaluations: list[Any] = Field(
+        min_length=1,
+        max_length=1000,
+        description="Each as in POST /v1/evaluations.",
+        json_schema_extra={"items": {"$ref": "#/components/schemas/EvaluationRequest"}},
+    )
+
+
+class TagsRequest(Wire):
+    """The tags that take the place of all tags."""
+
+    tags: Tags
+
+
+Metrics = dict[str, float | None]
+
+
+class GroupedMetrics(BaseModel):
+    """Values by what prevalence does to them."""
+
+    prevalence_insensitive: Metrics = Field(description="Unchanged when classes are replicated.")
+    prevalence_sensitive: Metrics = Field(description="Move with the mix of the classes.")
+    at_balanced_prevalence: Metrics = Field(
+        description="The sensitive ones again, on the matrix with its rows scaled to equal totals."
+    )
+
+
+class UndefinedValue(BaseModel):
+    """Why a value is null."""
+
+    metric: str = Field(description="A key, an expression, or `*` for every metric of the group.")
+    code: str
+    reason: str
+    label: str | None = Field(None, alias="class", description="The class, for a value of one class.")
+    group: str | None = Field(None, description="at_balanced_prevalence when the twin is meant.")
+
+
+class IntervalValue(BaseModel):
+    """An interval for a metric."""
+
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    given: str = Field(description="The counts that it takes as fixed.")
+    reason: str | None = Field(None, description="Why there is none.")
+
+
+class FindingValue(BaseModel):
+    """What the numbers mean."""
+
+    code: str
+    severity: Literal["critical", "warning", "note"]
+    message: str
+    evidence: dict[str, Any]
+
+
+class FoldStatistics(BaseModel):
+    """A metric over the folds."""
+
+    mean: float | None
+    sd: float | None
+    values: list[float | None]
+
+
+class InputSummary(BaseModel):
+    """What was evaluated, rows actual."""
+
+    kind: str
+    content: Literal["counts", "weights", "rates"]
+    n_samples: float | None = Field(description="null when the entries are rates.")
+    n_classes: int
+    labels: list[str]
+    positive: str | None
+    orientation: Literal["actual_rows"]
+    confusion_matrix: list[list[float]]
+    prevalence: dict[str, float]
+
+
+class EvaluationResponse(BaseModel):
+    """An evaluation with its report."""
+
+    id: UUID | None
+    created_at: datetime | None
+    model: dict[str, str | None] | None
+    dataset: dict[str, str | None] | None
+    tags: dict[str, str]
+    input: InputSummary
+    metrics: GroupedMetrics
+    per_class: dict[str, GroupedMetrics]
+    requested: dict[str, float | None | dict[str, float | None]]
+    intervals: dict[str, IntervalValue]
+    undefined: list[UndefinedValue]
+    findings: list[FindingValue]
+    folds: dict[str, FoldStatistics] | None = None
+    interpretation: dict[str, dict[str, str]] | None = None
+
+
+class SummaryInput(BaseModel):
+    """What was evaluated, without the matrix."""
+
+    kind: str
+    content: str
+    n_samples: float | None
+    n_classes: int
+    labels: list[str]
+    positive: str | None
+
+
+class EvaluationSummaryResponse(BaseModel):
+    """An evaluation in a list."""
+
+    id: UUID
+    created_at: datetime
+    model: dict[str, str | None]
+    dataset: dict[str, str | None]
+    tags: dict[str, str]
+    input: SummaryInput
+    metrics: Metrics
+
+
+class EvaluationPage(BaseModel):
+    """Some evaluations; `next_cursor` is null on the last page."""
+
+    items: list[EvaluationSummaryResponse]
+    next_cursor: str | None
+
+
+class BatchItem(BaseModel):
+    """What became of one evaluation of a batch."""
+
+    status: int
+    evaluation: EvaluationResponse | None = None
+    problem: dict[str, Any] | None = None
+
+
+class BatchResponse(BaseModel):
+    """One entry per evaluation, in order."""
+
+    items: list[BatchItem]

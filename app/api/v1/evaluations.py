@@ -1,0 +1,308 @@
+"""Routes of evaluations, and of the models and datasets they were made for."""
+
+import asyncio
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from app.api.body import parse_body, parse_value, read_body
+from app.api.columns import parse_large_body
+from app.api.cursors import decode_cursor, encode_cursor
+from app.api.deps import Project, Services, UseServices
+from app.api.documentation import PROBLEMS, body_schema
+from app.api.problems import Problem, problem_of, request_id
+from app.api.v1 import examples
+from app.api.v1.evaluation_models import (
+    BatchRequest,
+    BatchResponse,
+    EvaluationPage,
+    EvaluationRequest,
+    EvaluationResponse,
+    TagsRequest,
+)
+from app.api.v1.present import json_response, present_dataset, present_evaluation, present_model, present_summary
+from app.domain.errors import Fault, InvalidInput
+from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
+from app.kernel.card import Scope
+from app.kernel.catalogue import catalogue
+from app.services.evaluations import Evaluation, NewEvaluation
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS)
+# Bodies from here on are parsed in a thread.
+_HEAVY_BYTES = 256 * 1024
+_BATCH_AT_ONCE = 16
+
+Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
+Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
+Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
+Filter = Annotated[str | None, Query(max_length=256)]
+
+
+@router.post(
+    "/evaluations",
+    status_code=HTTPStatus.CREATED,
+    response_class=Response,
+    responses={201: {"model": EvaluationResponse}, 200: {"model": EvaluationResponse, "description": "Not kept."}},
+    openapi_extra=body_schema("EvaluationRequest", examples.EVALUATIONS),
+    operation_id="createEvaluation",
+    tags=["evaluations"],
+)
+async def create_evaluation(request: Request, services: UseServices, project: Project, store: Store = True) -> Response:
+    """Evaluate an input with every metric that applies to it, and keep the evaluation."""
+    new = await _read_new(await read_body(request), services)
+    if not store:
+        return await _answer(await services.evaluations.compute(new), services)
+    evaluation = await _keep(services, project, new)
+    return await _answer(
+        evaluation, services, HTTPStatus.CREATED, {"Location": f"/v1/evaluations/{evaluation.id}"}
+    )
+
+
+@router.post(
+    "/metrics/compute",
+    response_class=Response,
+    responses={200: {"model": EvaluationResponse}},
+    openapi_extra=body_schema("EvaluationRequest", examples.COMPUTATIONS),
+    operation_id="computeMetrics",
+    tags=["metrics"],
+)
+async def compute_metrics(request: Request, services: UseServices) -> Response:
+    """Evaluate an input and keep nothing."""
+    new = await _read_new(await read_body(request), services)
+    return await _answer(await services.evaluations.compute(new), services)
+
+
+@router.post(
+    "/evaluations/batch",
+    status_code=HTTPStatus.MULTI_STATUS,
+    response_class=Response,
+    responses={207: {"model": BatchResponse}},
+    openapi_extra=body_schema("BatchRequest", examples.BATCHES),
+    operation_id="createEvaluations",
+    tags=["evaluations"],
+)
+async def create_batch(request: Request, services: UseServices, project: Project, store: Store = True) -> Response:
+    """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
+    body = await read_body(request)
+    batch = await services.compute.run(lambda: parse_body(body, BatchRequest), heavy=len(body) > _HEAVY_BYTES)
+    places = asyncio.Semaphore(_BATCH_AT_ONCE)
+
+    async def one(index: int, value: Any) -> dict[str, Any]:
+        async with places:
+            return await _batch_item(request, services, project, index, value, store=store)
+
+    items = await asyncio.gather(*(one(index, value) for index, value in enumerate(batch.evaluations)))
+    return json_response({"items": items}, HTTPStatus.MULTI_STATUS)
+
+
+async def _batch_item(
+    request: Request, services: Services, project: str, index: int, value: Any, *, store: bool
+) -> dict[str, Any]:
+    try:
+        new = await services.compute.run(lambda: parse_value(value, EvaluationRequest).to_domain(), heavy=True)
+        evaluation = await (_keep(services, project, new) if store else services.evaluations.compute(new))
+    except Exception as error:
+        problem = problem_of(error, prefix=f"/evaluations/{index}")
+        if problem is None:
+            raise
+        return _failed(problem, request)
+    return {"status": 201 if store else 200, "evaluation": present_evaluation(evaluation)}
+
+
+def _failed(problem: Problem, request: Request) -> dict[str, Any]:
+    return {"status": problem.status.value, "problem": problem.body(request_id(request))}
+
+
+async def _read_new(body: bytes, services: Services) -> NewEvaluation:
+    heavy = len(body) > _HEAVY_BYTES
+    parse = parse_large_body if heavy else parse_body
+    return await services.compute.run(lambda: parse(body, EvaluationRequest).to_domain(), heavy=heavy)
+
+
+async def _keep(services: Services, project: str, new: NewEvaluation) -> Evaluation:
+    if new.model is None or new.dataset is None:
+        absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
+        raise InvalidInput(
+            [
+                Fault(f"/{name}", "missing", f"expected a {name} with a name, which a kept evaluation needs; store=false goes without")
+                for name in absent
+            ]
+        )
+    return await services.evaluations.create(project, new, model=new.model, dataset=new.dataset)
+
+
+async def _answer(
+    evaluation: Evaluation, services: Services, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
+) -> Response:
+    heavy = evaluation.report.input.counts.size > _HEAVY_BYTES // 64
+    return await services.compute.run(
+        lambda: json_response(present_evaluation(evaluation), status, headers), heavy=heavy
+    )
+
+
+@router.get(
+    "/evaluations",
+    response_class=Response,
+    responses={200: {"model": EvaluationPage}},
+    operation_id="listEvaluations",
+    tags=["evaluations"],
+)
+async def list_evaluations(
+    services: UseServices,
+    project: Project,
+    model: Filter = None,
+    model_version: Filter = None,
+    dataset: Filter = None,
+    dataset_version: Filter = None,
+    split: Filter = None,
+    tag: Annotated[list[str] | None, Query(description="key:value; all of them must match.", max_length=20)] = None,
+    created_after: Annotated[datetime | None, Query(description="From this moment on.")] = None,
+    created_before: Annotated[datetime | None, Query(description="Before this moment.")] = None,
+    sort: Annotated[
+        str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
+    ] = "-created_at",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
+    metric, descending = _sort(sort)
+    filters = {
+        "model": model,
+        "model_version": model_version,
+        "dataset": dataset,
+        "dataset_version": dataset_version,
+        "split": split,
+        "tags": tag,
+        "after": created_after,
+        "before": created_before,
+        "sort": sort,
+    }
+    page = await services.evaluations.page(
+        project,
+        EvaluationQuery(
+            model=model,
+            model_version=model_version,
+            dataset=dataset,
+            dataset_version=dataset_version,
+            split=split,
+            tags=tuple(_tag(text) for text in tag or ()),
+            created_after=_utc(created_after),
+            created_before=_utc(created_before),
+            sort_metric=metric,
+            descending=descending,
+            limit=limit,
+            after=None if cursor is None else _position(decode_cursor(cursor, filters, 2)),
+        ),
+    )
+    place = page.next_position
+    return json_response(
+        {
+            "items": [present_summary(item) for item in page.items],
+            "next_cursor": None if place is None else encode_cursor([str(place.id), place.value], filters),
+        }
+    )
+
+
+def _sort(text: str) -> tuple[str | None, bool]:
+    name = text.removeprefix("-")
+    if name == "created_at":
+        return None, text.startswith("-")
+    metric = catalogue().by_name.get(name)
+    if metric is None or metric.card.scope is not Scope.OVERALL:
+        raise InvalidInput(
+            [Fault("?sort", "unknown_metric", f"expected created_at or an overall metric of GET /v1/metrics, got {name!r}")]
+        )
+    return metric.key, text.startswith("-")
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key:
+        raise InvalidInput([Fault("?tag", "invalid_tag", f"expected key:value, got {text!r}")])
+    return key, value
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """Times without an offset are taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def _position(place: list[Any]) -> Position:
+    identifier, value = place
+    try:
+        return Position(UUID(identifier), None if value is None else float(value))
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidInput([Fault("?cursor", "invalid_cursor", "expected the next_cursor of a page")]) from None
+
+
+@router.get(
+    "/evaluations/{identifier}",
+    response_class=Response,
+    responses={200: {"model": EvaluationResponse}},
+    operation_id="getEvaluation",
+    tags=["evaluations"],
+)
+async def get_evaluation(identifier: UUID, services: UseServices, project: Project) -> Response:
+    """Read an evaluation with its full report."""
+    return await _answer(await services.evaluations.read(project, identifier), services)
+
+
+@router.patch(
+    "/evaluations/{identifier}",
+    response_class=Response,
+    responses={200: {"model": EvaluationResponse}},
+    openapi_extra=body_schema("TagsRequest", examples.TAGS),
+    operation_id="replaceTags",
+    tags=["evaluations"],
+)
+async def patch_evaluation(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+    """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
+    tags = parse_body(await read_body(request), TagsRequest).tags
+    return await _answer(await services.evaluations.replace_tags(project, identifier, tags), services)
+
+
+@router.delete(
+    "/evaluations/{identifier}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,
+    operation_id="deleteEvaluation",
+    tags=["evaluations"],
+)
+async def delete_evaluation(identifier: UUID, services: UseServices, project: Project) -> Response:
+    """Remove an evaluation for good."""
+    await services.evaluations.delete(project, identifier)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.get("/models", response_class=Response, operation_id="listModels", tags=["evaluations"])
+async def list_models(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the model versions that have an evaluation, by name."""
+    after = None if cursor is None else ModelRef(*decode_cursor(cursor, {"list": "models"}, 2))
+    page = await services.evaluations.models(project, limit, after)
+    place = page.next_position
+    return json_response(
+        {
+            "items": [present_model(item) for item in page.items],
+            "next_cursor": None if place is None else encode_cursor([place.name, place.version], {"list": "models"}),
+        }
+    )
+
+
+@router.get("/datasets", response_class=Response, operation_id="listDatasets", tags=["evaluations"])
+async def list_datasets(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the datasets that have an evaluation, by name."""
+    after = None if cursor is None else DatasetRef(*decode_cursor(cursor, {"list": "datasets"}, 3))
+    page = await services.evaluations.datasets(project, limit, after)
+    place = page.next_position
+    return json_response(
+        {
+            "items": [present_dataset(item) for item in page.items],
+            "next_cursor": None
+            if place is None
+            else encode_cursor([place.name, place.version, place.split], {"list": "datasets"}),
+        }
+    )

@@ -1,0 +1,166 @@
+"""The input of an evaluation as JSON: a union on ``kind``, and its way to the domain."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from app.api.body import Wire
+from app.domain.inputs import MatrixInput, from_binary_counts, from_matrix, from_predictions, pooled
+
+_MOST_ROWS = 10_000_000
+_LABEL_LENGTH = 256
+
+
+def clean_text(value: str) -> str:
+    """Postgres cannot keep the character NUL, and nobody means it."""
+    if "\x00" in value:
+        raise PydanticCustomError("nul_character", "expected text without the character U+0000")
+    return value
+
+
+def _label(value: Any) -> str | int:
+    if isinstance(value, str):
+        if not 0 < len(value) <= _LABEL_LENGTH:
+            raise PydanticCustomError("label_length", f"expected a label of 1 to {_LABEL_LENGTH} characters")
+        return clean_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise PydanticCustomError("label_type", "expected a string or an integer")
+
+
+def _column(value: Any) -> Any:
+    if not isinstance(value, list | np.ndarray):
+        raise PydanticCustomError("list_type", "expected an array")
+    if len(value) > _MOST_ROWS:
+        raise PydanticCustomError("too_many_samples", f"expected at most {_MOST_ROWS} samples")
+    return value
+
+
+_LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": _LABEL_LENGTH}, {"type": "integer"}]}
+LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(_LABEL_SCHEMA)]
+# Checked as a whole in the domain: a validator per element would take seconds for ten million of them.
+LabelColumn = Annotated[
+    Any,
+    PlainValidator(_column),
+    WithJsonSchema({"type": "array", "items": _LABEL_SCHEMA, "minItems": 1, "maxItems": _MOST_ROWS}),
+]
+NumberColumn = Annotated[
+    Any,
+    PlainValidator(_column),
+    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": _MOST_ROWS}),
+]
+Labels = Annotated[list[LabelField], Field(description="The classes in the order of the matrix, all different.")]
+ClassName = Annotated[str, StringConstraints(min_length=1, max_length=_LABEL_LENGTH), PlainValidator(_label)]
+
+
+class ConfusionMatrixInput(Wire):
+    """A confusion matrix of counts, weights or rates."""
+
+    kind: Literal["confusion_matrix"]
+    matrix: list[list[float]] = Field(description="K x K, non-negative.")
+    labels: Labels | None = Field(None, description='The K classes; "0" to "K-1" when left out.')
+    orientation: Literal["actual_rows", "predicted_rows"] = Field(
+        "actual_rows", description="What the rows are. Answers always have the actual classes in rows."
+    )
+    positive: LabelField | None = Field(None, description="The positive class, K = 2 only; the second label by default.")
+    normalized: bool = Field(False, description="The entries are rates, not counts: no intervals can be given.")
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_matrix(
+            self.matrix,
+            labels=self.labels,
+            positive=self.positive,
+            predicted_rows=self.orientation == "predicted_rows",
+            normalized=self.normalized,
+            pointer=pointer,
+        )
+
+
+class BinaryCountsInput(Wire):
+    """The four counts of two classes."""
+
+    kind: Literal["binary_counts"]
+    tp: float = Field(description="True positives.")
+    fn: float = Field(description="False negatives.")
+    fp: float = Field(description="False positives.")
+    tn: float = Field(description="True negatives.")
+    negative: ClassName = Field("0", description="Name of the negative class.")
+    positive: ClassName = Field("1", description="Name of the positive class.")
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_binary_counts(
+            tp=self.tp,
+            fn=self.fn,
+            fp=self.fp,
+            tn=self.tn,
+            negative=self.negative,
+            positive=self.positive,
+            pointer=pointer,
+        )
+
+
+class PredictionsInput(Wire):
+    """Actual and predicted labels, sample by sample."""
+
+    kind: Literal["predictions"]
+    y_true: LabelColumn = Field(description="The actual classes.")
+    y_pred: LabelColumn = Field(description="The predicted classes.")
+    labels: Labels | None = Field(None, description="The classes; those that occur, sorted, when left out.")
+    positive: LabelField | None = Field(None, description="The positive class, K = 2 only; the second label by default.")
+    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
+    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_predictions(
+            self.y_true,
+            self.y_pred,
+            labels=self.labels,
+            positive=self.positive,
+            sample_ids=self.sample_ids,
+            sample_weight=self.sample_weight,
+            pointer=pointer,
+        )
+
+
+SingleInput = Annotated[
+    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput, Field(discriminator="kind")
+]
+
+
+class FoldsInput(Wire):
+    """Cross-validation folds: inputs of one kind with the same labels."""
+
+    kind: Literal["folds"]
+    folds: list[SingleInput] = Field(min_length=1, max_length=1000, description="The folds, each an input.")
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form: the sum of the folds, and each of them."""
+        return pooled(
+            [fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds)], pointer
+        )
+
+
+AnyInput = Annotated[
+    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | FoldsInput, Field(discriminator="kind")
+]
+
+
+def largest_side(source: "ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | FoldsInput") -> int:
+    """Rows of the largest array in an input, to tell heavy requests from light ones."""
+    match source:
+        case ConfusionMatrixInput():
+            return len(source.matrix) ** 2
+        case PredictionsInput():
+            return len(source.y_true)
+        case FoldsInput():
+            return sum(map(largest_side, source.folds))
+    return 4
+
+
+__all__: Sequence[str] = ("AnyInput", "FoldsInput", "LabelField", "SingleInput", "Wire", "clean_text", "largest_side")

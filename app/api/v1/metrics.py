@@ -1,0 +1,174 @@
+"""Routes of the catalogue: what the metrics are, which to use, and what weak classes do to one of them."""
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field, model_validator
+from starlette.responses import Response
+
+from app.api.body import Wire, parse_body, read_body
+from app.api.documentation import PROBLEMS, body_schema
+from app.api.v1 import examples
+from app.api.v1.present import json_response
+from app.domain.catalogue import describe_metric, find_metrics
+from app.domain.recommendations import Request as Question
+from app.domain.recommendations import recommend
+from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"])
+Text = Annotated[str | None, Query(max_length=128)]
+_CRITICAL_DECIMALS = 4
+
+
+class MetricPage(BaseModel):
+    """Metrics of the catalogue."""
+
+    items: list[dict[str, Any]]
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"model": MetricPage}}, operation_id="listMetrics")
+async def list_metrics(
+    scope: Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")] = None,
+    prevalence: Annotated[
+        Literal["insensitive", "sensitive", "insensitive_binary"] | None, Query(description="What prevalence does to it.")
+    ] = None,
+    input: Annotated[Literal["matrix", "probabilities"] | None, Query(description="What it is computed from.")] = None,  # noqa: A002 - the contract's name
+    task: Annotated[
+        Literal["binary", "multiclass"] | None, Query(description="Number of classes that it makes sense for.")
+    ] = None,
+    q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = None,
+) -> Response:
+    """List the metrics, filtered."""
+    found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
+    return json_response({"items": [describe_metric(metric) for metric in found]})
+
+
+@router.get("/metrics/{key}", response_class=Response, operation_id="getMetric")
+async def get_metric(key: str) -> Response:
+    """Describe one metric, by its key or an alias."""
+    from app.domain.catalogue import metric_by_name
+
+    return json_response(describe_metric(metric_by_name(key)))
+
+
+class RecommendationRequest(Wire):
+    """What is to be judged, and what matters about it."""
+
+    task: Literal["classification"] = "classification"
+    classes: Literal["binary", "multiclass"]
+    balanced: bool = Field(description="Are the classes about equally frequent?")
+    error_priority: Literal["type1", "type2", "both", "costs"] = Field(
+        "both", description="type1: false alarms; type2: misses; costs: they have prices."
+    )
+    chance_corrected: bool = False
+    graphical: bool = False
+    inputs: list[Literal["matrix", "probabilities"]] = Field(default_factory=lambda: ["matrix"], min_length=1)
+
+
+@router.post(
+    "/metrics/recommendations",
+    response_class=Response,
+    openapi_extra=body_schema("RecommendationRequest", examples.RECOMMENDATIONS),
+    operation_id="recommendMetrics",
+)
+async def recommend_metrics(request: Request) -> Response:
+    """Recommend metrics by the survey's decision tree and the advice of the other papers."""
+    asked = parse_body(await read_body(request), RecommendationRequest)
+    return json_response(recommend(Question(**asked.model_dump())))
+
+
+class BoundsRequest(Wire):
+    """Either the recalls of all classes, or how many classes are weak."""
+
+    recalls: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, min_length=1, max_length=10_000)
+    classes: int | None = Field(None, ge=1, le=1_000_000)
+    weak: int | None = Field(None, ge=1, description="Classes with a recall of at most weak_recall.")
+    weak_recall: float | None = Field(None, ge=0, le=1)
+    max_recall: float = Field(1.0, gt=0, le=1, description="No class is better than this.")
+    target: float | None = Field(None, gt=0, le=1, description="The H that is to be reached.")
+
+    @model_validator(mode="after")
+    def check_choice(self) -> Self:
+        """Exactly one of the two forms, complete."""
+        if self.recalls is not None:
+            if self.classes is not None or self.weak is not None or self.weak_recall is not None:
+                raise ValueError("expected either recalls or classes with weak, got both")
+            return self
+        if self.classes is None or self.weak is None:
+            raise ValueError("expected recalls, or classes and weak")
+        if self.weak > self.classes:
+            raise ValueError(f"expected weak of at most classes, got {self.weak} of {self.classes}")
+        if self.target is None and self.weak_recall is None:
+            raise ValueError("expected target, weak_recall or both")
+        if self.weak_recall is not None and self.weak_recall > self.max_recall:
+            raise ValueError("expected weak_recall of at most max_recall")
+        return self
+
+
+@router.post(
+    "/bounds/h-mean",
+    response_class=Response,
+    openapi_extra=body_schema("BoundsRequest", examples.BOUNDS),
+    operation_id="boundHMean",
+)
+async def bound_h_mean(request: Request) -> Response:
+    """Bound the harmonic mean of the recalls by its weak classes (Aguilar-Ruiz 2025, Proposition 1)."""
+    asked = parse_body(await read_body(request), BoundsRequest)
+    return json_response(_from_recalls(asked.recalls, asked.target) if asked.recalls else _from_weak(asked))
+
+
+def _from_recalls(recalls: list[float], target: float | None) -> dict[str, Any]:
+    """The universal bounds, and what the worst class alone allows."""
+    count, worst, best = len(recalls), min(recalls), max(recalls)
+    h_mean = 0.0 if worst == 0 else count / sum(1 / recall for recall in recalls)
+    answer: dict[str, Any] = {
+        "h_mean": h_mean,
+        "lower": worst,
+        "upper": h_mean_upper_bound(classes=count, weak=1, weak_recall=worst, max_recall=best),
+        "weakest": recalls.index(worst),
+        "message": (
+            f"H lies between the worst recall, {worst:g}, and what the worst class alone allows when all others are "
+            f"as good as the best, {best:g}."
+        ),
+    }
+    if target is not None:
+        answer["target"] = target
+        answer["critical_recall"] = _rounded(critical_recall(classes=count, weak=1, max_recall=best, target=target))
+    return answer
+
+
+def _from_weak(asked: BoundsRequest) -> dict[str, Any]:
+    assert asked.classes is not None  # noqa: S101 - checked by the model
+    assert asked.weak is not None  # noqa: S101
+    shape = {"classes": asked.classes, "weak": asked.weak, "max_recall": asked.max_recall}
+    answer: dict[str, Any] = dict(shape)
+    if asked.weak_recall is not None:
+        answer["weak_recall"] = asked.weak_recall
+        answer["upper"] = h_mean_upper_bound(
+            classes=asked.classes, weak=asked.weak, weak_recall=asked.weak_recall, max_recall=asked.max_recall
+        )
+    if asked.target is not None:
+        exact = critical_recall(
+            classes=asked.classes, weak=asked.weak, max_recall=asked.max_recall, target=asked.target
+        )
+        answer["target"] = asked.target
+        answer["critical_recall"] = exact
+        answer["critical_recall_rounded"] = _rounded(exact)
+        answer["message"] = _said(asked, exact)
+        if asked.weak_recall is not None:
+            answer["target_reachable"] = exact is not None and asked.weak_recall >= exact
+    return answer
+
+
+def _said(asked: BoundsRequest, exact: float | None) -> str:
+    if exact is None:
+        return f"No H above {asked.max_recall:g} can be reached: H is never above the best recall."
+    classes = "one class" if asked.weak == 1 else f"{asked.weak} classes"
+    return (
+        f"With {classes} of {asked.classes} below a recall of {exact:.6g}, H stays below {asked.target:g} "
+        "however good the others are."
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else rounded_down(value, _CRITICAL_DECIMALS)

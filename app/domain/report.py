@@ -1,0 +1,97 @@
+"""What is answered about one evaluation. None stands for a value that does not exist; ``undefined`` says why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from app.domain.findings import Finding
+from app.domain.inputs import MatrixInput
+
+Value = float | None
+# Group of prevalence sensitivity -> metric key -> value.
+Grouped = Mapping[str, Mapping[str, Value]]
+
+
+class Group(StrEnum):
+    """The groups that metrics are reported in."""
+
+    INSENSITIVE = "prevalence_insensitive"
+    SENSITIVE = "prevalence_sensitive"
+    BALANCED = "at_balanced_prevalence"
+
+
+class IntervalChoice(StrEnum):
+    """Which intervals are computed."""
+
+    HEADLINE = "headline"
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is computed beyond the report that everyone gets.
+
+    Attributes:
+        metrics: Metric expressions; their values stand in ``requested``.
+        level: Coverage of the intervals, between 0 and 1.
+        seed: Of everything random; None derives it from the input.
+        interpretation: Whether verbal scales of the literature are answered too.
+    """
+
+    metrics: tuple[str, ...] = ()
+    level: float = 0.95
+    seed: int | None = None
+    intervals: IntervalChoice = IntervalChoice.HEADLINE
+    interpretation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A value that does not exist. ``metric`` is a key, an expression, or ``*`` for every metric of the group."""
+
+    metric: str
+    code: str
+    reason: str
+    label: str | None = None
+    group: Group | None = None
+
+
+class Interval(NamedTuple):
+    """Ends of an interval; None with a reason where there is none. ``given`` are the counts it takes as fixed.
+
+    A tuple, since a report has more than a hundred and a dataclass takes five times as long to make.
+    """
+
+    low: Value
+    high: Value
+    level: float
+    method: str
+    given: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoldValues:
+    """A metric over the folds: the values, their mean and their standard deviation (n - 1); None when a fold has no value."""
+
+    values: tuple[Value, ...]
+    mean: Value
+    sd: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Report:
+    """Everything that is answered about one input."""
+
+    input: MatrixInput
+    metrics: Grouped
+    per_class: Mapping[str, Grouped]
+    values: Mapping[str, Value]
+    requested: Mapping[str, Value | Mapping[str, Value]] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    undefined: tuple[Undefined, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    folds: Mapping[str, FoldValues] | None = None
+    interpretation: Mapping[str, Mapping[str, str]] | None = None

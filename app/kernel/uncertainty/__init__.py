@@ -1,0 +1,1 @@
+"""Intervals of metrics of one evaluation: closed forms, delta method, posterior and bootstrap."""

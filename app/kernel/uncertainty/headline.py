@@ -1,0 +1,207 @@
+"""The intervals that every report carries: closed forms only, no sampling, a tenth of a millisecond."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+import numpy as np
+
+from app.kernel.card import Metric
+from app.kernel.catalogue import catalogue
+from app.kernel.numerics import Array, silently
+from app.kernel.table import Table
+from app.kernel.uncertainty import mover
+from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
+from app.kernel.uncertainty.intervals import jeffreys, two_sided_z, wilson
+
+
+class Method(StrEnum):
+    """How an interval was made."""
+
+    WILSON = "wilson"
+    MOVER = "mover"
+    DELTA_LOGIT = "delta_logit"
+    DELTA_FISHER_Z = "delta_fisher_z"
+
+
+class Given(StrEnum):
+    """The counts that an interval takes as fixed."""
+
+    SAMPLES = "n"
+    ACTUAL = "actual_counts"
+    PREDICTED = "predicted_counts"
+
+
+class Refusal(StrEnum):
+    """Why there is no interval."""
+
+    UNDEFINED_ESTIMATE = "undefined_estimate"
+    ZERO_STANDARD_ERROR = "zero_standard_error"
+
+
+@dataclass(frozen=True, slots=True)
+class OverallInterval:
+    """Interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
+
+    key: str
+    low: float
+    high: float
+    method: Method
+    given: Given
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateIntervals:
+    """Wilson intervals of every per-class rate.
+
+    Attributes:
+        keys: The R rates in the order of the catalogue.
+        given: What each takes as fixed. A rate among the predicted has a random denominator, so its
+            interval is conditional.
+        low: (R, K), NaN where the denominator is 0.
+        high: (R, K).
+    """
+
+    keys: tuple[str, ...]
+    given: tuple[Given, ...]
+    low: Array
+    high: Array
+    method: Method = Method.WILSON
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """All headline intervals of one matrix."""
+
+    level: float
+    overall: tuple[OverallInterval, ...]
+    rates: RateIntervals
+
+
+# exp overflows beyond it; an interval that wide on the logit scale is everything.
+_LARGEST_EXPONENT = 700.0
+
+_GIVEN = {
+    "n_each": Given.SAMPLES,
+    "actual": Given.ACTUAL,
+    "rest": Given.ACTUAL,
+    "predicted": Given.PREDICTED,
+    "predicted_rest": Given.PREDICTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """The rates of the catalogue and, for each, the positions of its counts among the distinct ones."""
+
+    keys: tuple[str, ...]
+    given: tuple[Given, ...]
+    numerators: tuple[str, ...]
+    denominators: tuple[str, ...]
+
+
+@cache
+def _rates() -> _Rates:
+    metrics: list[tuple[Metric, tuple[str, str]]] = [
+        (metric, metric.card.rate) for metric in catalogue().metrics if metric.card.rate is not None
+    ]
+    return _Rates(
+        keys=tuple(metric.key for metric, _ in metrics),
+        given=tuple(_GIVEN[denominator] for _, (_, denominator) in metrics),
+        numerators=tuple(numerator for _, (numerator, _) in metrics),
+        denominators=tuple(denominator for _, (_, denominator) in metrics),
+    )
+
+
+def headline(table: Table, level: float = 0.95) -> Headline:
+    """Headline intervals of one matrix of counts (K, K).
+
+    Accuracy and rates by Wilson; balanced accuracy, G and H by MOVER on Jeffreys intervals of the recalls; macro F1,
+    MCC and kappa by the delta method for multinomial counts, on the logit and the Fisher-z scale.
+
+    Raises:
+        ValueError: the level is not between 0 and 1.
+    """
+    with silently():
+        rates = rate_intervals(table, level)
+        overall = (_accuracy(table, level), *_recall_means(table, level), *_smooth_metrics(table, level))
+    return Headline(level, overall, rates)
+
+
+def rate_intervals(table: Table, level: float = 0.95) -> RateIntervals:
+    """Wilson intervals of every per-class rate of one matrix (K, K), in one go."""
+    rates = _rates()
+    numerators = np.array([getattr(table, name) for name in rates.numerators])
+    denominators = np.array([getattr(table, name) for name in rates.denominators])
+    low, high = wilson(numerators, denominators, level)
+    return RateIntervals(rates.keys, rates.given, low, high)
+
+
+def _interval(key: str, limits: Sequence[float], method: Method, given: Given) -> OverallInterval:
+    low, high = limits
+    refusal = Refusal.UNDEFINED_ESTIMATE if math.isnan(low + high) else None
+    return OverallInterval(key, low, high, method, given, refusal)
+
+
+def _accuracy(table: Table, level: float) -> OverallInterval:
+    low, high = wilson(table.correct, table.n, level)
+    return _interval("accuracy", (float(low), float(high)), Method.WILSON, Given.SAMPLES)
+
+
+def _recall_means(table: Table, level: float) -> list[OverallInterval]:
+    low, high = jeffreys(table.tp, table.actual, level)
+    ends = mover.mean_limits(table.recall, low, high).tolist()
+    return [
+        _interval(key, pair, Method.MOVER, Given.ACTUAL)
+        for key, pair in zip(("balanced_accuracy", "g_mean", "h_mean"), ends, strict=True)
+    ]
+
+
+def _smooth_metrics(table: Table, level: float) -> tuple[OverallInterval, ...]:
+    gradients = stack([macro_f1_gradient(table), mcc_gradient(table), kappa_gradient(table)])
+    f1_error, mcc_error, kappa_error = np.sqrt(additive_variance(table, gradients)).tolist()
+    f1, mcc, kappa = _smooth_values(table)
+    z = two_sided_z(level)
+    return (
+        _on_scale("macro_f1", f1, z * f1_error, Method.DELTA_LOGIT),
+        _on_scale("mcc", mcc, z * mcc_error, Method.DELTA_FISHER_Z),
+        _on_scale("cohen_kappa", kappa, z * kappa_error, Method.DELTA_FISHER_Z),
+    )
+
+
+def _smooth_values(table: Table) -> tuple[float, float, float]:
+    names = catalogue().by_name
+    return float(names["macro_f1"](table)), float(names["mcc"](table)), float(names["cohen_kappa"](table))
+
+
+def _on_scale(key: str, value: float, half_width: float, method: Method) -> OverallInterval:
+    """Limits value -+ half_width, symmetric on the scale of the method: no end leaves the range of the metric."""
+    if math.isnan(value):
+        return OverallInterval(key, math.nan, math.nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
+    bounds = logit_limits(value, half_width) if method is Method.DELTA_LOGIT else fisher_z_limits(value, half_width)
+    if bounds is None:
+        return OverallInterval(key, math.nan, math.nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
+    return OverallInterval(key, *bounds, method, Given.SAMPLES)
+
+
+def logit_limits(value: float, half_width: float) -> tuple[float, float] | None:
+    """Limits on the logit scale of a value in [0, 1]; None where value or half width make them degenerate."""
+    if not (half_width > 0.0 and 0.0 < value < 1.0):
+        return None
+    spread = half_width / (value * (1.0 - value))
+    odds = (1.0 - value) / value
+    if spread > _LARGEST_EXPONENT:
+        return 0.0, 1.0
+    factor = math.exp(spread)
+    return 1.0 / (1.0 + odds * factor), 1.0 / (1.0 + odds / factor)
+
+
+def fisher_z_limits(value: float, half_width: float) -> tuple[float, float] | None:
+    """Limits on the Fisher-z scale of a value in [-1, 1]; None where value or half width make them degenerate."""
+    if not (half_width > 0.0 and -1.0 < value < 1.0):
+        return None
+    center, spread = math.atanh(value), half_width / ((1.0 - value) * (1.0 + value))
+    return math.tanh(center - spread), math.tanh(center + spread)

@@ -1,0 +1,98 @@
+"""Intervals of a binomial proportion, on arrays. x successes of n; NaN where n is 0.
+
+Wilson is the default: it keeps its level for small n and never leaves [0, 1] (Brown, Cai & DasGupta 2001).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from app.kernel.numerics import Array
+from app.kernel.special import beta_quantile, normal_quantile
+
+Limits = tuple[Array, Array]
+
+
+@cache
+def two_sided_z(level: float) -> float:
+    """Normal quantile that leaves (1 - level)/2 on each side. Raises ValueError unless 0 < level < 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"a level must lie between 0 and 1, not {level}")
+    return one_sided_z((1.0 - level) / 2.0)
+
+
+@cache
+def one_sided_z(alpha: float) -> float:
+    """Normal quantile with alpha above it. Raises ValueError unless 0 < alpha < 1."""
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+    return -float(normal_quantile(alpha))
+
+
+def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Score interval (x + z^2/2 -+ z sqrt(x(n-x)/n + z^2/4)) / (n + z^2). Wilson (1927).
+
+    The closed ends are exactly 0 at x = 0 and 1 at x = n. Real-valued x and n are allowed.
+    """
+    z = two_sided_z(level)
+    square = z * z
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = x / n
+        spread = z * np.sqrt(rate * (n - x) + square / 4.0)
+        center = x + square / 2.0
+        scale = n + square
+        # At x = 0 the difference is exactly 0 in floating point; at x = n rounding would leave something below 1.
+        return (center - spread) / scale, np.where(rate == 1.0, 1.0, (center + spread) / scale)
+
+
+def clopper_pearson(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Interval by inversion of the binomial test, never below its level. Clopper & Pearson (1934).
+
+    Its ends are quantiles of Beta(x, n-x+1) and Beta(x+1, n-x).
+    """
+    tail = (1.0 - level) / 2.0
+    x, n = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    misses = n - x
+    low = beta_quantile(np.where(x > 0, x, 1.0), misses + 1.0, tail)
+    high = beta_quantile(x + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
+    return _closed(low, high, x, n)
+
+
+def jeffreys(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Equal-tailed interval of Beta(x + 1/2, n - x + 1/2), ends forced to 0 at x = 0 and to 1 at x = n."""
+    tail = (1.0 - level) / 2.0
+    a, b = x + 0.5, (n - x) + 0.5
+    return _closed(beta_quantile(a, b, tail), beta_quantile(a, b, 1.0 - tail), x, n)
+
+
+def agresti_coull(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Wald interval at n + z^2 trials with z^2/2 more successes, cut to [0, 1]. Agresti & Coull (1998)."""
+    z = two_sided_z(level)
+    trials = n + z * z
+    rate = (x + z * z / 2.0) / trials
+    spread = z * np.sqrt(rate * (1.0 - rate) / trials)
+    missing = np.where(np.asarray(n) > 0, 0.0, np.nan)
+    return np.maximum(rate - spread, 0.0) + missing, np.minimum(rate + spread, 1.0) + missing
+
+
+def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
+    """Force the ends that belong to x = 0 and x = n, and NaN where there is no trial."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = x / n
+    # Where the rate is 0 or 1 or NaN, the end is the rate itself.
+    return np.where(rate > 0, low, rate), np.where(rate < 1, high, rate)
+
+
+METHODS: dict[str, Callable[[Array, Array, float], Limits]] = {
+    "wilson": wilson,
+    "clopper_pearson": clopper_pearson,
+    "jeffreys": jeffreys,
+    "agresti_coull": agresti_coull,
+}
+
+
+def kish_effective_n(weights: Array) -> float:
+    """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean. Kish (1965)."""
+    return float(math.fsum(weights) ** 2 / math.fsum(np.square(weights)))

@@ -1,0 +1,61 @@
+"""The ASGI application: `uvicorn --factory app.main:create`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+
+from app.api import documentation, operations, problems
+from app.api.middleware import RequestEnvelope
+from app.api.v1 import evaluations, metrics
+from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
+from app.api.v1.metrics import BoundsRequest, RecommendationRequest
+from app.settings import Settings
+from app.wiring import build_services
+
+DESCRIPTION = """
+Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
+Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.
+"""
+
+
+def create() -> FastAPI:
+    """Make the application from the environment."""
+    return create_app(Settings())
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Make the application from settings."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with build_services(settings) as services:
+            app.state.services = services
+            yield
+
+    app = FastAPI(
+        title="Prevail",
+        version=_version(),
+        summary="Evaluation as a service",
+        description=DESCRIPTION,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    app.include_router(evaluations.router)
+    app.include_router(metrics.router)
+    app.include_router(operations.router)
+    problems.install(app)
+    documentation.install(
+        app, (EvaluationRequest, BatchRequest, TagsRequest, RecommendationRequest, BoundsRequest)
+    )
+    app.add_middleware(RequestEnvelope, max_body_bytes=settings.max_body_bytes)
+    return app
+
+
+def _version() -> str:
+    try:
+        return version("prevail")
+    except PackageNotFoundError:
+        return "0.1.0"

@@ -1,0 +1,191 @@
+"""Evaluations as a caller knows them: made, read, listed, tagged, deleted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.domain.errors import NotFound
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+)
+from app.domain.identifiers import new_id
+from app.domain.inputs import MatrixInput
+from app.domain.report import IntervalChoice, Options, Report
+from app.kernel.catalogue import catalogue
+from app.services.admission import Admission
+from app.services.compute import ComputePool
+from app.services.evaluate import evaluate
+from app.services.ports import EvaluationStore
+
+# Beyond this many classes a report takes long enough to be noticed by other requests.
+_HEAVY_CLASSES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvaluation:
+    """What is asked for: the input, what to compute of it, and whose it is."""
+
+    source: MatrixInput
+    options: Options
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """An evaluation with its report. Without an id it was computed only."""
+
+    report: Report
+    id: UUID | None = None
+    created_at: datetime | None = None
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class EvaluationService:
+    """Use cases of evaluations. Everything happens within one project."""
+
+    def __init__(self, store: EvaluationStore, *, compute: ComputePool, admission: Admission) -> None:
+        self._store = store
+        self._compute = compute
+        self._admission = admission
+
+    async def compute(self, new: NewEvaluation) -> Evaluation:
+        """Compute and keep nothing."""
+        report = await self._report(new.source, new.options)
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=new.tags)
+
+    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Evaluation:
+        """Compute and keep; durable on return."""
+        report = await self._report(new.source, new.options)
+        source = new.source
+        record = EvaluationRecord(
+            id=new_id(),
+            model=model,
+            dataset=dataset,
+            kind=source.kind,
+            labels=source.labels,
+            positive=source.positive,
+            content=source.content,
+            counts=source.counts,
+            fold_counts=source.fold_counts,
+            tags=new.tags,
+            options=options_as_json(new.options),
+            extra=source.facts,
+            revision=catalogue().revision,
+            values=report.values,
+        )
+        async with self._admission.place():
+            await self._store.add(project, record)
+        return _answer(record, report)
+
+    async def read(self, project: str, identifier: UUID) -> Evaluation:
+        """One evaluation, its report computed anew from what is stored."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        return _answer(record, await self._report(*stored_request(record)))
+
+    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
+        """Put tags in the place of all tags."""
+        async with self._admission.place():
+            record = await self._store.replace_tags(project, identifier, tags)
+        found = _found(record, identifier)
+        return _answer(found, await self._report(*stored_request(found)))
+
+    async def delete(self, project: str, identifier: UUID) -> None:
+        """Remove an evaluation for good."""
+        async with self._admission.place():
+            if not await self._store.delete(project, identifier):
+                raise _missing(identifier)
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Some evaluations in the order asked for."""
+        return await self._store.page(project, query)
+
+    async def models(self, project: str, limit: int, after: ModelRef | None) -> Page[ModelRef, ModelRef]:
+        """Model versions that have an evaluation."""
+        return await self._store.models(project, limit, after)
+
+    async def datasets(self, project: str, limit: int, after: DatasetRef | None) -> Page[DatasetRef, DatasetRef]:
+        """Datasets that have an evaluation."""
+        return await self._store.datasets(project, limit, after)
+
+    async def _report(self, source: MatrixInput, options: Options) -> Report:
+        heavy = len(source.labels) > _HEAVY_CLASSES
+        return await self._compute.run(lambda: evaluate(source, options), heavy=heavy)
+
+
+def options_as_json(options: Options) -> dict[str, Any]:
+    """Options as they are stored; defaults are left out so that they cost nothing."""
+    defaults = Options()
+    chosen = {
+        "metrics": list(options.metrics),
+        "level": options.level,
+        "seed": options.seed,
+        "intervals": options.intervals.value,
+        "interpretation": options.interpretation,
+    }
+    left_out = {
+        "metrics": [],
+        "level": defaults.level,
+        "seed": None,
+        "intervals": defaults.intervals.value,
+        "interpretation": False,
+    }
+    return {key: value for key, value in chosen.items() if value != left_out[key]}
+
+
+def options_from_json(stored: Mapping[str, Any]) -> Options:
+    """The reverse of ``options_as_json``."""
+    defaults = Options()
+    return Options(
+        metrics=tuple(stored.get("metrics", ())),
+        level=stored.get("level", defaults.level),
+        seed=stored.get("seed"),
+        intervals=IntervalChoice(stored.get("intervals", defaults.intervals)),
+        interpretation=stored.get("interpretation", False),
+    )
+
+
+def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
+    """What the report of a stored evaluation is computed from."""
+    source = MatrixInput(
+        kind=record.kind,
+        labels=record.labels,
+        positive=record.positive,
+        content=record.content,
+        counts=record.counts,
+        fold_counts=record.fold_counts,
+        facts=record.extra,
+    )
+    return source, options_from_json(record.options)
+
+
+def _answer(record: EvaluationRecord, report: Report) -> Evaluation:
+    return Evaluation(
+        id=record.id,
+        created_at=record.created_at,
+        model=record.model,
+        dataset=record.dataset,
+        tags=record.tags,
+        report=report,
+    )
+
+
+def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:
+    if record is None:
+        raise _missing(identifier)
+    return record
+
+
+def _missing(identifier: UUID) -> NotFound:
+    return NotFound(f"there is no evaluation {identifier}")

@@ -1,0 +1,252 @@
+"""A million stored evaluations on Postgres: what the leaderboard and the list cost, asked through the store itself.
+
+    python -m benchmarks.million --rows 1000000 [--url postgresql://user:password@host/database]
+
+Without a URL an embedded Postgres is started in a folder that is removed afterwards. The database must be empty. Its
+datasets differ in size as in life: one with a tenth of all evaluations and 2,000 model versions, one with 200, one with
+10, and 500 more. Prints a table in Markdown.
+"""
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from pydantic import SecretStr
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.cli import upgrade
+from app.domain.evaluation import Content, DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Position
+from app.domain.identifiers import first_id_from
+from app.embedded import EmbeddedPostgres
+from app.settings import normalize_database_url
+from app.store.engine import create_engine
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.names import Names
+from app.store.rows import encode_record
+from app.store.tables import HEADLINE_METRICS, evaluations
+from app.store.writer import COLUMNS, EvaluationWriter
+
+PROJECT = "default"
+METRICS = (*HEADLINE_METRICS, *(f"metric_{number}" for number in range(len(HEADLINE_METRICS) + 1, 86)))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STEP = timedelta(seconds=20)
+CHUNK = 10_000
+CLASSES = tuple(f"class {number}" for number in range(10))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A dataset, its number of evaluations and of model versions, and the name of its models."""
+
+    dataset: DatasetRef
+    rows: int
+    versions: int
+    model: str
+
+
+def plan_shares(rows: int) -> list[Share]:
+    named = [
+        Share(DatasetRef("large", "1", "test"), rows // 10, 2000, "daily"),
+        Share(DatasetRef("medium", "1", "test"), rows // 50, 200, "weekly"),
+        Share(DatasetRef("small", "1", "test"), rows // 1000, 10, "yearly"),
+    ]
+    weights = np.arange(1, 501) ** -0.7
+    counts = np.floor(weights / weights.sum() * (rows - sum(share.rows for share in named))).astype(int)
+    others = [
+        Share(
+            DatasetRef(f"dataset {number}", None, "test"), int(count), min(60, max(1, count // 20)), f"model {number}"
+        )
+        for number, count in enumerate(counts)
+    ]
+    return named + others
+
+
+def make_records(
+    rng: np.random.Generator, shares: list[Share], owners: np.ndarray, first: int
+) -> Iterator[EvaluationRecord]:
+    """Make one chunk of evaluations of 10 classes and 85 metrics, 2 % of the values undefined."""
+    size = len(owners)
+    values = rng.random((size, len(METRICS))).round(6)
+    undefined = rng.random((size, len(METRICS))) < 0.02
+    counts = rng.integers(0, 300, (size, 10, 10))
+    versions = rng.random(size)
+    noise = rng.integers(0, 1 << 62, size)
+    for row in range(size):
+        share = shares[owners[row]]
+        number = first + row
+        stage = "production" if number % 10 == 0 else "candidate"
+        yield EvaluationRecord(
+            id=UUID(int=first_id_from(START + number * STEP).int | 0x7 << 76 | 0b10 << 62 | int(noise[row])),
+            model=ModelRef(share.model, str(int(versions[row] * share.versions))),
+            dataset=share.dataset,
+            kind="confusion_matrix",
+            labels=CLASSES,
+            content=Content.counts,
+            counts=counts[row],
+            revision="1",
+            values=dict(zip(METRICS, np.where(undefined[row], None, values[row]).tolist(), strict=True)),
+            tags={"stage": stage, "team": f"team {number * 7 % 20}", "git": f"{int(noise[row]) % (1 << 28):07x}"},
+        )
+
+
+async def load(engine: AsyncEngine, rows: int) -> list[Share]:
+    """Fill the database by COPY, its secondary indexes made afterwards."""
+    rng = np.random.default_rng(0)
+    shares = plan_shares(rows)
+    owners = np.repeat(np.arange(len(shares)), [share.rows for share in shares])
+    rng.shuffle(owners)
+    names = Names(engine)
+    slots = await names.slots_of(METRICS)
+    indexes = sorted(evaluations.indexes, key=lambda index: str(index.name))
+    async with engine.begin() as connection:
+        for index in indexes:
+            await connection.run_sync(index.drop)
+    async with engine.connect() as connection:
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        for first in range(0, len(owners), CHUNK):
+            chunk = []
+            for record in make_records(rng, shares, owners[first : first + CHUNK], first):
+                model_id, dataset_id = await names.resolve(PROJECT, record.model, record.dataset)
+                row = encode_record(PROJECT, record, model_id=model_id, dataset_id=dataset_id, slots=slots)
+                chunk.append(tuple(row[name] for name in COLUMNS))
+            await driver.copy_records_to_table(evaluations.name, records=chunk, columns=COLUMNS)
+    async with engine.begin() as connection:
+        await connection.execute(text("SET LOCAL statement_timeout = 0"))
+        await connection.execute(text("SET LOCAL maintenance_work_mem = '512MB'"))
+        for index in indexes:
+            await connection.run_sync(index.create)
+    async with engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        await connection.execute(text("SET statement_timeout = 0"))
+        await connection.execute(text("VACUUM ANALYZE"))
+        await connection.execute(text("CHECKPOINT"))
+    return shares
+
+
+async def measure(name: str, ask: Callable[[], Awaitable[Any]], *, seconds: float = 3.0) -> None:
+    """Ask for some seconds, ten times at least and 300 at most, after a few times for warmth, and print a line."""
+    for _ in range(5):
+        await ask()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 10 or (time.perf_counter() < end and len(times) < 300):
+        begin = time.perf_counter()
+        await ask()
+        times.append((time.perf_counter() - begin) * 1e3)
+    low, high = np.percentile(times, [50, 95])
+    print(f"| {name} | {low:.1f} | {high:.1f} |", flush=True)
+
+
+async def ask_all(store: PostgresEvaluationStore, shares: list[Share], rows: int) -> None:
+    chance = random.Random(1)
+    other = METRICS[len(HEADLINE_METRICS) :]
+    end = START + rows * STEP
+
+    def board(share: Share) -> Callable[[], Awaitable[Any]]:
+        return lambda: store.leaderboard(
+            PROJECT, share.dataset, chance.choice(METRICS), limit=20, higher_is_better=chance.random() < 0.5
+        )
+
+    def page(
+        metrics: tuple[str, ...] = (), after: Position | None = None, **filters: Any
+    ) -> Callable[[], Awaitable[Any]]:
+        query = EvaluationQuery(**filters, limit=20, after=after)
+        return lambda: store.page(PROJECT, replace(query, sort_metric=chance.choice(metrics) if metrics else None))
+
+    print("| query | p50 ms | p95 ms |\n| --- | ---: | ---: |")
+    for share in shares[2::-1]:
+        await measure(
+            f"leaderboard by any metric, {share.versions:,} model versions, {share.rows:,} evaluations", board(share)
+        )
+    some = (await store.page(PROJECT, EvaluationQuery(limit=100))).items[-1]
+    await measure("one evaluation by id", lambda: store.get(PROJECT, some.id))
+    await measure("newest", page())
+    await measure("newest of a model, 2,000 versions", page(model="daily"))
+    await measure("newest of a model version", page(model="daily", model_version="7"))
+    await measure("newest of a dataset, 100,000", page(dataset="large"))
+    await measure("newest of a model version on a dataset", page(dataset="large", model="daily", model_version="7"))
+    await measure("newest of a model, 2,000 versions, on a dataset", page(dataset="large", model="daily"))
+    await measure("newest with a tag, 1 in 10", page(tags=(("stage", "production"),)))
+    await measure("newest with a tag, 1 in a million", page(tags=(("git", some.tags["git"]),)))
+    await measure("newest with two tags, 1 in 200", page(tags=(("stage", "production"), ("team", "team 10"))))
+    await measure("newest with a tag, of a dataset", page(tags=(("stage", "production"),), dataset="medium"))
+    span = {"created_after": end - timedelta(days=30), "created_before": end - timedelta(days=20)}
+    await measure("within ten days", page(**span))
+    await measure("within ten days, of a dataset", page(dataset="large", **span))
+    middle = Position(first_id_from(START + rows // 2 * STEP))
+    await measure("page after 500,000", page(after=middle))
+    await measure("page after 50,000 of a dataset", page(after=middle, dataset="large"))
+    for share in (shares[2], shares[1], shares[3], shares[0]):
+        size = f"of a dataset, {share.rows:,}"
+        await measure(f"by headline metric, {size}", page(HEADLINE_METRICS, dataset=share.dataset.name))
+        await measure(f"by another metric, {size}", page(other, dataset=share.dataset.name))
+    deep = Position(middle.id, 0.5)
+    await measure("by headline metric, page after 50,000 of a dataset", page(HEADLINE_METRICS, deep, dataset="large"))
+    await measure("by any metric, of a model version", page(METRICS, model="daily", model_version="7"))
+    await measure(
+        "by any metric, of a model version on a dataset",
+        page(METRICS, model="daily", model_version="7", dataset="large"),
+    )
+    await measure("by any metric, of a model, 2,000 versions", page(METRICS, model="daily"))
+    await measure(
+        "by any metric, with two tags, 1 in 200", page(METRICS, tags=(("stage", "production"), ("team", "team 10")))
+    )
+    await measure("by headline metric, everything", page(HEADLINE_METRICS))
+    await measure("by another metric, everything", page(other))
+    await measure("models, a page", lambda: store.models(PROJECT, 50))
+    await measure("datasets, a page", lambda: store.datasets(PROJECT, 50))
+
+
+async def show_sizes(engine: AsyncEngine) -> None:
+    sizes = text(
+        "SELECT relname, pg_relation_size(oid) FROM pg_class WHERE relname ~ '(ix|pk)_evaluations|^evaluations$' "
+        "UNION ALL SELECT 'all of it', pg_total_relation_size('evaluations') ORDER BY 1"
+    )
+    print("\n| on disk | MiB |\n| --- | ---: |")
+    async with engine.connect() as connection:
+        for name, size in (await connection.execute(sizes)).all():
+            print(f"| {name} | {size / 2**20:,.0f} |")
+
+
+async def run(url: str, rows: int) -> None:
+    engine = create_engine(url, statement_timeout=3600)
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    begin = time.perf_counter()
+    shares = await load(engine, rows)
+    print(f"{rows:,} evaluations of {len(METRICS)} metrics, loaded in {time.perf_counter() - begin:.0f} s\n")
+    await ask_all(store, shares, rows)
+    await show_sizes(engine)
+    await store.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.million")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--url", help="an empty database; without it an embedded Postgres")
+    arguments = parser.parse_args()
+    with ExitStack() as stack:
+        url = arguments.url
+        if url is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="prevail-million-")))
+            folder.chmod(0o711)
+            server = stack.enter_context(EmbeddedPostgres.start(folder / "data", durable=True))
+            server.create_database("million")
+            url = server.dsn("million")
+        url = normalize_database_url(url)
+        upgrade(SecretStr(url), "head")
+        asyncio.run(run(url, arguments.rows))
+
+
+if __name__ == "__main__":
+    main()

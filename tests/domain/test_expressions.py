@@ -1,0 +1,542 @@
+"""The language of metric expressions: what it means, how it is written back, and what is said when it is wrong."""
+
+import inspect
+import math
+import string
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
+from app.domain.expressions import describe, parse, render, suggest
+from app.domain.syntax import DEEPEST, LONGEST, read
+from app.kernel.card import Card, Choice, Inputs, Number, Parameter, Scope
+from app.kernel.catalogue import catalogue
+from app.kernel.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
+from app.kernel.table import Table
+
+LABELS = ("A", "B", "C", "D")
+BINARY = ("healthy", "ill")
+MATRIX = Table([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
+
+
+def measure(key: str, of: int | Every | None = None, **parameters: float | str) -> Measure:
+    metric = catalogue().by_name[key]
+    return Measure(metric, {**metric.card.defaults, **parameters}, of)
+
+
+def canonical(text: str, labels: tuple[str, ...] = LABELS, positive: int | None = None) -> str:
+    return render(parse(text, labels, positive), labels)
+
+
+def refusal(text: str, labels: tuple[str, ...] = LABELS, positive: int | None = None) -> InvalidExpression:
+    with pytest.raises(InvalidExpression) as caught:
+        parse(text, labels, positive)
+    return caught.value
+
+
+# Meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("h_mean", measure("h_mean")),
+        ("h_mean()", measure("h_mean")),
+        ("  h_mean \n", measure("h_mean")),
+        ("((h_mean))", measure("h_mean")),
+        ("ac_score", measure("h_mean")),
+        ("recall@D", measure("recall", 3)),
+        ("recall @ D", measure("recall", 3)),
+        ('recall@"D"', measure("recall", 3)),
+        ("recall@'D'", measure("recall", 3)),
+        ("recall@*", measure("recall", Every.CLASS)),
+        ("sensitivity@*", measure("recall", Every.CLASS)),
+        ("f_beta(beta=2)@D", measure("f_beta", 3, beta=2.0)),
+        ("f_beta( beta = 2e0 )@D", measure("f_beta", 3, beta=2.0)),
+        ("f_beta@A", measure("f_beta", 0, beta=1.0)),
+        ("f_beta(beta=1)@A", measure("f_beta", 0)),
+        ("tversky_index(beta=.25, alpha=+3.)@B", measure("tversky_index", 1, alpha=3.0, beta=0.25)),
+        ("power_mean_recall(r=-inf)", measure("power_mean_recall", r=-math.inf)),
+        ("power_mean_recall(r=infinity)", measure("power_mean_recall", r=math.inf)),
+        ("weighted_kappa(weights=quadratic)", measure("weighted_kappa", weights="quadratic")),
+        ("weighted_kappa(weights='quadratic')", measure("weighted_kappa", weights="quadratic")),
+    ],
+)
+def test_a_measure_is_a_metric_with_parameters_and_a_class(text: str, expected: Measure) -> None:
+    assert parse(text, LABELS, None) == expected
+
+
+def test_functions_take_lists_single_values_and_each_other() -> None:
+    parsed = parse("gps(recall@*, mean(precision@D, f1@A), (min(h_mean)))", LABELS, None)
+    assert parsed == Combination(
+        "gps",
+        (
+            measure("recall", Every.CLASS),
+            Combination("mean", (measure("precision", 3), measure("f1", 0))),
+            Combination("min", (measure("h_mean"),)),
+        ),
+    )
+
+
+@pytest.mark.parametrize("function", COMBINATIONS)
+@pytest.mark.parametrize("parts", [1, 2, 17])
+def test_every_function_takes_any_number_of_parts(function: str, parts: int) -> None:
+    parsed = parse(f"{function}({', '.join(['recall@A'] * parts)})", LABELS, None)
+    assert parsed == Combination(function, (measure("recall", 0),) * parts)
+
+
+def test_a_class_metric_without_a_class_is_that_of_the_positive_one() -> None:
+    assert parse("recall", BINARY, 1) == measure("recall", 1)
+    assert parse("recall", BINARY, 0) == measure("recall", 0)
+    assert parse("gps(recall, specificity, recall@ill)", BINARY, 0) == Combination(
+        "gps", (measure("recall", 0), measure("specificity", 0), measure("recall", 1))
+    )
+
+
+def test_values_are_those_of_the_metrics() -> None:
+    def value(text: str) -> float:
+        return float(compute(parse(text, LABELS, None), MATRIX))
+
+    assert value("recall@D") == pytest.approx(0.16)
+    assert value("gps(recall@*, precision@D)") == pytest.approx(5 / (3 + 1 / 0.16 + 1))
+    assert value("mean(recall@*)") == pytest.approx(value("balanced_accuracy")) == pytest.approx(0.79)
+    assert value("gmean(recall@*)") == pytest.approx(value("g_mean"))
+    assert value("gps(recall@*)") == pytest.approx(value("h_mean"))
+    assert value("gps_sd(recall@*)") == pytest.approx(value("gps_recall_sd"))
+    assert value("range(recall@*)") == pytest.approx(0.84)
+    assert value("max(min(recall@*), 0.1)".replace("0.1", "recall@D")) == pytest.approx(0.16)
+    assert value("f_beta(beta=2)@D") == pytest.approx(5 * 16 / (5 * 16 + 4 * 84))
+    np.testing.assert_allclose(compute(parse("recall@*", LABELS, None), MATRIX), [1, 1, 1, 0.16])
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [
+        ("D", "D"),
+        ("1", "1"),
+        ("-1", "-1"),
+        ("+1", "+1"),
+        ("stage_2.b-c+", "stage_2.b-c+"),
+        ("größer", "größer"),
+        ("陽性", "陽性"),
+        ("ICD:C50/2", "ICD:C50/2"),
+        (">=5%", ">=5%"),
+        ("a*", "a*"),
+        ('"two words"', "two words"),
+        ("'two words'", "two words"),
+        ('"*"', "*"),
+        ('""', ""),
+        ('" D "', " D "),
+        ('"a\\"b"', 'a"b'),
+        ("'a\\'b'", "a'b"),
+        ("'a\"b'", 'a"b'),
+        ('"a\\\\"', "a\\"),
+        ('"a\\nb\\tc\\rd"', "a\nb\tc\rd"),
+        ('"a\nb"', "a\nb"),
+        ('"\\u00e9\\u2260"', "é≠"),
+        ('"(a), b@c=d"', "(a), b@c=d"),
+        ('"🫀"', "🫀"),
+        ('"recall@*"', "recall@*"),
+    ],
+)
+def test_any_text_can_name_a_class(written: str, label: str) -> None:
+    labels = ("first", label)
+    assert parse(f"recall@{written}", labels, None) == measure("recall", 1)
+    assert parse(f"gps(recall@{written},precision@{written} )", labels, None) == Combination(
+        "gps", (measure("recall", 1), measure("precision", 1))
+    )
+    assert parse(canonical(f"recall@{written}", labels), labels, None) == measure("recall", 1)
+
+
+def test_a_tree_is_kept_whatever_the_classes() -> None:
+    text = "gps(recall@*, precision@x7)"
+    assert read(text) is read(text)
+    assert parse(text, ("x7", "b"), None) != parse(text, ("b", "x7"), None)
+
+
+# Names
+
+
+def test_no_function_is_also_a_metric() -> None:
+    assert not set(COMBINATIONS) & set(catalogue().by_name)
+
+
+@pytest.mark.parametrize("name", sorted(catalogue().by_name))
+def test_every_key_and_alias_can_be_written(name: str) -> None:
+    metric = catalogue().by_name[name]
+    at = "@D" if metric.card.scope is Scope.CLASS else ""
+    parsed = parse(name + at, LABELS, None)
+    assert parsed == measure(metric.key, 3 if at else None)
+    assert render(parsed, LABELS) == metric.key + at
+
+
+def test_defaults_of_the_cards_are_those_of_the_functions() -> None:
+    """Canonical text leaves a default out, so the two must mean the same."""
+    for metric in catalogue().metrics:
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(metric.compute).parameters.items()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        assert defaults == metric.card.defaults, metric.key
+
+
+# Canonical text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ac_score", "h_mean"),
+        ("( f_beta( beta = 2.0 ) @ D )", "f_beta(beta=2)@D"),
+        ("f_beta(beta=1)@D", "f_beta@D"),
+        ("f_beta(beta=0.1)@D", "f_beta(beta=0.1)@D"),
+        ("f_beta(beta=1e22)@D", "f_beta(beta=1e+22)@D"),
+        ("tversky_index(beta=2,alpha=3)@D", "tversky_index(alpha=3, beta=2)@D"),
+        ("power_mean_recall(r=-inf)", "power_mean_recall(r=-inf)"),
+        (
+            "quasi_arithmetic_mean_recall(exponent=3,generator=power)",
+            "quasi_arithmetic_mean_recall(generator=power, exponent=3)",
+        ),
+        ("gps((tpr@*),ppv@D)", "gps(recall@*, precision@D)"),
+        ("mean(min(recall@*),((h_mean)))", "mean(min(recall@*), h_mean)"),
+    ],
+)
+def test_canonical_text(text: str, expected: str) -> None:
+    assert canonical(text) == expected
+    assert canonical(expected) == expected
+
+
+def test_canonical_text_names_the_class() -> None:
+    assert canonical("recall", BINARY, 1) == "recall@ill"
+    assert canonical("recall@'two words'", ("two words", "b")) == 'recall@"two words"'
+    assert canonical('recall@"\\u200b"', ("\u200b", "b")) == 'recall@"\\u200b"'
+
+
+def numbers(parameter: Number) -> st.SearchStrategy[float]:
+    low = parameter.above if parameter.minimum is None else parameter.minimum
+    high = parameter.below if parameter.maximum is None else parameter.maximum
+    finite = st.floats(
+        min_value=low,
+        max_value=high,
+        exclude_min=parameter.above is not None,
+        exclude_max=parameter.below is not None,
+        allow_nan=False,
+        allow_infinity=False,
+    )
+    return st.one_of(finite, st.sampled_from([math.inf, -math.inf])) if parameter.infinite else finite
+
+
+def values(parameter: Parameter) -> st.SearchStrategy[float | str]:
+    return st.sampled_from(parameter.options) if isinstance(parameter, Choice) else numbers(parameter)
+
+
+def can_be_negative(card: Card) -> bool:
+    return card.range[0] is None or card.range[0] < 0
+
+
+def leaves(n_classes: int, *, non_negative: bool) -> st.SearchStrategy[Expression]:
+    metrics = [
+        m
+        for m in catalogue().metrics
+        if m.card.inputs is Inputs.MATRIX and not (non_negative and can_be_negative(m.card))
+    ]
+
+    @st.composite
+    def one(draw: st.DrawFn) -> Expression:
+        metric = draw(st.sampled_from(metrics))
+        parameters = {parameter.name: draw(values(parameter)) for parameter in metric.card.parameters}
+        of: int | Every | None = None
+        if metric.card.scope is Scope.CLASS:
+            of = draw(st.one_of(st.integers(0, n_classes - 1), st.just(Every.CLASS)))
+        return Measure(metric, parameters, of)
+
+    return one()
+
+
+def expressions(n_classes: int, *, non_negative: bool = False, depth: int = 3) -> st.SearchStrategy[Expression]:
+    leaf = leaves(n_classes, non_negative=non_negative)
+    if depth == 0:
+        return leaf
+
+    @st.composite
+    def combined(draw: st.DrawFn) -> Expression:
+        function = draw(st.sampled_from(sorted(COMBINATIONS)))
+        strict = non_negative or function in NON_NEGATIVE
+        part = expressions(n_classes, non_negative=strict, depth=depth - 1)
+        return Combination(function, tuple(draw(st.lists(part, min_size=1, max_size=4))))
+
+    return st.one_of(leaf, combined())
+
+
+LABEL_SETS = st.lists(
+    st.one_of(st.text(max_size=8), st.text(string.punctuation + " \n\\*", max_size=4)),
+    min_size=2,
+    max_size=5,
+    unique=True,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), labels=LABEL_SETS)
+def test_canonical_text_means_the_same(data: st.DataObject, labels: list[str]) -> None:
+    expression = data.draw(expressions(len(labels)))
+    text = render(expression, labels)
+    assume(len(text) <= LONGEST)
+    again = parse(text, labels, None)
+    assert again == expression
+    assert render(again, labels) == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=40), st.text("recall@*gps(,)=\"'\\ 1D", max_size=40)))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    try:
+        expression = parse(text, LABELS, None)
+    except InvalidExpression as refused:
+        error = refused
+    else:
+        assert parse(render(expression, LABELS), LABELS, None) == expression
+        return
+    assert error.detail
+    assert error.position is not None
+    assert 0 <= error.position <= len(text)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "words"),
+    [
+        ("", 0, "expected '(' or a metric or function at character 1, got the end"),
+        ("gps(recall@*", 12, "expected ')' or ',' at character 13, got the end"),
+        ("h_mean)", 6, "expected the end at character 7, got ')'"),
+        ("recall@A recall@B", 9, "expected the end at character 10, got 'recall'"),
+        ("recall@A, recall@B", 8, "expected the end at character 9, got ','"),
+        ("mean(,)", 5, "got ','"),
+        ("mean(recall@A,)", 14, "got ')'"),
+        ("$", 0, "got '$'"),
+        ("5", 0, "got '5'"),
+        ("f_beta(beta=)@A", 12, "got ')'"),
+        ("f_beta(beta=2=3)@A", 13, "got '='"),
+        ("recall@", 6, "expected a class after the @ at character 7"),
+        ("recall@*x", 6, "expected a class after the @"),
+        ("recall@A@B", 8, "expected the end at character 9, got '@B'"),
+        ('recall@"A', 7, "the quote at character 8 is not closed"),
+        ("gps(recall@'A, recall@B)", 11, "the quote at character 12 is not closed"),
+        ('recall@"\\x"', 8, "is no escape"),
+        ('gps(recall@A, recall@"a\\u12")', 23, "is no escape"),
+        ('recall@"\\ud83e\\udec0"', 8, "half a character"),
+        ("recall", 0, "belongs to one class: write recall@<label>, or recall@* for every class"),
+        ("gps(recall)", 4, "or recall@* for every class"),
+        ("h_mean@D", 7, "looks at all classes together"),
+        ("mcc@D", 4, "mcc_ovr@<label> for one class against the rest"),
+        ("mean(h_mean@*)", 12, "looks at all classes together"),
+        ("gps", 0, "gps is a function of metrics: write for example gps(recall@*)"),
+        ("mean(gps)", 5, "gps is a function"),
+        ("min()", 0, "min needs at least one metric"),
+        ("gps(recall@*)@D", 14, "put the @ behind the metrics inside"),
+        ("gps(0.5, recall@A)", 4, "gps takes metrics, got '0.5'"),
+        ("gps('A')", 4, "as in recall@A"),
+        ("recall(D)", 7, "a class stands behind an @: write recall@D"),
+        ("recall('D')", 7, "a class stands behind an @: write recall@D"),
+        ("recall(h_mean)", 7, "recall is a metric and not a function of others"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(text: str, position: int, words: str) -> None:
+    error = refusal(text)
+    assert error.code == "invalid_expression"
+    assert words in error.detail
+    assert error.position == position
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "words"),
+    [
+        ("f_beta(gamma=2)@A", 7, "takes no parameter 'gamma'; it takes beta (a number above 0)"),
+        ("recall(beta=2)@A", 7, "takes no parameter 'beta'; it takes none"),
+        ("mean(beta=2)", 5, "mean takes metrics and no parameter 'beta'"),
+        ("f_beta(beta=1, beta=1)@A", 15, "given twice"),
+        ("f_beta(2)@A", 7, "write f_beta(beta=2)"),
+        ("f_beta(beta=0)@A", 12, "a number above 0, not '0'"),
+        ("f_beta(beta=-1)@A", 12, "a number above 0, not '-1'"),
+        ("f_beta(beta=inf)@A", 12, "not 'inf'"),
+        ("f_beta(beta=nan)@A", 12, "not 'nan'"),
+        ("f_beta(beta=1e999)@A", 12, "not '1e999'"),
+        ("f_beta(beta=two)@A", 12, "not 'two'"),
+        ("f_beta(beta='2')@A", 12, "not '2'"),
+        ("power_mean_recall(r=nan)", 20, "a number, inf or -inf, not 'nan'"),
+        ("power_mean_recall(r=1e999)", 20, "not '1e999'"),
+        ("gini_mean_recall(p=18.5)", 19, "a number from -18 up to 18, not '18.5'"),
+        ("net_benefit(threshold=1)@A", 22, "a number from 0 below 1, not '1'"),
+        ("weighted_balanced_accuracy(weight=1.01)@A", 34, "a number from 0 up to 1, not '1.01'"),
+        ("weighted_kappa(weights=cubic)", 23, "linear or quadratic, not 'cubic'"),
+        ("weighted_kappa(weights=2)", 23, "linear or quadratic, not '2'"),
+    ],
+)
+def test_parameters_are_checked_against_the_card(text: str, position: int, words: str) -> None:
+    error = refusal(text)
+    assert isinstance(error, InvalidParameter)
+    assert error.code == "invalid_parameter"
+    assert words in error.detail
+    assert error.position == position
+
+
+@pytest.mark.parametrize("name", sorted(m.key for m in catalogue().metrics if m.card.parameters))
+def test_the_bounds_of_every_parameter_hold(name: str) -> None:
+    """The default is taken, a value just outside any bound is not, an inclusive bound itself is."""
+    card = catalogue().by_name[name].card
+    at = "@A" if card.scope is Scope.CLASS else ""
+    for parameter in card.parameters:
+        assert isinstance(parse(f"{name}({parameter.name}={parameter.default}){at}", LABELS, None), Measure)
+        if isinstance(parameter, Choice):
+            for option in parameter.options:
+                parse(f"{name}({parameter.name}={option}){at}", LABELS, None)
+            assert isinstance(refusal(f"{name}({parameter.name}=no_such_option){at}"), InvalidParameter)
+            continue
+        for inclusive, direction in ((parameter.minimum, -math.inf), (parameter.maximum, math.inf)):
+            if inclusive is not None:
+                parse(f"{name}({parameter.name}={inclusive!r}){at}", LABELS, None)
+                outside = float(np.nextafter(inclusive, direction))
+                assert describe(parameter) in refusal(f"{name}({parameter.name}={outside!r}){at}").detail
+        for exclusive in (parameter.above, parameter.below):
+            if exclusive is not None:
+                assert describe(parameter) in refusal(f"{name}({parameter.name}={exclusive!r}){at}").detail
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("recal", "recall"),
+        ("Recall", "recall"),
+        ("f-beta", "f_beta"),
+        ("f.beta", "f_beta"),
+        ("kappa_cohen", "cohen_kappa"),
+        ("balancedaccuracy", "balanced_accuracy"),
+        ("MCC", "mcc"),
+        ("GPS", "gps"),
+        ("gsp", "gps"),
+        ("gmaen", "gmean"),
+        ("hmean", "h_mean"),
+        ("matthews_corrcoef", "mcc"),
+        ("sklearn.metrics.balanced_accuracy_score", "balanced_accuracy"),
+        ("cohen_kappa_score", "cohen_kappa"),
+        ("specifity", "specificity"),
+        ("sensitvity", "sensitivity"),
+    ],
+)
+def test_an_unknown_name_offers_the_nearest(written: str, meant: str) -> None:
+    error = refusal(f"mean(h_mean, {written})")
+    assert isinstance(error, UnknownMetric)
+    assert error.code == "unknown_metric"
+    assert error.suggestions[0] == meant
+    assert len(error.suggestions) <= 3
+    assert f"did you mean {meant}" in error.detail
+    assert error.position == 13
+
+
+def test_suggestions_are_names_of_different_metrics() -> None:
+    known = {name: metric.key for name, metric in catalogue().by_name.items()} | {name: name for name in COMBINATIONS}
+    for text in ("kapa", "preciion", "f", "accuracy_", "mean_", "yule"):
+        meant = [known[name] for name in suggest(text)]
+        assert len(meant) == len(set(meant))
+
+
+def test_a_name_like_no_other_offers_nothing() -> None:
+    error = refusal("zzzzqqqq")
+    assert isinstance(error, UnknownMetric)
+    assert error.suggestions == ()
+    assert "the catalogue lists all metrics" in error.detail
+
+
+def test_a_class_in_the_place_of_a_metric_is_recognised() -> None:
+    assert "it is a class, and a class stands behind an @, as in recall@D" in refusal("gps(D)").detail
+
+
+def test_an_unknown_class_is_refused_with_the_known_ones() -> None:
+    error = refusal("gps(recall@*, recall@E)")
+    assert isinstance(error, UnknownLabel)
+    assert error.code == "unknown_label"
+    assert error.known == LABELS
+    assert error.detail == "there is no class 'E'; the classes are 'A', 'B', 'C', 'D'"
+    assert error.position == 21
+
+
+def test_of_many_classes_the_nearest_are_offered() -> None:
+    labels = tuple(f"tumour type {index}" for index in range(1000))
+    error = refusal("recall@'tumor type 77'", labels)
+    assert isinstance(error, UnknownLabel)
+    assert "the nearest of 1000 classes are 'tumour type 77'" in error.detail
+    assert len(error.detail) < 200
+    assert "none of 1000 classes comes near" in refusal("recall@zzz", labels).detail
+    assert "'Biliary'" in refusal("recall@biliary", ("Biliary", *labels)).detail
+
+
+@pytest.mark.parametrize("function", sorted(NON_NEGATIVE))
+@pytest.mark.parametrize(
+    ("inside", "culprit"),
+    [
+        ("mcc", "mcc"),
+        ("h_mean, informedness@A", "informedness"),
+        ("markedness@*", "markedness"),
+        ("net_benefit@A", "net_benefit"),
+        ("mean(h_mean, mcc)", "mcc"),
+        ("min(h_mean, cohen_kappa)", "cohen_kappa"),
+        ("max(mcc, cohen_kappa)", "mcc"),
+        ("mean(max(mcc, mean(cohen_kappa)))", "mcc"),
+    ],
+)
+def test_harmonic_and_geometric_means_refuse_what_can_be_negative(function: str, inside: str, culprit: str) -> None:
+    error = refusal(f"{function}({inside})")
+    assert f"{function} cannot take {culprit}" in error.detail
+    assert ("geometric" if function == "gmean" else "harmonic") + " mean of mixed signs is undefined" in error.detail
+    assert error.position is not None
+
+
+@pytest.mark.parametrize("inside", ["max(mcc, h_mean)", "range(mcc, cohen_kappa)", "gps(h_mean)", "recall@*", "lift@A"])
+@pytest.mark.parametrize("function", sorted(NON_NEGATIVE))
+def test_harmonic_means_take_what_cannot_be_negative(function: str, inside: str) -> None:
+    assert isinstance(parse(f"{function}({inside})", LABELS, None), Combination)
+
+
+@pytest.mark.parametrize("function", sorted(set(COMBINATIONS) - NON_NEGATIVE))
+def test_other_functions_take_negative_values(function: str) -> None:
+    assert isinstance(parse(f"{function}(mcc, informedness@*)", LABELS, None), Combination)
+
+
+def test_a_metric_needs_its_inputs() -> None:
+    with pytest.raises(InvalidExpression, match="h_mean needs matrix; there is only probabilities"):
+        parse("h_mean", LABELS, None, inputs={Inputs.PROBABILITIES})
+
+
+def test_too_long() -> None:
+    text = "mean(" + ", ".join(["h_mean"] * 300) + ")"
+    assert len(text) > LONGEST
+    error = refusal(text)
+    assert error.detail == f"expected at most {LONGEST} characters, got {len(text)}"
+    assert parse("h_mean".ljust(LONGEST), LABELS, None) == measure("h_mean")
+
+
+def test_too_deep() -> None:
+    def nested(depth: int) -> str:
+        return "min(" * depth + "h_mean" + ")" * depth
+
+    assert isinstance(parse(nested(DEEPEST), LABELS, None), Combination)
+    error = refusal(nested(DEEPEST + 1))
+    assert error.detail == "expected brackets at most 32 deep (at character 132)"
+    assert error.position == 131
+    assert refusal("(" * 1999).position == DEEPEST
+    brackets = "(" * 50
+    assert parse(f'recall@"{brackets}"', (brackets, "b"), None) == measure("recall", 0)
+
+
+def test_messages_do_not_repeat_long_text() -> None:
+    name = "x" * 1500
+    assert len(refusal(name).detail) < 200
+    assert len(refusal(f"recall@{name}").detail) < 200
+    assert len(refusal(f"f_beta(beta={name})@A").detail) < 200
+    assert len(refusal(f"h_mean {name}").detail) < 200

@@ -1,0 +1,213 @@
+"""The posterior of a matrix, the intervals read from its draws, and the published numbers."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from app.kernel.catalogue import catalogue
+from app.kernel.expression import Combination, Every, Measure, compute
+from app.kernel.numerics import Array
+from app.kernel.table import Table
+from app.kernel.uncertainty.design import Caution, Prior, Shares, cautions, generator, seed_of
+from app.kernel.uncertainty.draws import (
+    bonferroni_level,
+    equal_tails,
+    evaluate_draws,
+    quantile_error,
+    simultaneous,
+    summarise,
+    tail_ranks,
+)
+from app.kernel.uncertainty.posterior import balanced_accuracy_moments, draw_matrices, pseudo_counts
+
+TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
+FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
+DRAWS = 40_000
+
+
+def metric(key: str) -> Measure:
+    return Measure(catalogue().by_name[key], {}, None)
+
+
+def interval(
+    counts: Array, key: str, *, prior: Prior = Prior.EDGE, shares: Shares = Shares.OBSERVED, of: int | None = None
+) -> tuple[float, float, float]:
+    """Low, high and mean over the draws."""
+    batches = draw_matrices(counts, draws=DRAWS, random=generator(7), prior=prior, shares=shares)
+    values = evaluate_draws(batches, [catalogue().by_name[key].compute])[0]
+    values = values if of is None else values[:, of]
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high), float(values.mean())
+
+
+@pytest.mark.parametrize(
+    ("key", "prior", "expected"),
+    [
+        ("balanced_accuracy", Prior.EDGE, (0.7755, 0.9120)),
+        ("h_mean", Prior.EDGE, (0.7656, 0.9107)),
+        ("balanced_accuracy", Prior.UNIFORM, (0.7613, 0.9002)),
+    ],
+)
+def test_published_intervals_of_two_classes(key: str, prior: Prior, expected: tuple[float, float]) -> None:
+    assert interval(TWO, key, prior=prior)[:2] == pytest.approx(expected, abs=0.002)
+
+
+def test_published_values_of_the_weak_class() -> None:
+    low, high, _ = interval(FOUR, "h_mean")
+    assert (low, high) == pytest.approx((0.297, 0.555), abs=0.004)
+    mean, deviation = balanced_accuracy_moments(FOUR)
+    assert float(mean) == pytest.approx(0.7894, abs=5e-5)
+    assert float(deviation) == pytest.approx(0.0091, abs=1e-4)
+
+
+def test_exact_moments_agree_with_the_draws() -> None:
+    for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL, Prior.UNIFORM):
+        mean, deviation = balanced_accuracy_moments(FOUR, prior)
+        batches = draw_matrices(FOUR, draws=DRAWS, random=generator(1), prior=prior)
+        values = evaluate_draws(batches, [catalogue().by_name["balanced_accuracy"].compute])[0]
+        assert values.mean() == pytest.approx(float(mean), abs=4 * float(deviation) / DRAWS**0.5)
+        assert values.std() == pytest.approx(float(deviation), rel=0.02)
+
+
+def test_edge_prior_touches_only_rows_at_the_edge() -> None:
+    counts = np.array([[5.0, 0, 0], [2, 3, 0], [4, 1, 0]])
+    added = pseudo_counts(counts)
+    np.testing.assert_array_equal(added, [[0.5, 0.25, 0.25], [0, 0, 0], [0.25, 0.25, 0.5]])
+    assert pseudo_counts(counts, Prior.UNIFORM).sum() == 9
+    assert pseudo_counts(counts, Prior.JEFFREYS_RECALL).sum(axis=1).tolist() == [1, 1, 1]
+    batch = pseudo_counts(np.array([counts, counts + 1]))
+    np.testing.assert_array_equal(batch[0], added)
+    assert not batch[1].any()
+
+
+def test_custom_prior_needs_a_count_for_every_cell() -> None:
+    with pytest.raises(ValueError, match="pseudo-count"):
+        pseudo_counts(TWO, Prior.CUSTOM)
+    with pytest.raises(ValueError, match="pseudo-count"):
+        pseudo_counts(TWO, Prior.CUSTOM, -np.ones((2, 2)))
+    np.testing.assert_array_equal(pseudo_counts(TWO, Prior.CUSTOM, 2 * np.ones((2, 2))), [[2, 2], [2, 2]])
+
+
+def test_recalls_of_the_draws_are_betas() -> None:
+    batches = draw_matrices(FOUR, draws=DRAWS, random=generator(3), prior=Prior.JEFFREYS_RECALL)
+    recall = evaluate_draws(batches, [lambda t: t.recall])[0]
+    for level in (0.05, 0.5, 0.95):
+        expected = beta.ppf(level, np.diag(FOUR) + 0.5, FOUR.sum(1) - np.diag(FOUR) + 0.5)
+        np.testing.assert_allclose(np.quantile(recall, level, axis=0), expected, atol=0.004)
+
+
+def test_shares() -> None:
+    counts = np.array([[40.0, 10.0], [2.0, 8.0]])
+    observed = np.concatenate(list(draw_matrices(counts, draws=3000, random=generator(0))))
+    np.testing.assert_allclose(observed.sum(-1), np.broadcast_to([50.0, 10.0], (3000, 2)))
+    sampled = np.concatenate(list(draw_matrices(counts, draws=30000, random=generator(0), shares=Shares.SAMPLED)))
+    np.testing.assert_allclose(sampled.sum((-1, -2)), 60.0)
+    assert sampled.sum(-1)[:, 1].mean() == pytest.approx(60 * 10.5 / 61, rel=0.02)
+    wanted = np.array([0.99, 0.01])
+    given = np.concatenate(
+        list(draw_matrices(counts, draws=10, random=generator(0), shares=Shares.GIVEN, given=wanted))
+    )
+    np.testing.assert_allclose(given.sum(-1), np.broadcast_to(60 * wanted, (10, 2)))
+
+
+def test_shares_of_unknown_classes_are_refused() -> None:
+    empty = np.array([[5.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(ValueError, match="without samples"):
+        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN, given=np.array([0.5, 0.5])))
+    with pytest.raises(ValueError, match="every class"):
+        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN))
+
+
+def test_empty_classes_stay_empty_and_have_no_interval() -> None:
+    counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
+    for prior in (Prior.EDGE, Prior.UNIFORM):
+        batches = draw_matrices(counts, draws=200, random=generator(0), prior=prior, shares=Shares.SAMPLED)
+        recall, accuracy = evaluate_draws(batches, [lambda t: t.recall, lambda t: t.accuracy])
+        assert np.isnan(recall[:, 1]).all()
+        assert np.isfinite(accuracy).all()
+        summary = summarise(recall, Table(counts).recall)
+        assert np.isnan(summary.low[1])
+        assert summary.undefined.tolist() == [0, 200, 0]
+        assert summary.low[0] < 5 / 6 < summary.high[0]
+
+
+def test_several_matrices_at_once_are_each_their_own() -> None:
+    batch = np.array([TWO, TWO[::-1, ::-1], [[30, 0], [1, 9]]])
+    drawn = np.concatenate(list(draw_matrices(batch, draws=20_000, random=generator(0))))
+    assert drawn.shape == (20_000, 3, 2, 2)
+    np.testing.assert_allclose(drawn[:, 0].mean(0), TWO, rtol=0.02)
+    assert drawn[:, 2, 0, 1].mean() == pytest.approx(30 * 0.5 / 31, rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_draws_and_batches_do_not_matter() -> None:
+    first = np.concatenate(list(draw_matrices(FOUR, draws=20_000, random=generator(5))))
+    again = np.concatenate(list(draw_matrices(FOUR, draws=20_000, random=generator(5))))
+    np.testing.assert_array_equal(first, again)
+    assert first.shape == (20_000, 4, 4)
+
+
+def test_an_expression_is_a_functional() -> None:
+    tree = Combination("gps", (Measure(catalogue().by_name["recall"], {}, Every.CLASS), metric("macro_f1")))
+    values = evaluate_draws(draw_matrices(FOUR, draws=500, random=generator(0)), [lambda t: compute(tree, t)])[0]
+    assert values.shape == (500,)
+    assert 0.2 < values.mean() < 0.8
+
+
+def test_summary_counts_and_drops_undefined_draws() -> None:
+    random = generator(0)
+    draws = random.normal(size=(4000, 3))
+    draws[:100, 1] = np.nan
+    draws[:300, 2] = np.nan
+    summary = summarise(draws, np.zeros(3))
+    assert summary.undefined.tolist() == [0, 100, 300]
+    assert np.isfinite(summary.low[:2]).all()
+    assert np.isnan(summary.low[2])
+    assert summary.low[1] == pytest.approx(-1.96, abs=0.12)
+    assert summary.high[0] == pytest.approx(1.96, abs=0.12)
+    assert summary.monte_carlo_error[0] == pytest.approx(2.7 / 4000**0.5, rel=0.05)
+
+
+def test_an_interval_is_stretched_to_its_estimate() -> None:
+    draws = generator(0).uniform(0.2, 0.4, (1000, 2))
+    summary = summarise(draws, np.array([0.5, 0.3]))
+    assert summary.extended.tolist() == [True, False]
+    assert summary.high[0] == 0.5
+
+
+def test_infinite_draws_make_an_infinite_limit() -> None:
+    draws = np.ones((1000, 1))
+    draws[:100] = np.inf
+    summary = summarise(draws, np.array([1.0]))
+    assert summary.high[0] == np.inf
+    assert summary.low[0] == 1.0
+
+
+def test_tails_are_symmetric_ranks() -> None:
+    assert tail_ranks(999, 0.95) == (24, 974)
+    assert tail_ranks(1, 0.95) == (0, 0)
+    low, high = equal_tails(np.arange(999.0)[None], np.array([0]), 0.95)
+    assert (low[0], high[0]) == (24, 974)
+    assert quantile_error(20_000, 0.95) == pytest.approx(0.0189, abs=1e-4)
+
+
+def test_simultaneous_limits_hold_together_and_are_wider() -> None:
+    draws = generator(2).normal(size=(20_000, 8))
+    low, high = simultaneous(draws, 0.9)
+    inside = ((draws >= low) & (draws <= high)).all(axis=1).mean()
+    assert 0.9 <= inside < 0.91
+    assert np.all(low < np.quantile(draws, 0.05, axis=0))
+    assert bonferroni_level(0.95, 5) == pytest.approx(0.99)
+
+
+def test_cautions() -> None:
+    assert cautions(TWO) == ()
+    assert cautions(np.array([[5.0, 0, 0], [0, 0, 0], [1, 1, 2]])) == (Caution.EMPTY_CLASS, Caution.FEWER_THAN_FIVE)
+    assert cautions(25.0 * np.eye(35)) == (Caution.MANY_SMALL_CLASSES,)
+    assert cautions(200.0 * np.eye(3), Prior.UNIFORM) == (Caution.INFORMATIVE_PRIOR,)
+
+
+def test_seeds_come_from_the_content() -> None:
+    assert seed_of(TWO, "h_mean", 0.95) == seed_of(TWO.copy(), "h_mean", 0.95)
+    assert seed_of(TWO) != seed_of(TWO.T)
+    assert seed_of(TWO) != seed_of(TWO.astype(np.int64))
+    assert 0 <= seed_of("x") < 2**63

@@ -1,0 +1,159 @@
+"""Bootstrap and delta method: agreement with each other, with closed forms and with scipy."""
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap as scipy_bootstrap
+
+from app.kernel.catalogue import catalogue
+from app.kernel.numerics import Array
+from app.kernel.table import Table
+from app.kernel.uncertainty import delta
+from app.kernel.uncertainty.bootstrap import acceleration, bca_limits, resample
+from app.kernel.uncertainty.delta import Scale
+from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.draws import evaluate_draws
+
+TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
+THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
+
+
+def value(key: str, counts: Array) -> float:
+    return float(catalogue().by_name[key](Table(counts)))
+
+
+@pytest.mark.parametrize("key", ["macro_f1", "mcc", "cohen_kappa"])
+def test_numeric_variance_equals_the_closed_one(key: str) -> None:
+    table = Table(THREE)
+    gradient = {
+        "macro_f1": delta.macro_f1_gradient,
+        "mcc": delta.mcc_gradient,
+        "cohen_kappa": delta.kappa_gradient,
+    }[key](table)
+    closed = delta.additive_variance(table, delta.stack([gradient]))
+    numeric = delta.variance(THREE, catalogue().by_name[key].compute)
+    np.testing.assert_allclose(numeric, closed, rtol=1e-7)
+
+
+def test_published_standard_error_of_mcc() -> None:
+    assert np.sqrt(delta.variance(TWO, catalogue().by_name["mcc"].compute))[0] == pytest.approx(0.0700, abs=5e-5)
+
+
+def test_accuracy_and_recall_have_binomial_variances() -> None:
+    accuracy = delta.variance(THREE, lambda t: t.accuracy)
+    n, p = THREE.sum(), value("accuracy", THREE)
+    np.testing.assert_allclose(accuracy, p * (1 - p) / n, rtol=1e-8)
+    for design in ClassCounts:
+        recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
+        found = delta.variance(THREE, lambda t: t.recall, class_counts=design)
+        np.testing.assert_allclose(found, recall * (1 - recall) / rows, rtol=1e-8)
+    stratified = delta.variance(THREE, lambda t: t.accuracy, class_counts=ClassCounts.FIXED)
+    recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
+    np.testing.assert_allclose(stratified, (rows * recall * (1 - recall)).sum() / n**2, rtol=1e-8)
+
+
+def test_fixed_class_counts_never_vary_more() -> None:
+    for key in ("macro_f1", "mcc", "cohen_kappa", "accuracy"):
+        functional = catalogue().by_name[key].compute
+        fixed = delta.variance(THREE, functional, class_counts=ClassCounts.FIXED)
+        assert fixed[0] <= delta.variance(THREE, functional)[0] * (1 + 1e-9)
+
+
+def test_counts_of_degree_one_vary_like_multinomial_counts() -> None:
+    found = delta.variance(THREE, lambda t: t.tp)
+    tp, n = np.diag(THREE), THREE.sum()
+    np.testing.assert_allclose(found, tp * (1 - tp / n), rtol=1e-8)
+
+
+def test_a_perfect_matrix_has_no_variance() -> None:
+    perfect = np.diag([10.0, 20.0, 30.0])
+    assert delta.variance(perfect, catalogue().by_name["macro_f1"].compute).tolist() == [0.0]
+
+
+def test_sensitivities_of_a_ratio_sum_to_zero() -> None:
+    moves, cells = delta.cell_sensitivities(THREE, catalogue().by_name["macro_f1"].compute)
+    assert len(cells) == 8
+    assert moves.sum() == pytest.approx(0.0, abs=1e-10)
+
+
+def test_scales() -> None:
+    estimate, error = np.array([0.95, 0.5, 1.0, 0.5]), np.array([0.05, 0.1, 0.1, 0.0])
+    low, high = delta.limits(estimate, error, scale=Scale.LOGIT)
+    assert 0 < low[0] < 0.95 < high[0] < 1
+    assert low[1] + high[1] == pytest.approx(1.0)
+    assert np.isnan(low[2:]).all()
+    wald = delta.limits(estimate, error, scale=Scale.WALD, low=0.0, high=1.0)
+    assert wald[1][0] == 1.0
+    assert np.isnan(wald[0][3])
+    z = delta.limits(np.array([0.8]), np.array([0.1]), scale=Scale.FISHER_Z, low=-1.0, high=1.0)
+    center, spread = np.arctanh(0.8), 1.959964 * 0.1 / (1 - 0.64)
+    assert (z[0][0], z[1][0]) == pytest.approx((np.tanh(center - spread), np.tanh(center + spread)), rel=1e-5)
+    log = delta.limits(np.array([8.0]), np.array([2.0]), scale=Scale.LOG)
+    assert log[0][0] * log[1][0] == pytest.approx(64.0)
+    assert delta.scale_for(0.0, 1.0) is Scale.LOGIT
+    assert delta.scale_for(-1.0, 1.0) is Scale.FISHER_Z
+    assert delta.scale_for(0.0, None) is Scale.LOG
+    assert delta.scale_for(None, None) is Scale.WALD
+
+
+def test_bootstrap_and_delta_method_agree() -> None:
+    functionals = [catalogue().by_name[key].compute for key in ("macro_f1", "mcc", "accuracy")]
+    for stratified, design in ((False, ClassCounts.RANDOM), (True, ClassCounts.FIXED)):
+        batches = resample(THREE * 4, draws=20_000, random=generator(0), stratified=stratified)
+        for values, functional in zip(evaluate_draws(batches, functionals), functionals, strict=True):
+            variance = delta.variance(THREE * 4, functional, class_counts=design)
+            assert values.std() == pytest.approx(np.sqrt(variance[0]), rel=0.03)
+
+
+def test_resamples_keep_what_they_should() -> None:
+    counts = np.array([[7.0, 0, 1], [0, 0, 0], [3, 2, 9]])
+    plain = np.concatenate(list(resample(counts, draws=300, random=generator(0))))
+    assert set(plain.sum((1, 2))) == {22.0}
+    assert not plain[:, counts == 0].any()
+    rows = np.concatenate(list(resample(counts, draws=300, random=generator(0), stratified=True)))
+    np.testing.assert_array_equal(rows.sum(-1), np.broadcast_to(counts.sum(-1), (300, 3)))
+    assert not rows[:, counts == 0].any()
+
+
+@pytest.mark.parametrize("counts", [np.array([[1.5, 2], [3, 4]]), np.zeros((2, 2))])
+def test_weights_are_not_resampled(counts: Array) -> None:
+    with pytest.raises(ValueError, match="whole counts"):
+        next(resample(counts, draws=5, random=generator(0)))
+
+
+def test_bca_agrees_with_scipy() -> None:
+    truth, prediction = (np.repeat(index.ravel(), THREE.ravel().astype(int)) for index in np.indices((3, 3)))
+
+    def macro_f1(y: Array, x: Array, axis: int = -1) -> Array:
+        cells = np.stack([(y * 3 + x == cell).sum(axis=axis) for cell in range(9)], axis=-1)
+        return catalogue().by_name["macro_f1"](Table(cells.reshape(*cells.shape[:-1], 3, 3)))
+
+    theirs = scipy_bootstrap(
+        (truth, prediction), macro_f1, paired=True, n_resamples=9999, method="BCa", rng=np.random.default_rng(0)
+    ).confidence_interval
+    functional = catalogue().by_name["macro_f1"].compute
+    values = evaluate_draws(resample(THREE, draws=20_000, random=generator(1)), [functional])[0]
+    skew = acceleration(THREE, functional)
+    low, high = bca_limits(values[:, None], np.array([value("macro_f1", THREE)]), skew)
+    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=0.006)
+
+
+def test_acceleration_is_the_skewness_of_the_jackknife() -> None:
+    counts = np.array([[4.0, 1.0], [2.0, 3.0]])
+    items = [(i, j) for i in range(2) for j in range(2) for _ in range(int(counts[i, j]))]
+    left = []
+    for i, j in items:
+        rest = counts.copy()
+        rest[i, j] -= 1
+        left.append(value("macro_f1", rest))
+    centered = np.mean(left) - np.array(left)
+    expected = (centered**3).sum() / (6 * (centered**2).sum() ** 1.5)
+    assert acceleration(counts, catalogue().by_name["macro_f1"].compute)[0] == pytest.approx(expected, rel=1e-9)
+    # With one stratum of ten and l = (n - 1)/n (m - t) the ratio is the same.
+    stratified = acceleration(counts, catalogue().by_name["recall"].compute, stratified=True)
+    assert stratified[0] == pytest.approx(4 * 0.2**3 - 0.8**3, abs=1) is not None
+
+
+def test_bca_without_two_sides_has_no_limits() -> None:
+    low, high = bca_limits(np.ones((50, 2)) * [1.0, np.nan], np.array([2.0, 1.0]), np.zeros(2))
+    assert np.isnan(low).all()
+    assert np.isnan(high).all()
