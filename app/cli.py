@@ -6,9 +6,11 @@ What a command needs is imported inside it: a health check every few seconds sho
 import argparse
 import asyncio
 import contextlib
+import ipaddress
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -92,7 +94,14 @@ def serve(settings: Settings) -> None:
         else:
             refuse_outdated_schema(settings.database_url, settings.database_wait_seconds)
         url = f"http://{_bracketed(ANY_ADDRESS.get(settings.host, settings.host))}:{settings.port}"
-        print(f"Prevail\n  service  {url}\n  docs     {url}/docs\n  data     {data}\n  stop     Ctrl-C", flush=True)
+        lines = (
+            f"service  {url}",
+            f"docs     {url}/docs",
+            f"data     {data}",
+            describe_access(settings),
+            "stop     Ctrl-C",
+        )
+        print("\n  ".join(("Prevail", *lines)), flush=True)
         uvicorn.run(
             "app.cli:create_application",
             factory=True,
@@ -108,6 +117,25 @@ def serve(settings: Settings) -> None:
             access_log=settings.access_log,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
+
+
+def describe_access(settings: Settings) -> str:
+    """Who can use the service, for the log: it knows no users, so whoever reaches the port may do everything."""
+    if listens_on_loopback(settings.host):
+        return f"access   no authentication; listens on {settings.host}, which only this machine reaches"
+    return (
+        f"WARNING  no authentication, and it listens on {settings.host}: whoever reaches port {settings.port} "
+        "can read, write and delete everything; keep it behind a proxy or network that checks who asks"
+    )
+
+
+def listens_on_loopback(host: str) -> bool:
+    """Whether every address of a host is one that other machines cannot reach; a name without an address is not."""
+    try:
+        addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
 @contextlib.contextmanager
@@ -198,13 +226,15 @@ def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
     """
     from alembic.script import ScriptDirectory
 
-    newest = set(ScriptDirectory.from_config(alembic_config()).get_heads())
+    scripts = ScriptDirectory.from_config(alembic_config())
+    newest = set(scripts.get_heads())
     present = read_revisions(url, wait_seconds)
     if present != newest:
         state = f"is at revision {', '.join(sorted(present))}" if present else "has no schema yet"
-        raise CommandError(
-            f"the database {state}, this release needs {', '.join(sorted(newest))}; run `prevail migrate` first"
-        )
+        known = {script.revision for script in scripts.walk_revisions()}
+        # An unknown one comes from a newer release: this one's migrations cannot lead away from it.
+        remedy = "run `prevail migrate` first" if present <= known else "run the release that it was migrated for"
+        raise CommandError(f"the database {state}, this release needs {', '.join(sorted(newest))}; {remedy}")
 
 
 def read_revisions(url: SecretStr, wait_seconds: float) -> set[str]:

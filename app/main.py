@@ -42,14 +42,14 @@ def create_app(settings: Settings) -> FastAPI:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=lifespan,
         redoc_url=None,
+        # An address with a slash too many is a 404 like any other, not a redirect that clients forget to follow.
+        redirect_slashes=False,
     )
     app.include_router(evaluations.router)
     app.include_router(metrics.router)
     app.include_router(operations.router)
     problems.install(app)
-    documentation.install(
-        app, (EvaluationRequest, BatchRequest, TagsRequest, RecommendationRequest, BoundsRequest)
-    )
+    documentation.install(app, (EvaluationRequest, BatchRequest, TagsRequest, RecommendationRequest, BoundsRequest))
     app.add_middleware(RequestEnvelope, max_body_bytes=settings.max_body_bytes)
     return app
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.api.deps import Services
+from app.domain.errors import SchemaOutdated, Unavailable
 from app.kernel.card import Scope
 from app.kernel.catalogue import catalogue
 from app.services.admission import Admission
@@ -22,6 +23,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
 
     Raises:
         ValueError: the settings name no database.
+        SchemaOutdated: the database has not the schema of this release.
+        Unavailable: it does not answer.
     """
     if settings.database_url is None:
         raise ValueError("expected PREVAIL_DATABASE_URL; `prevail serve` sets it when it starts the embedded Postgres")
@@ -30,9 +33,11 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         pool_size=settings.pool_size,
         statement_timeout=settings.statement_timeout_seconds,
     )
+    readiness = SchemaReadiness(engine)
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     try:
+        await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
         yield Services(
             evaluations=EvaluationService(
@@ -41,9 +46,19 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 admission=Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds),
             ),
             compute=compute,
-            readiness=SchemaReadiness(engine),
+            readiness=readiness,
         )
     finally:
         compute.close()
         await store.close()
         await engine.dispose()
+
+
+async def _refuse_outdated(readiness: SchemaReadiness) -> None:
+    state = await readiness.check()
+    if not state.reachable:
+        raise Unavailable("the database of PREVAIL_DATABASE_URL does not answer")
+    if not state.current:
+        raise SchemaOutdated(
+            f"the database has schema {state.revision}, this release needs {state.expected}: run `prevail migrate`"
+        )

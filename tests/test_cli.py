@@ -231,6 +231,36 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "access   no authentication; listens on 127.0.0.1, which only this machine reaches"),
+        ("0.0.0.0", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),
+    ],
+)
+def test_says_at_start_that_it_knows_no_users(service: Service, host: str, expected: str) -> None:
+    service.settings["PREVAIL_HOST"] = host
+    service.start()
+    assert expected in service.stop(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.0.2.7", False),
+        ("no-such-host.invalid", False),
+    ],
+)
+def test_knows_which_addresses_are_loopback(host: str, loopback: bool) -> None:
+    assert cli.listens_on_loopback(host) is loopback
+
+
 def test_kept_connections_do_not_stall_under_two_workers(service: Service) -> None:
     """Uvicorn hands several workers a socket without TCP_NODELAY; on asyncio each further request costs 40 ms."""
     service.settings["PREVAIL_WORKERS"] = "2"
@@ -295,6 +325,18 @@ def test_an_external_database_is_migrated_by_hand(external: Service) -> None:
     said = external.stop(signal.SIGTERM)
     assert password_of(external) not in said + refused.stdout + migrated.stdout
     assert not external.data_dir.exists()
+
+
+def test_a_schema_of_a_newer_release_is_refused(external: Service) -> None:
+    newer = external.house / "alembic" / "versions" / "third.py"
+    write(newer, MIGRATION.format(revision="third", before="second"))
+    try:
+        assert external.command("migrate").returncode == 0
+    finally:
+        newer.unlink()
+    refused = external.command("serve")
+    assert refused.returncode == 1
+    assert "is at revision third, this release needs second; run the release that it was migrated for" in refused.stdout
 
 
 def test_migrate_reaches_the_embedded_database_too(service: Service) -> None:

@@ -96,8 +96,13 @@ def upgrade() -> None:
     # Reads from an index alone need pages that VACUUM has marked as visible to all: sooner than by default.
     op.execute("ALTER TABLE evaluations SET (autovacuum_vacuum_insert_scale_factor = 0.02)")
     op.create_index("ix_evaluations_model", "evaluations", ["model_id", "id"])
-    op.create_index("ix_evaluations_dataset_model", "evaluations", ["dataset_id", "model_id", "id"])
-    op.create_index("ix_evaluations_dataset", "evaluations", ["dataset_id", "id"], postgresql_include=["metric_values"])
+    op.create_index("ix_evaluations_dataset", "evaluations", ["dataset_id", "id"])
+    op.create_index(
+        "ix_evaluations_dataset_model",
+        "evaluations",
+        ["dataset_id", "model_id", "id"],
+        postgresql_include=["metric_values"],
+    )
     op.create_index(
         "ix_evaluations_tags",
         "evaluations",

@@ -1,6 +1,6 @@
 """A request body as a checked pydantic model, with a JSON pointer to every fault."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 
-from app.api.problems import MalformedRequest
+from app.api.problems import MalformedRequest, worded
 from app.domain.errors import Fault
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -66,7 +66,7 @@ def malformed(error: ValidationError) -> MalformedRequest:
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
     faults = [
-        Fault(pointer(entry["loc"]), str(entry["type"]), _worded(entry["type"], entry["msg"], entry.get("ctx", {})))
+        Fault(pointer(entry["loc"]), str(entry["type"]), worded(entry["type"], entry["msg"], entry.get("ctx", {})))
         for entry in entries[:_MOST_FAULTS]
     ]
     return MalformedRequest(faults)
@@ -82,19 +82,3 @@ def pointer(location: Sequence[int | str]) -> str:
             continue
         parts.append(str(part).replace("~", "~0").replace("/", "~1"))
     return "".join(f"/{part}" for part in parts)
-
-
-def _worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    match kind:
-        case "finite_number":
-            return "expected a finite number, got NaN or one too large for a double"
-        case "missing":
-            return "expected this field, it is missing"
-        case "extra_forbidden":
-            return "unknown field"
-        case "union_tag_invalid":
-            return f"expected kind to be one of {context['expected_tags']}, got {context['tag']!r}"
-        case "union_tag_not_found":
-            return "expected a field kind that says what the input is"
-    text = message.replace("Input should be", "expected").removeprefix("Value error, ")
-    return text[:1].lower() + text[1:]

@@ -1,6 +1,6 @@
 """Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -61,7 +61,7 @@ def body_schema(model: str, examples: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def install(app: FastAPI, models: tuple[type[BaseModel], ...]) -> None:
+def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:
     """Serve an OpenAPI document that has the hand-read request models too."""
 
     def document() -> dict[str, Any]:

@@ -18,7 +18,7 @@ class BodyTooLarge(Exception):
 
 
 class RequestEnvelope:
-    """Gives each request an id (the caller's ``X-Request-ID`` when it has a sane one) and refuses bodies over a limit with 413."""
+    """Gives each request an id, the caller's ``X-Request-ID`` when that is a sane one; refuses large bodies with 413."""
 
     def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
         self._app = app

@@ -31,7 +31,10 @@ async def is_ready(request: Request, services: UseServices) -> Response:
     if state.current:
         return json_response({"status": "ready", **facts})
     code, detail = (
-        ("schema_outdated", f"the database has schema {state.revision}, this release needs {state.expected}: run `prevail migrate`")
+        (
+            "schema_outdated",
+            f"the database has schema {state.revision}, this release needs {state.expected}: run `prevail migrate`",
+        )
         if state.reachable
         else ("database_unavailable", "the database does not answer")
     )

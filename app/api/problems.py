@@ -1,5 +1,6 @@
 """Every error as problem+json (RFC 9457): one shape, a stable code, and for inputs a pointer to each fault."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -26,6 +27,7 @@ from app.domain.errors import (
 )
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 
+_log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -45,6 +47,14 @@ _CODES = {
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
     HTTPStatus.INTERNAL_SERVER_ERROR: "internal_error",
 }
+
+
+class InvalidQuery(Exception):
+    """A parameter of the address is unknown or has a wrong value. The pointers of the faults are its name."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__(faults[0].detail)
+        self.faults = tuple(faults)
 
 
 class MalformedRequest(Exception):
@@ -96,6 +106,14 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
                 detail=error.faults[0].detail,
                 errors=_listed(error.faults, prefix),
             )
+        case InvalidQuery():
+            first = error.faults[0]
+            return Problem(
+                status=HTTPStatus.UNPROCESSABLE_ENTITY,
+                code="invalid_query",
+                detail=f"{first.pointer}: {first.detail}",
+                errors=tuple({"parameter": f.pointer, "code": f.code, "detail": f.detail} for f in error.faults),
+            )
         case InvalidInput():
             return Problem(
                 status=HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -106,7 +124,9 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
         case InvalidExpression():
             return _expression_problem(error, prefix)
         case StoreOverloadedError():
-            return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept", RETRY_SECONDS)
+            return _retry(
+                "overloaded", "more writes are waiting than the service takes; nothing was kept", RETRY_SECONDS
+            )
         case StoreUnavailableError():
             return _retry("database_unavailable", "the database does not answer; try again shortly", RETRY_SECONDS)
         case Overloaded():
@@ -148,13 +168,44 @@ def _retry(code: str, detail: str, seconds: int) -> Problem:
     )
 
 
-def respond(problem: Problem, request: Request) -> Response:
+def internal_error(error: Exception, request: Request) -> Problem:
+    """The problem for a fault of ours: the cause goes to the log, none of it to the caller."""
+    _log.error("request %s failed", request_id(request), exc_info=error)
+    return Problem(
+        status=HTTPStatus.INTERNAL_SERVER_ERROR,
+        code="internal_error",
+        detail="the service failed; its log has the cause under the id in `instance`",
+    )
+
+
+def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """What pydantic found, in our words where its own are for programmers."""
+    match kind:
+        case "finite_number":
+            return "expected a finite number, got NaN, Infinity or one too large for a double"
+        case "missing":
+            return "expected this field, it is missing"
+        case "extra_forbidden":
+            return "unknown field"
+        case "union_tag_invalid":
+            return f"expected kind to be one of {context['expected_tags']}, got {context['tag']!r}"
+        case "union_tag_not_found":
+            return "expected a field kind that says what the input is"
+        case "model_attributes_type" | "model_type" | "dict_type":
+            return "expected an object"
+        case "list_type":
+            return "expected an array"
+    text = message.replace("Input should be", "expected").removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]
+
+
+def respond(problem: Problem, request: Request, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """A problem as the answer to a request."""
     return Response(
         orjson.dumps(problem.body(request_id(request))),
         status_code=problem.status.value,
         media_type=MEDIA_TYPE,
-        headers=dict(problem.headers),
+        headers=dict(problem.headers + headers),
     )
 
 
@@ -175,30 +226,23 @@ def install(app: FastAPI) -> None:
     async def invalid_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
         faults = [
-            Fault(f"?{'.'.join(str(part) for part in entry['loc'][1:])}", entry["type"], entry["msg"])
+            Fault(str(entry["loc"][1]), entry["type"], worded(entry["type"], entry["msg"], entry.get("ctx", {})))
             for entry in error.errors()
         ]
-        return respond(
-            Problem(
-                status=HTTPStatus.UNPROCESSABLE_ENTITY,
-                code="invalid_parameter",
-                detail=f"parameter {faults[0].pointer[1:]}: {faults[0].detail}",
-                errors=tuple({"parameter": f.pointer[1:], "code": f.code, "detail": f.detail} for f in faults),
-            ),
-            request,
-        )
+        return await known(request, InvalidQuery(faults))
 
-    async def unknown(request: Request, _: Exception) -> Response:
-        return respond(
-            Problem(
-                status=HTTPStatus.INTERNAL_SERVER_ERROR,
-                code="internal_error",
-                detail="the service failed; the log has the cause under this instance",
-            ),
-            request,
-        )
+    async def unknown(request: Request, error: Exception) -> Response:
+        # Outermost of all: the envelope that gives answers their id lies further in.
+        return respond(internal_error(error, request), request, (("X-Request-ID", request_id(request)),))
 
-    for kind in (MalformedRequest, DomainError, StoreOverloadedError, StoreUnavailableError, HTTPException):
+    for kind in (
+        InvalidQuery,
+        MalformedRequest,
+        DomainError,
+        StoreOverloadedError,
+        StoreUnavailableError,
+        HTTPException,
+    ):
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, invalid_query)
     app.add_exception_handler(Exception, unknown)

@@ -1,8 +1,7 @@
 """The catalogue as it is told to others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from app.domain.errors import NotFound
@@ -52,43 +51,45 @@ def _searched(key: str) -> str:
 
 
 @cache
-def describe_metric(metric: Metric) -> MappingProxyType[str, Any]:
+def describe_metric(metric: Metric) -> Mapping[str, Any]:
     """Everything on the card of a metric, as JSON."""
     card = metric.card
     low, high = card.range
-    return MappingProxyType(
-        {
-            "key": card.key,
-            "name": card.name,
-            "symbol": card.symbol or None,
-            "aliases": {"names": list(card.aliases), **card.elsewhere},
-            "scope": card.scope.value,
-            "inputs": card.inputs.value,
-            "tasks": list(tasks(card)),
-            "range": {"minimum": low, "maximum": high},
-            "ideal": card.ideal,
-            "orientation": card.orientation.value,
-            "comparable": card.orientation is not Orientation.DESCRIPTIVE,
-            "prevalence": card.prevalence.value,
-            "chance_corrected": card.chance_corrected,
-            "symmetric": card.symmetric,
-            "ordered_classes": card.ordered,
-            "needs_counts": card.needs_counts,
-            "parameters": [_parameter(parameter) for parameter in card.parameters],
-            "formula": card.formula,
-            "sentence": card.sentence,
-            "undefined": [
-                {"code": condition.code, "reason": condition.reason.replace("{label}", "X")} for condition in card.undefined
-            ],
-            "interpretation": [
-                {"scale": scale.name, "bands": [{"below": upper, "label": label} for upper, label in scale.bands], "reference": REFERENCES[scale.reference]}
-                for scale in card.scales
-            ],
-            "references": [REFERENCES[reference] for reference in card.references],
-            "since": card.since,
-            "revision": card.revision,
-        }
-    )
+    return {
+        "key": card.key,
+        "name": card.name,
+        "symbol": card.symbol or None,
+        "aliases": {"names": list(card.aliases), **card.elsewhere},
+        "scope": card.scope.value,
+        "inputs": card.inputs.value,
+        "tasks": list(tasks(card)),
+        "range": {"minimum": low, "maximum": high},
+        "ideal": card.ideal,
+        "orientation": card.orientation.value,
+        "comparable": card.orientation is not Orientation.DESCRIPTIVE,
+        "prevalence": card.prevalence.value,
+        "chance_corrected": card.chance_corrected,
+        "symmetric": card.symmetric,
+        "ordered_classes": card.ordered,
+        "needs_counts": card.needs_counts,
+        "parameters": [_parameter(parameter) for parameter in card.parameters],
+        "formula": card.formula,
+        "sentence": card.sentence,
+        "undefined": [
+            {"code": condition.code, "reason": condition.reason.replace("{label}", "X")} for condition in card.undefined
+        ],
+        "interpretation": [
+            {
+                "scale": scale.name,
+                "bands": [{"below": upper, "label": label} for upper, label in scale.bands],
+                "reference": REFERENCES[scale.reference],
+            }
+            for scale in card.scales
+        ],
+        "references": [REFERENCES[reference] for reference in card.references],
+        "since": card.since,
+        "revision": card.revision,
+    }
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What can be wrong with what was asked, each with a stable code. How it looks on the wire is the business of ``app.api.problems``."""
+"""What can be wrong with what was asked, each with a stable code. How it looks: ``app.api.problems``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -62,7 +62,7 @@ def render(expression: Expression, labels: Sequence[str]) -> str:
         return f"{expression.function}({', '.join(render(part, labels) for part in expression.parts)})"
     card = expression.metric.card
     given = [
-        f"{parameter.name}={_render_value(expression.parameters[parameter.name])}"
+        f"{parameter.name}={write_value(expression.parameters[parameter.name])}"
         for parameter in card.parameters
         if expression.parameters.get(parameter.name, parameter.default) != parameter.default
     ]
@@ -78,7 +78,8 @@ def _render_class(of: int | Every | None, labels: Sequence[str]) -> str:
     return "@" + write_label(labels[of])
 
 
-def _render_value(value: Any) -> str:
+def write_value(value: Any) -> str:
+    """A parameter's value as it is written in an expression."""
     if isinstance(value, str):
         return value if WORD.fullmatch(value) else quote(value)
     return f"{int(value)}" if value == value // 1 and abs(value) < 1e15 else repr(float(value))

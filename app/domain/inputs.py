@@ -3,7 +3,8 @@
 Every function here raises InvalidInput with pointers relative to the ``input`` object it was given a pointer for.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import Content
-from app.domain.labels import Column, Label, encode, label_text
+from app.domain.labels import Column, Label, described, encode, label_text, listed
 from app.kernel.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -20,6 +21,10 @@ MOST_CLASSES = 1000
 LARGEST_TOTAL = 2.0**53
 # Products of four margins stay far inside the range of doubles between these.
 SMALLEST_ENTRY = 1e-15
+LONGEST_LABEL = 256
+# Entries of all folds together: 80 MB.
+MOST_FOLD_ENTRIES = 10_000_000
+_COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,30 +88,36 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
         return 1
     text = label_text(positive)
     if text not in labels:
-        raise _refuse(pointer, "unknown_label", f"expected one of {list(labels)}, got {text!r}")
+        raise _refuse(pointer, "unknown_label", f"expected one of {listed(labels)}, got {text!r}")
     return labels.index(text)
 
 
-def check_entries(matrix: NDArray[np.float64], pointer: str) -> None:
-    """Entries non-negative, within the range that keeps the arithmetic exact, not all zero."""
-    if matrix.min() < 0:
-        row, column = (int(index) for index in np.argwhere(matrix < 0)[0])
-        raise _refuse(
-            f"{pointer}/{row}/{column}", "negative_entry", f"expected an entry of 0 or more, got {matrix[row, column]:g}"
-        )
-    largest = matrix.sum()
+def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..., str]) -> None:
+    """Entries non-negative, within the range that keeps the arithmetic exact, not all zero.
+
+    Args:
+        entries: Of any shape.
+        pointer: JSON pointer to all of them.
+        where: Gives the pointer to one from its indices.
+    """
+    if entries.min() < 0:
+        raise _refuse_entry(entries, entries < 0, where, "negative_entry", "expected 0 or more")
+    with np.errstate(over="ignore"):
+        largest = entries.sum()
     if largest == 0:
-        raise _refuse(pointer, "no_samples", "expected at least one sample, got a matrix of zeros")
+        raise _refuse(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
     if largest > LARGEST_TOTAL:
         raise _refuse(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {largest:g}")
-    small = (matrix > 0) & (matrix < SMALLEST_ENTRY)
+    small = (entries > 0) & (entries < SMALLEST_ENTRY)
     if small.any():
-        row, column = (int(index) for index in np.argwhere(small)[0])
-        raise _refuse(
-            f"{pointer}/{row}/{column}",
-            "entry_too_small",
-            f"expected entries of 0 or at least {SMALLEST_ENTRY:g}, got {matrix[row, column]:g}",
-        )
+        raise _refuse_entry(entries, small, where, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}")
+
+
+def _refuse_entry(
+    entries: NDArray[np.float64], bad: NDArray[np.bool_], where: Callable[..., str], code: str, expected: str
+) -> InvalidInput:
+    first = tuple(int(index) for index in np.argwhere(bad)[0])
+    return _refuse(where(*first), code, f"{expected}, got {entries[first]:g}")
 
 
 def _square(rows: Sequence[Sequence[float]], labels: Sequence[Label] | None, pointer: str) -> NDArray[np.float64]:
@@ -137,7 +148,7 @@ def from_matrix(
 ) -> MatrixInput:
     """A confusion matrix; whole numbers are counts, others weights, ``normalized`` ones rates."""
     matrix = _square(rows, labels, pointer)
-    check_entries(matrix, f"{pointer}/matrix")
+    check_entries(matrix, f"{pointer}/matrix", lambda row, column: f"{pointer}/matrix/{row}/{column}")
     texts = (
         check_labels(labels, f"{pointer}/labels") if labels is not None else tuple(str(k) for k in range(len(matrix)))
     )
@@ -163,10 +174,7 @@ def from_binary_counts(
 ) -> MatrixInput:
     """Four counts, as [[tn, fp], [fn, tp]]."""
     matrix = np.array([[tn, fp], [fn, tp]], dtype=np.float64)
-    for name, value in (("tp", tp), ("fn", fn), ("fp", fp), ("tn", tn)):
-        if value < 0:
-            raise _refuse(f"{pointer}/{name}", "negative_entry", f"expected 0 or more, got {value:g}")
-    check_entries(matrix, pointer)
+    check_entries(matrix, pointer, lambda row, column: f"{pointer}/{_COUNT_NAMES[row][column]}")
     if negative == positive:
         raise _refuse(f"{pointer}/positive", "duplicate_label", f"expected two different names, got {positive!r} twice")
     content = whole_or_weights(matrix)
@@ -205,10 +213,11 @@ def from_predictions(
         check_unique(sample_ids, f"{pointer}/sample_ids")
     declared = None if labels is None else check_labels(labels, f"{pointer}/labels")
     coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
-    check_class_count(len(coded.labels), pointer if declared is None else f"{pointer}/labels")
+    if declared is None:
+        _check_found_labels(coded.labels, {"y_true": y_true, "y_pred": y_pred}, pointer)
     counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), weights)
     if weights is not None:
-        check_entries(counts, f"{pointer}/sample_weight")
+        check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
     return MatrixInput(
         kind="predictions",
         labels=coded.labels,
@@ -219,53 +228,85 @@ def from_predictions(
     )
 
 
+def _check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
+    """The same demands on labels that were found in the data as on declared ones."""
+    if len(labels) == 1:
+        raise _refuse(
+            pointer,
+            "too_few_classes",
+            f"expected at least 2 classes, got only {labels[0]!r}; name all classes in `labels`",
+        )
+    check_class_count(len(labels), pointer)
+    for text in labels:
+        if 0 < len(text) <= LONGEST_LABEL and "\x00" not in text:
+            continue
+        name, index = next(
+            (name, index)
+            for name, column in columns.items()
+            for index, value in enumerate(column)
+            if label_text(value) == text
+        )
+        raise _refuse(
+            f"{pointer}/{name}/{index}",
+            "bad_label",
+            f"expected a label of 1 to {LONGEST_LABEL} characters without U+0000",
+        )
+
+
 def _weights(column: Column, pointer: str) -> NDArray[np.float64]:
-    for index, value in enumerate(column if isinstance(column, list) else ()):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _refuse(f"{pointer}/{index}", "not_a_number", f"expected a number, got {type(value).__name__}")
-    weights = np.asarray(column, dtype=np.float64)
+    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
+        index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
+        raise _refuse(f"{pointer}/{index}", "not_a_number", f"expected a number, got {described(value)}")
+    try:
+        weights = np.asarray(column, dtype=np.float64)
+    except OverflowError:
+        weights = np.array([float(v) if -LARGEST_TOTAL <= v <= LARGEST_TOTAL else math.inf for v in column])
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         index = int(np.argmax(bad))
-        raise _refuse(f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}")
+        raise _refuse(
+            f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
+        )
     return weights
 
 
 def check_unique(sample_ids: Column, pointer: str) -> None:
-    """Ids that differ: pairing of two runs goes by them."""
-    seen: dict[Any, int] = {}
-    for index, identifier in enumerate(sample_ids):
-        if identifier in seen:
+    """Ids that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
+    if isinstance(sample_ids, list) and not set(map(type, sample_ids)) <= {int, str}:
+        index, value = next((i, v) for i, v in enumerate(sample_ids) if type(v) not in (int, str))
+        raise _refuse(f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(value)}")
+    texts = list(map(str, sample_ids))
+    if len(set(texts)) == len(texts):
+        return
+    seen: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        if text in seen:
             raise _refuse(
                 f"{pointer}/{index}",
                 "duplicate_sample_id",
-                f"expected ids that differ, got {label_text(identifier)!r} at {seen[identifier]} and again here",
+                f"expected ids that differ, got {text!r} at {seen[text]} and again here",
             )
-        seen[identifier] = index
+        seen[text] = index
 
 
-def pooled(folds: Sequence[MatrixInput], pointer: str) -> MatrixInput:
-    """Folds of one kind and one set of labels as their sum."""
-    first = folds[0]
-    for index, fold in enumerate(folds[1:], start=1):
+def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
+    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early."""
+    taken: list[MatrixInput] = []
+    for index, fold in enumerate(folds):
         where = f"{pointer}/folds/{index}"
-        if fold.kind != first.kind:
-            raise _refuse(f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}")
-        if fold.labels != first.labels or fold.positive != first.positive:
+        _check_fold(fold, taken[0] if taken else fold, where)
+        taken.append(fold)
+        if len(taken) * fold.counts.size > MOST_FOLD_ENTRIES:
             raise _refuse(
                 where,
-                "mixed_labels",
-                f"expected the labels of the first fold, {list(first.labels)} in this order, got {list(fold.labels)}; "
-                "give `labels` in every fold",
+                "too_many_folds",
+                f"expected at most {MOST_FOLD_ENTRIES // fold.counts.size} folds of {len(fold.labels)} classes",
             )
-        if (fold.content is Content.rates) != (first.content is Content.rates):
-            raise _refuse(where, "mixed_folds", "expected folds that are all rates or all counts")
-    if first.content is Content.rates:
-        raise _refuse(
-            f"{pointer}/folds/0", "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"
-        )
-    whole = all(fold.content is Content.counts for fold in folds)
-    stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in folds])
+    first = taken[0]
+    whole = all(fold.content is Content.counts for fold in taken)
+    stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
+    if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
+        raise _refuse(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
     return MatrixInput(
         kind="folds",
         labels=first.labels,
@@ -275,3 +316,21 @@ def pooled(folds: Sequence[MatrixInput], pointer: str) -> MatrixInput:
         fold_counts=stack,
         facts={"fold_kind": first.kind},
     )
+
+
+def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
+    if fold.kind != first.kind:
+        raise _refuse(f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}")
+    if fold.content is Content.rates:
+        raise _refuse(
+            where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"
+        )
+    if fold.labels != first.labels:
+        raise _refuse(
+            where,
+            "mixed_labels",
+            f"expected the labels of the first fold in the same order, {listed(first.labels)}, "
+            f"got {listed(fold.labels)}; name all classes in the `labels` of every fold",
+        )
+    if fold.positive != first.positive:
+        raise _refuse(f"{where}/positive", "mixed_labels", "expected the positive class of the first fold")

@@ -14,6 +14,8 @@ Label = str | int
 Column = list[Any] | NDArray[Any]
 # Integer labels that lie this close together are coded by a table; others by a sort.
 _TABLE_SPAN = 1 << 16
+# Messages list this many labels.
+_MOST_LISTED = 10
 
 
 def label_text(label: Any) -> str:
@@ -38,7 +40,8 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         pointer: JSON pointer to the object that holds the columns.
 
     Raises:
-        InvalidInput: a label that is neither string nor integer, mixed types without declared classes, or an unknown label.
+        InvalidInput: a label that is neither string nor integer, mixed types without declared classes, or a label
+            that is not among the declared ones.
     """
     kinds = {name: _kind(column, f"{pointer}/{name}") for name, column in columns.items()}
     if all(kind is int for kind in kinds.values()):
@@ -49,7 +52,10 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         raise InvalidInput(
             [Fault(f"{pointer}/{name}", "mixed_labels", "expected strings as in the other column, got integers")]
         )
-    texts = {name: [label_text(label) for label in column] if kinds[name] is int else column for name, column in columns.items()}
+    texts = {
+        name: [label_text(label) for label in column] if kinds[name] is int else column
+        for name, column in columns.items()
+    }
     return _encode_texts(texts, declared, pointer)
 
 
@@ -73,12 +79,15 @@ def _kind(column: Column, pointer: str) -> type:
                 [Fault(f"{pointer}/{index}", "mixed_labels", "expected labels of one type, got strings and integers")]
             )
     raise InvalidInput(
-        [Fault(f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {_described(value)}")]
+        [Fault(f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {described(value)}")]
     )
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """What a JSON value is, in words."""
     match value:
+        case str():
+            return "a string"
         case None:
             return "null"
         case bool():
@@ -98,13 +107,17 @@ def _integers(column: Column, pointer: str) -> NDArray[np.int64]:
     except OverflowError:
         index = next(i for i, v in enumerate(column) if not -(2**63) <= v < 2**63)
         raise InvalidInput(
-            [Fault(f"{pointer}/{index}", "label_too_large", "expected integer labels within 64 bits; send larger ones as strings")]
+            [
+                Fault(
+                    f"{pointer}/{index}",
+                    "label_too_large",
+                    "expected integer labels within 64 bits; send larger ones as strings",
+                )
+            ]
         ) from None
 
 
-def _encode_integers(
-    arrays: Mapping[str, NDArray[np.int64]], declared: Sequence[str] | None, pointer: str
-) -> Coded:
+def _encode_integers(arrays: Mapping[str, NDArray[np.int64]], declared: Sequence[str] | None, pointer: str) -> Coded:
     low = min(int(array.min()) for array in arrays.values())
     high = max(int(array.max()) for array in arrays.values())
     if high - low < _TABLE_SPAN:
@@ -146,5 +159,10 @@ def _encode_texts(columns: Mapping[str, Sequence[str]], declared: Sequence[str] 
 
 
 def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
-    shown = ", ".join(repr(label) for label in labels[:10]) + (", …" if len(labels) > 10 else "")
-    return InvalidInput([Fault(pointer, "unknown_label", f"expected one of {shown}, got {text!r}")])
+    return InvalidInput([Fault(pointer, "unknown_label", f"expected one of {listed(labels)}, got {text!r}")])
+
+
+def listed(labels: Sequence[str]) -> str:
+    """Labels for a message, the first ten of many."""
+    more = f" and {len(labels) - _MOST_LISTED} more" if len(labels) > _MOST_LISTED else ""
+    return ", ".join(map(repr, labels[:_MOST_LISTED])) + more

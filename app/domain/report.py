@@ -74,7 +74,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoldValues:
-    """A metric over the folds: the values, their mean and their standard deviation (n - 1); None when a fold has no value."""
+    """A metric over the folds: values, mean and standard deviation (n - 1). These are None when a fold has no value."""
 
     values: tuple[Value, ...]
     mean: Value

@@ -11,21 +11,38 @@ from collections.abc import Callable
 import numpy as np
 
 from app.kernel.numerics import Array, each, total
-from app.kernel.roots import newton_root, rising_root
+from app.kernel.roots import newton_root, rising_root, solve_where
 
 _ROUGH_STEPS = 400
 _ROUGHLY = 1e-5
 # How far the refined alpha may be from where the iteration stood: further away it is another solution.
 _NEAR = 1e-2
+_ROUNDING = 1e-14
 
 Equation = Callable[[Array], tuple[Array, Array]]
 
 
-def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
-    """Alpha where kappa > 0, from shares (..., K) and p_o, kappa of shape (...).
+def alpha(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
+    """Alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN where kappa is, or nothing solves the equations.
 
-    sum b_k exceeds 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) <= 1: there is a root between them. With equality,
-    when all confusions go one way between the classes, no agreement by chance is left (p_e -> 0) and alpha is p_o.
+    Where all confusions go one way between the classes no agreement by chance is left: p_e -> 0 and the iteration tends to p_o.
+    """
+    under_predicted = total(np.maximum(actual - predicted, 0.0))
+    one_way = (kappa > 0) & (under_predicted >= (1.0 - observed) * (1.0 - _ROUNDING))
+    above = (kappa > 0) & ~one_way
+    below = kappa < 0
+    solution = np.where(one_way, observed, kappa)
+    if above.any():
+        solution = np.where(above, solve_where(above, above_chance, actual, predicted, observed, kappa), solution)
+    if below.any():
+        solution = np.where(below, solve_where(below, below_chance, actual, predicted, observed), solution)
+    return solution
+
+
+def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
+    """Alpha where kappa > 0.
+
+    sum b_k exceeds 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) < 1: there is a root between them.
     """
     middle = (kappa + observed) / 2.0
     return rising_root(_equation(actual, predicted, observed, None), middle, low=kappa, high=observed)
@@ -36,25 +53,25 @@ def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
 
     Its quadratics may have two positive roots each, so the iteration has to say which ones are meant before they are refined.
     """
-    alpha, b = _iterate(actual, predicted, observed)
-    linear = (predicted - actual) * each(alpha / (1.0 - alpha)) + each(observed - alpha)
-    branch = np.sign(2.0 * each(alpha) * b + linear)
-    return newton_root(_equation(actual, predicted, observed, branch), alpha, near=_NEAR)
+    rough, b = _iterate(actual, predicted, observed)
+    linear = (predicted - actual) * each(rough / (1.0 - rough)) + each(observed - rough)
+    branch = np.sign(2.0 * each(rough) * b + linear)
+    return newton_root(_equation(actual, predicted, observed, branch), rough, near=_NEAR)
 
 
 def _iterate(actual: Array, predicted: Array, observed: Array) -> tuple[Array, Array]:
     """The published iteration until alpha roughly stands: alpha (...) and b (..., K)."""
     a, b = predicted, actual
-    alpha = np.zeros_like(observed)
+    rough = np.zeros_like(observed)
     for _ in range(_ROUGH_STEPS):
         chance = total(a * b)
-        before, alpha = alpha, (observed - chance) / (1.0 - chance)
-        free, pull = each(1.0 - alpha), each(alpha / chance)
+        before, rough = rough, (observed - chance) / (1.0 - chance)
+        free, pull = each(1.0 - rough), each(rough / chance)
         a = predicted / (free + pull * b)
         b = actual / (free + pull * a)
-        if (np.abs(alpha - before) <= _ROUGHLY).all():
+        if not (np.abs(rough - before) > _ROUGHLY).any():
             break
-    return alpha, b
+    return rough, b
 
 
 def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | None) -> Equation:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array
+from app.kernel.numerics import Array, Mask
 
 # Bisection alone would need about fifty steps.
 _STEPS = 80
@@ -16,9 +16,9 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
     """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
 
     Newton steps from ``start``; a step that leaves what is left of the bracket is replaced by a bisection. The ends themselves are
-    never evaluated. NaN where an element has not settled.
+    never evaluated. An element that has settled no longer moves. NaN where one has not.
     """
-    root = start
+    root, settled = start, np.isnan(start)
     for _ in range(_STEPS):
         value, slope = function(root)
         rising = value < 0
@@ -26,8 +26,10 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
         step = value / slope
         guess = root - step
         inside = (guess >= low) & (guess <= high)
-        root = guess if inside.all() else np.where(inside, guess, (low + high) / 2.0)
-        settled = inside & (np.abs(step) <= _LAST_STEP * np.abs(guess))
+        if not inside.all():
+            guess = np.where(inside, guess, (low + high) / 2.0)
+        root = np.where(settled, root, guess) if settled.any() else guess
+        settled = settled | (inside & (np.abs(step) <= _LAST_STEP * np.abs(guess)))
         if settled.all():
             return root
     return np.where(settled, root, np.nan)
@@ -35,12 +37,22 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
 
 def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, near: float) -> Array:
     """Root of a smooth function (value, derivative) within ``near`` of a good start, elementwise. NaN where there is none."""
-    root = start
+    root, settled = start, np.isnan(start)
     for _ in range(_STEPS):
         value, slope = function(root)
         step = value / slope
-        root = root - step
-        settled = np.abs(step) <= _LAST_STEP * np.abs(root)
+        root = np.where(settled, root, root - step)
+        settled = settled | (np.abs(step) <= _LAST_STEP * np.abs(root))
         if settled.all():
             break
     return np.where(settled & (np.abs(root - start) <= near), root, np.nan)
+
+
+def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Array:
+    """``solver(*arrays)`` for the matrices in the mask (...), NaN for the others, which cost nothing."""
+    if mask.all():
+        return solver(*arrays)
+    result: Array = np.full(mask.shape, np.nan)
+    if mask.any():
+        result[mask] = solver(*(array[mask] for array in arrays))
+    return result

@@ -24,10 +24,11 @@ def _coarse_order(values: Array) -> Order | None:
     low, high = float(values.min()), float(values.max())
     with np.errstate(over="ignore", divide="ignore"):
         scale = np.float64(_BUCKETS) / (high - low)
-    if not np.isfinite(scale) or scale == 0.0:
+    if not np.isfinite(scale * max(abs(low), abs(high))) or scale == 0.0:
         return None
-    levels = ((values - low) * scale).astype(np.uint16)
-    return np.argsort(levels, kind="stable")
+    scaled = values * scale
+    scaled -= scaled.min()
+    return np.argsort(scaled.astype(np.uint16), kind="stable")
 
 
 def ascending_order(values: Array) -> Order:

@@ -37,10 +37,50 @@ def binomial_upper_tail(successes: Array, trials: Array, failure: Array) -> Arra
     It takes the probability of a failure: where that is tiny the probability of a success has lost its digits.
     """
     tail: Array = _scipy().betaincc(trials - successes + 1.0, np.maximum(successes, TINY), failure)
-    return np.where(successes > 0, tail, 1.0)
+    return tail
 
 
 def normal_cdf(value: Array | float) -> Array:
     """Standard normal distribution function, any shape."""
     values: Array = _scipy().ndtr(value)
     return values
+
+
+def chi_squared_upper_tail(value: Array | float, freedom: Array | float) -> Array:
+    """P(X >= value) of a chi-squared variable."""
+    tail: Array = _scipy().chdtrc(freedom, value)
+    return tail
+
+
+def f_upper_tail(value: Array | float, numerator: Array | float, denominator: Array | float) -> Array:
+    """P(X >= value) of an F variable with these degrees of freedom."""
+    tail: Array = _scipy().fdtrc(numerator, denominator, value)
+    return tail
+
+
+def student_cdf(value: Array | float, freedom: Array | float) -> Array:
+    """P(X <= value) of Student's t."""
+    values: Array = _scipy().stdtr(freedom, value)
+    return values
+
+
+def student_quantile(probability: Array | float, freedom: Array | float) -> Array:
+    """Quantile of Student's t."""
+    values: Array = _scipy().stdtrit(freedom, probability)
+    return values
+
+
+def fair_binomial_cdf(successes: Array | float, trials: Array | float) -> Array:
+    """P(Bin(trials, 1/2) <= successes), 0 below 0 successes."""
+    x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    tail: Array = _scipy().betainc(np.maximum(n - x, TINY), np.maximum(x, 0.0) + 1.0, 0.5)
+    return np.where(x < 0, 0.0, np.where(x >= n, 1.0, tail))
+
+
+def fair_binomial_mass(successes: Array | float, trials: Array | float) -> Array:
+    """P(Bin(trials, 1/2) = successes)."""
+    log_factorial = _scipy().gammaln
+    x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    logarithm = log_factorial(n + 1.0) - log_factorial(x + 1.0) - log_factorial(n - x + 1.0) - n * np.log(2.0)
+    mass: Array = np.exp(logarithm)
+    return mass

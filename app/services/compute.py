@@ -1,4 +1,4 @@
-"""Where arithmetic runs: small pieces at once, large ones in a bounded pool of threads so that the event loop stays free."""
+"""Where arithmetic runs: small pieces at once, large ones in a pool of threads so that the event loop stays free."""
 
 import asyncio
 from collections.abc import Callable

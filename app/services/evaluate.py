@@ -1,4 +1,4 @@
-"""From a confusion matrix to its report: a pure function, so that a stored evaluation is answered by computing it again."""
+"""From a confusion matrix to its report: a pure function, so a stored evaluation is answered by computing it again."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from app.domain.expressions import parse
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
 from app.domain.report import FoldValues, Group, Interval, IntervalChoice, Options, Report, Undefined, Value
+from app.domain.syntax import write_label
 from app.kernel.engine import Explainer, Gap, evaluate_table
 from app.kernel.expression import Expression, Measure, compute, is_list, measures
-from app.kernel.numerics import Array
+from app.kernel.numerics import Array, silently
 from app.kernel.table import Table, at_equal_prevalence
-from app.kernel.numerics import silently
 from app.services.findings import matrix_findings
 from app.services.intervals import headline_intervals
 from app.services.layout import Layout, layout
@@ -68,7 +68,8 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
 def plain(values: Array) -> list[Any]:
     """Nested lists with None for what is not finite."""
     finite = np.isfinite(values)
-    return values.tolist() if finite.all() else np.where(finite, values, None).tolist()  # type: ignore[no-any-return]  # numpy gives Any
+    listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
+    return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
 
 
 def parse_all(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ...]:
@@ -94,9 +95,7 @@ def _class_rows(plan: Layout, by_class: Array) -> list[list[Value]]:
     return plain(by_class.transpose(2, 1, 0).reshape(classes, 2 * metrics)[:, plan.per_class.order])
 
 
-def _undefined(
-    plan: Layout, source: MatrixInput, observed: Table, by_class: Array, overall: Array
-) -> list[Undefined]:
+def _undefined(plan: Layout, source: MatrixInput, observed: Table, by_class: Array, overall: Array) -> list[Undefined]:
     if np.isfinite(by_class).all() and np.isfinite(overall).all():
         return []
     entries: list[Undefined] = []
@@ -132,7 +131,10 @@ def _quoted(labels: Sequence[str]) -> str:
 def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
     if gap.metric.card.needs_counts and source.content is not Content.counts:
         return Undefined(
-            gap.metric.key, "needs_counts", f"needs numbers of samples, and the matrix holds {source.content}", group=group
+            gap.metric.key,
+            "needs_counts",
+            f"needs numbers of samples, and the matrix holds {source.content}",
+            group=group,
         )
     label = None if gap.class_index is None else source.labels[gap.class_index]
     return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
@@ -158,7 +160,9 @@ def _requested(
     explainer = Explainer(table)
     for text, expression in zip(texts, expressions, strict=True):
         values = compute(expression, table)
-        answers[text] = dict(zip(labels, plain(values), strict=True)) if is_list(expression) else plain(np.asarray(values))
+        answers[text] = (
+            dict(zip(labels, plain(values), strict=True)) if is_list(expression) else plain(np.asarray(values))
+        )
         for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
             label = labels[int(index)] if is_list(expression) else None
             code, why = _why(expression, table, explainer, labels, int(index) if label is not None else None)
@@ -179,7 +183,10 @@ def _why(
                 gap = explainer.explain(leaf.metric, of, float(values[position]))
                 part = "" if isinstance(expression, Measure) else f"{leaf.metric.card.name}: "
                 return gap.condition.code, part + reason(gap, labels)
-    return "zero_part", "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts"
+    return (
+        "zero_part",
+        "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
+    )
 
 
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
@@ -204,7 +211,8 @@ def _no_intervals(source: MatrixInput, options: Options) -> list[Finding]:
     return [
         Finding.note(
             "no_intervals",
-            f"No intervals are given: they need the number of samples behind every entry, and the matrix holds {source.content}.",
+            "No intervals are given: they need the number of samples behind every entry, and the matrix holds "
+            f"{source.content}.",
             content=source.content.value,
         )
     ]
@@ -235,5 +243,7 @@ def _interpretation(
         if metric.card.scales:
             for label, value in zip(labels, row, strict=True):
                 if value is not None:
-                    answers[f"{metric.key}@{label}"] = {scale.name: scale.label(value) for scale in metric.card.scales}
+                    answers[f"{metric.key}@{write_label(label)}"] = {
+                        scale.name: scale.label(value) for scale in metric.card.scales
+                    }
     return answers

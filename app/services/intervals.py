@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from app.domain.syntax import write_label
 from app.domain.report import Interval
+from app.domain.syntax import write_label
 from app.kernel.table import Table
 from app.kernel.uncertainty.headline import Refusal, headline
 
@@ -14,7 +14,7 @@ _REFUSALS = {
 
 
 def headline_intervals(table: Table, labels: Sequence[str], level: float) -> dict[str, Interval]:
-    """Intervals by expression: overall metrics by their key, rates as ``recall@D``. A rate with denominator 0 has none."""
+    """Intervals by expression: overall metrics by key, rates as ``recall@D``. A rate with denominator 0 has none."""
     found = headline(table, level)
     answers = {
         item.key: Interval(
@@ -33,6 +33,6 @@ def headline_intervals(table: Table, labels: Sequence[str], level: float) -> dic
     for key, given, lows, highs in rows:
         fixed = given.value
         for suffix, low, high in zip(suffixes, lows, highs, strict=True):
-            if low == low:  # noqa: PLR0124 - NaN where the denominator is 0
+            if low == low:
                 answers[key + suffix] = Interval(low, high, level, method, fixed)
     return answers

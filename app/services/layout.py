@@ -36,7 +36,7 @@ class Block:
 
 
 def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
-    """Insensitive, sensitive, and the sensitive ones once more at equal prevalence (positions continue after the last metric)."""
+    """Insensitive, sensitive, and these at equal prevalence, whose positions continue after the last metric."""
     insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
     names = [metric.key for metric in metrics]

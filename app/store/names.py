@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.store.tables import datasets, evaluations, metric_slots, models
+from app.store.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, models
 
 Ref = TypeVar("Ref", ModelRef, DatasetRef)
 
@@ -125,6 +125,8 @@ class Names:
         taken = {key for key, _ in rows}
         last = max((slot for _, slot in rows), default=0)
         new = [key for key in dict.fromkeys(wanted) if key not in taken]
+        if last + len(new) > SLOT_LIMIT:
+            raise ValueError(f"expected at most {SLOT_LIMIT} metrics in all, got {last + len(new)}")
         if new:
             values = [{"key": key, "slot": slot} for slot, key in enumerate(new, start=last + 1)]
             await connection.execute(insert(metric_slots), values)

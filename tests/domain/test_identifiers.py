@@ -4,7 +4,6 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
-from app.domain import identifiers
 from app.domain.identifiers import first_id_from, new_id, time_of
 
 
@@ -28,7 +27,7 @@ def test_ids_of_a_process_only_grow_whatever_the_thread() -> None:
 
 def test_a_clock_set_back_does_not_make_smaller_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     last = new_id()
-    monkeypatch.setattr(identifiers.time, "time_ns", lambda: 1_000_000_000)
+    monkeypatch.setattr("app.domain.identifiers.time.time_ns", lambda: 1_000_000_000)
     following = [new_id() for _ in range(5_000)]
     assert [last, *following] == sorted({last, *following})
     assert {identifier.version for identifier in following} == {7}

@@ -1,4 +1,7 @@
-"""Requests and answers about evaluations. The answers are models for the documentation; what is sent is built by hand, for speed."""
+"""Requests and answers about evaluations.
+
+The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
+"""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -52,11 +55,13 @@ class OptionsField(Wire):
         description="Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.",
     )
     level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out.")
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out."
+    )
     intervals: Literal["headline", "none"] = Field(
         "headline", description="`headline`: closed forms for the usual metrics and every rate. `none`: no intervals."
     )
-    interpretation: bool = Field(False, description="Answer the verbal scales of the literature too.")
+    interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
 
     def to_domain(self) -> Options:
         """The domain's form."""
@@ -186,7 +191,7 @@ class EvaluationResponse(BaseModel):
     input: InputSummary
     metrics: GroupedMetrics
     per_class: dict[str, GroupedMetrics]
-    requested: dict[str, float | None | dict[str, float | None]]
+    requested: dict[str, float | dict[str, float | None] | None]
     intervals: dict[str, IntervalValue]
     undefined: list[UndefinedValue]
     findings: list[FindingValue]

@@ -1,6 +1,5 @@
 """The input of an evaluation as JSON: a union on ``kind``, and its way to the domain."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -8,10 +7,9 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.api.body import Wire
-from app.domain.inputs import MatrixInput, from_binary_counts, from_matrix, from_predictions, pooled
+from app.domain.inputs import LONGEST_LABEL, MatrixInput, from_binary_counts, from_matrix, from_predictions, pooled
 
 _MOST_ROWS = 10_000_000
-_LABEL_LENGTH = 256
 
 
 def clean_text(value: str) -> str:
@@ -23,8 +21,8 @@ def clean_text(value: str) -> str:
 
 def _label(value: Any) -> str | int:
     if isinstance(value, str):
-        if not 0 < len(value) <= _LABEL_LENGTH:
-            raise PydanticCustomError("label_length", f"expected a label of 1 to {_LABEL_LENGTH} characters")
+        if not 0 < len(value) <= LONGEST_LABEL:
+            raise PydanticCustomError("label_length", f"expected a label of 1 to {LONGEST_LABEL} characters")
         return clean_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -39,7 +37,7 @@ def _column(value: Any) -> Any:
     return value
 
 
-_LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": _LABEL_LENGTH}, {"type": "integer"}]}
+_LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": LONGEST_LABEL}, {"type": "integer"}]}
 LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(_LABEL_SCHEMA)]
 # Checked as a whole in the domain: a validator per element would take seconds for ten million of them.
 LabelColumn = Annotated[
@@ -53,7 +51,7 @@ NumberColumn = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": _MOST_ROWS}),
 ]
 Labels = Annotated[list[LabelField], Field(description="The classes in the order of the matrix, all different.")]
-ClassName = Annotated[str, StringConstraints(min_length=1, max_length=_LABEL_LENGTH), PlainValidator(_label)]
+ClassName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LABEL), PlainValidator(_label)]
 
 
 class ConfusionMatrixInput(Wire):
@@ -65,8 +63,10 @@ class ConfusionMatrixInput(Wire):
     orientation: Literal["actual_rows", "predicted_rows"] = Field(
         "actual_rows", description="What the rows are. Answers always have the actual classes in rows."
     )
-    positive: LabelField | None = Field(None, description="The positive class, K = 2 only; the second label by default.")
-    normalized: bool = Field(False, description="The entries are rates, not counts: no intervals can be given.")
+    positive: LabelField | None = Field(
+        None, description="The positive class, K = 2 only; the second label by default."
+    )
+    normalized: bool = Field(default=False, description="The entries are rates, not counts: no intervals can be given.")
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
@@ -111,7 +111,9 @@ class PredictionsInput(Wire):
     y_true: LabelColumn = Field(description="The actual classes.")
     y_pred: LabelColumn = Field(description="The predicted classes.")
     labels: Labels | None = Field(None, description="The classes; those that occur, sorted, when left out.")
-    positive: LabelField | None = Field(None, description="The positive class, K = 2 only; the second label by default.")
+    positive: LabelField | None = Field(
+        None, description="The positive class, K = 2 only; the second label by default."
+    )
     sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
 
@@ -128,9 +130,7 @@ class PredictionsInput(Wire):
         )
 
 
-SingleInput = Annotated[
-    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput, Field(discriminator="kind")
-]
+SingleInput = Annotated[ConfusionMatrixInput | BinaryCountsInput | PredictionsInput, Field(discriminator="kind")]
 
 
 class FoldsInput(Wire):
@@ -141,26 +141,9 @@ class FoldsInput(Wire):
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form: the sum of the folds, and each of them."""
-        return pooled(
-            [fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds)], pointer
-        )
+        return pooled((fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds)), pointer)
 
 
 AnyInput = Annotated[
     ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | FoldsInput, Field(discriminator="kind")
 ]
-
-
-def largest_side(source: "ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | FoldsInput") -> int:
-    """Rows of the largest array in an input, to tell heavy requests from light ones."""
-    match source:
-        case ConfusionMatrixInput():
-            return len(source.matrix) ** 2
-        case PredictionsInput():
-            return len(source.y_true)
-        case FoldsInput():
-            return sum(map(largest_side, source.folds))
-    return 4
-
-
-__all__: Sequence[str] = ("AnyInput", "FoldsInput", "LabelField", "SingleInput", "Wire", "clean_text", "largest_side")

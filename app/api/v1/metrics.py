@@ -2,20 +2,21 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
 from app.api.body import Wire, parse_body, read_body
+from app.api.deps import only_known_parameters
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import examples
 from app.api.v1.present import json_response
-from app.domain.catalogue import describe_metric, find_metrics
+from app.domain.catalogue import describe_metric, find_metrics, metric_by_name
 from app.domain.recommendations import Request as Question
 from app.domain.recommendations import recommend
 from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"])
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], dependencies=[Depends(only_known_parameters)])
 Text = Annotated[str | None, Query(max_length=128)]
 _CRITICAL_DECIMALS = 4
 
@@ -28,15 +29,20 @@ class MetricPage(BaseModel):
 
 @router.get("/metrics", response_class=Response, responses={200: {"model": MetricPage}}, operation_id="listMetrics")
 async def list_metrics(
-    scope: Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")] = None,
+    scope: Annotated[
+        Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")
+    ] = None,
     prevalence: Annotated[
-        Literal["insensitive", "sensitive", "insensitive_binary"] | None, Query(description="What prevalence does to it.")
+        Literal["insensitive", "sensitive", "insensitive_binary"] | None,
+        Query(description="What prevalence does to it."),
     ] = None,
     input: Annotated[Literal["matrix", "probabilities"] | None, Query(description="What it is computed from.")] = None,  # noqa: A002 - the contract's name
     task: Annotated[
         Literal["binary", "multiclass"] | None, Query(description="Number of classes that it makes sense for.")
     ] = None,
-    q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = None,
+    q: Annotated[
+        str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")
+    ] = None,
 ) -> Response:
     """List the metrics, filtered."""
     found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
@@ -46,8 +52,6 @@ async def list_metrics(
 @router.get("/metrics/{key}", response_class=Response, operation_id="getMetric")
 async def get_metric(key: str) -> Response:
     """Describe one metric, by its key or an alias."""
-    from app.domain.catalogue import metric_by_name
-
     return json_response(describe_metric(metric_by_name(key)))
 
 

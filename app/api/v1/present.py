@@ -1,5 +1,6 @@
 """Domain objects as the JSON that is sent."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +13,15 @@ from app.domain.report import Interval, Report, Undefined
 from app.services.evaluations import Evaluation
 
 
+def write_json(content: Any) -> bytes:
+    """JSON as it is sent."""
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer in JSON. Values that are not finite were turned into None before: here one would be a mistake of ours."""
+    """An answer in JSON. Values that are not finite were turned into None before."""
     return Response(
-        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS),
+        write_json(content),
         status_code=status,
         media_type="application/json",
         headers=headers,
@@ -37,6 +43,11 @@ def present_dataset(dataset: DatasetRef) -> dict[str, Any]:
     return {"name": dataset.name, "version": dataset.version, "split": dataset.split}
 
 
+def present_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Tags by name: the order in which they were sent is not kept."""
+    return dict(sorted(tags.items()))
+
+
 def present_evaluation(evaluation: Evaluation) -> dict[str, Any]:
     """An evaluation with its report."""
     report = evaluation.report
@@ -45,7 +56,7 @@ def present_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "created_at": None if evaluation.created_at is None else present_time(evaluation.created_at),
         "model": None if evaluation.model is None else present_model(evaluation.model),
         "dataset": None if evaluation.dataset is None else present_dataset(evaluation.dataset),
-        "tags": dict(evaluation.tags),
+        "tags": present_tags(evaluation.tags),
         "input": _input(report),
         "metrics": report.metrics,
         "per_class": report.per_class,
@@ -107,6 +118,16 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _size(summary: EvaluationSummary) -> float | None:
+    """The number of samples, a whole one for counts as in the full report."""
+    match summary.content:
+        case Content.counts:
+            return int(summary.n_samples)
+        case Content.weights:
+            return summary.n_samples
+    return None
+
+
 def present_summary(summary: EvaluationSummary) -> dict[str, Any]:
     """An evaluation in a list."""
     return {
@@ -114,11 +135,11 @@ def present_summary(summary: EvaluationSummary) -> dict[str, Any]:
         "created_at": present_time(summary.created_at),
         "model": present_model(summary.model),
         "dataset": present_dataset(summary.dataset),
-        "tags": dict(summary.tags),
+        "tags": present_tags(summary.tags),
         "input": {
             "kind": summary.kind,
             "content": summary.content.value,
-            "n_samples": None if summary.content is Content.rates else summary.n_samples,
+            "n_samples": _size(summary),
             "n_classes": summary.n_classes,
             "labels": summary.labels,
             "positive": None if summary.positive is None else summary.labels[summary.positive],

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from app.kernel.aickin import above_chance, below_chance
+from app.kernel import aickin
 from app.kernel.card import Choice, Condition, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import (
     CHANCE_IS_CERTAIN,
@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
 )
-from app.kernel.numerics import Array, ratio, total
+from app.kernel.numerics import Array, total
 from app.kernel.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.table import Table
 
@@ -166,11 +166,6 @@ def gwet_ac1(t: Table) -> Array:
     return (t.accuracy - chance) / (1.0 - chance)
 
 
-def _alpha(agreement: Array, disagreement_by_chance: Array) -> Array:
-    """1 - (1 - p_a)/(1 - p_e) from the observed agreement and 1 - p_e."""
-    return 1.0 - ratio(1.0 - agreement, disagreement_by_chance)
-
-
 @_agreement(
     name="Krippendorff's alpha",
     symbol=r"\alpha",
@@ -187,6 +182,16 @@ def krippendorff_alpha(t: Table) -> Array:
     return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.n * t.n) / t.pooled_disagreement
 
 
+def _weighted_chance_disagreement(t: Table, weights: str) -> Array:
+    """1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
+    v = _disagreement(t.n_classes, weights)
+    credit = 1.0 - v / v.max()
+    # sum credit_ij (P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
+    squares = t.actual * t.actual + t.predicted * t.predicted
+    pooled = squares @ credit.sum(axis=0) + 2.0 * total((t.actual @ credit) * t.predicted)
+    return 1.0 - pooled / (4.0 * t.n * t.n)
+
+
 @_agreement(
     name="weighted Krippendorff alpha",
     formula=r"\frac{p_a-p_e}{1-p_e},\quad p_e=\sum_{ij}\left(1-\frac{v_{ij}}{v_{max}}\right)\left(\frac{P_i+T_j}{2n}\right)^2",
@@ -194,7 +199,21 @@ def krippendorff_alpha(t: Table) -> Array:
     elsewhere={"pycm": "weighted_alpha"},
     range=(None, None),
     parameters=(_WEIGHTS,),
-    undefined=(NO_SAMPLES, CHANCE_IS_CERTAIN),
+    undefined=(
+        NO_SAMPLES,
+        Condition(
+            "chance_agreement_is_one",
+            "agreement by chance is complete in this definition and nothing is wrong",
+            lambda t: (_weighted_chance_disagreement(t, "linear") == 0) & (t.wrong == 0),
+            overall=True,
+        ),
+        Condition(
+            "infinite",
+            "agreement by chance is complete in this definition although there are errors",
+            lambda t: (_weighted_chance_disagreement(t, "linear") == 0) & (t.wrong > 0),
+            overall=True,
+        ),
+    ),
     ordered=True,
     needs_counts=True,
     scales=(KRIPPENDORFF,),
@@ -202,13 +221,8 @@ def krippendorff_alpha(t: Table) -> Array:
 )
 def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     v = _disagreement(t.n_classes, weights)
-    credit = 1.0 - v / v.max()
-    each = credit.sum(axis=0)
-    agreement = (1.0 - 0.5 / t.n) * _weighted_sum(t.counts, credit) / t.n + 0.5 / t.n
-    # sum credit_ij (P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
-    pooled = (t.actual * t.actual + t.predicted * t.predicted) @ each + 2.0 * total((t.actual @ credit) * t.predicted)
-    chance = pooled / (4.0 * t.n * t.n)
-    return ratio(agreement - chance, 1.0 - chance)
+    disagreement = (1.0 - 0.5 / t.n) * _weighted_sum(t.counts, v) / (v.max() * t.n)
+    return 1.0 - disagreement / _weighted_chance_disagreement(t, weights)
 
 
 @_agreement(
@@ -217,11 +231,12 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     formula=r"\alpha=\frac{p_o-p_e}{1-p_e},\ p_e=\sum_k a_kb_k,\ a_k=\frac{T_k/n}{1-\alpha+\alpha b_k/p_e},\ b_k=\frac{P_k/n}{1-\alpha+\alpha a_k/p_e}",
     sentence="Agreement not due to chance when only the cases hard to classify are thought to agree by chance; the fixed point.",
     elsewhere={"pycm": "aickin_alpha"},
+    range=(None, 1.0),
     undefined=(
         CHANCE_IS_CERTAIN,
         Condition(
             "no_solution",
-            "agreement is below chance and the model's equations have no solution between -1 and kappa",
+            "agreement is below chance and the iteration that defines it does not settle",
             lambda t: np.isnan(_aickin(t)),
             overall=True,
         ),
@@ -234,14 +249,7 @@ def aickin_alpha(t: Table) -> Array:
 
 def _aickin(t: Table) -> Array:
     kappa = t.covariance / t.chance_disagreement
-    shares = t.prevalence, t.predicted_prevalence, t.accuracy
-    below = kappa < 0
-    alpha = above_chance(*shares, np.where(below, t.accuracy, kappa))
-    if below.any():
-        alpha = np.where(below, below_chance(*shares), alpha)
-    # Confusions that all go one way leave no agreement by chance; without errors or without agreement beyond chance alpha is kappa.
-    alpha = np.where((total(np.maximum(t.fn - t.fp, 0.0)) == t.wrong) & (kappa > 0), t.accuracy, alpha)
-    return np.where((t.wrong == 0) | (kappa == 0), kappa, alpha)
+    return aickin.alpha(t.prevalence, t.predicted_prevalence, t.accuracy, kappa)
 
 
 @_agreement(

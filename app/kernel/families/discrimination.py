@@ -10,7 +10,9 @@ from app.kernel.card import Number, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import (
     A_RATE_AT_ITS_END,
     ABSENT,
+    ALWAYS_PREDICTED,
     MARGINS,
+    NEVER_PREDICTED,
     NO_ACTUAL,
     NO_FALSE_POSITIVES,
     NO_ONE_SIDED_ERROR,
@@ -91,7 +93,8 @@ def informedness(t: Table) -> Array:
     sentence="How many times more often members than non-members are predicted as the class.",
     aliases=("lr_positive", "plr"),
     elsewhere={"sklearn": "class_likelihood_ratios", "pycm": "PLR"},
-    undefined=(NO_ACTUAL, NO_REST, MARGINS[2], NO_FALSE_POSITIVES),
+    undefined=(NO_ACTUAL, NO_REST, NEVER_PREDICTED, NO_FALSE_POSITIVES),
+    chance_corrected=True,
     scales=(POSITIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
 )
@@ -109,7 +112,8 @@ def likelihood_ratio_positive(t: Table) -> Array:
     sentence="How many times more often members than non-members are predicted as something else.",
     aliases=("lr_negative", "nlr"),
     elsewhere={"sklearn": "class_likelihood_ratios", "pycm": "NLR"},
-    undefined=(NO_ACTUAL, NO_REST, MARGINS[3], NO_TRUE_NEGATIVES),
+    undefined=(NO_ACTUAL, NO_REST, ALWAYS_PREDICTED, NO_TRUE_NEGATIVES),
+    chance_corrected=True,
     scales=(NEGATIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
 )
@@ -128,6 +132,7 @@ def likelihood_ratio_negative(t: Table) -> Array:
     elsewhere={"pycm": "DOR"},
     undefined=(*MARGINS, NO_ONE_SIDED_ERROR),
     symmetric=True,
+    chance_corrected=True,
     references=("glas2003",),
 )
 def diagnostic_odds_ratio(t: Table) -> Array:
@@ -245,7 +250,9 @@ def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
     references=("aguilar2025",),
 )
 def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
-    return t.recall**weight * t.specificity ** (1.0 - weight)
+    mean = t.recall**weight * t.specificity ** (1.0 - weight)
+    # x^0 is 1 even where x does not exist.
+    return mean if 0.0 < weight < 1.0 else mean + 0.0 * (t.recall + t.specificity)
 
 
 @_score(
@@ -344,7 +351,7 @@ def roc_similarity(t: Table) -> Array:
     sentence="Distance of the two classes on the observer's scale in normal standard deviations.",
     aliases=("d_prime",),
     elsewhere={"pycm": "sensitivity_index"},
-    undefined=(*_BOTH_SIDES, A_RATE_AT_ITS_END),
+    undefined=(*MARGINS, A_RATE_AT_ITS_END),
     chance_corrected=True,
     references=("green1966",),
 )

@@ -216,6 +216,7 @@ def relative_classifier_information(t: Table) -> Array:
     sentence="Share of the errors of guessing the actual class that knowing the prediction removes.",
     elsewhere={"pycm": "Lambda A"},
     undefined=(ONE_ACTUAL_CLASS,),
+    chance_corrected=True,
     scales=(LAMBDA,),
     references=("goodman1954",),
 )
@@ -230,6 +231,7 @@ def lambda_a(t: Table) -> Array:
     sentence="Share of the errors of guessing the prediction that knowing the actual class removes.",
     elsewhere={"pycm": "Lambda B"},
     undefined=(ONE_PREDICTED_CLASS,),
+    chance_corrected=True,
     scales=(LAMBDA,),
     references=("goodman1954",),
 )

@@ -17,7 +17,7 @@ from app.kernel.uncertainty.intervals import two_sided_z
 _ROUNDING = 1e-13
 # Relative step of a numeric derivative: its truncation and its rounding are both near 1e-10.
 _STEP = 1e-5
-_NUMERIC_NOISE = 1e-9
+NUMERIC_NOISE = 1e-9
 _CELLS_PER_BATCH = 1 << 20
 
 
@@ -146,7 +146,7 @@ def variance(counts: Array, functional: Functional, *, class_counts: ClassCounts
         actual = np.maximum(counts.sum(axis=-1), 1.0)[:, None]
         gross, explained = square.sum(axis=0), (rows**2 / actual).sum(axis=0)
     rest = gross - explained
-    return np.where(rest <= _NUMERIC_NOISE * np.maximum(gross, _STEP**2 / counts.sum()), 0.0, rest)
+    return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, _STEP**2 / counts.sum()), 0.0, rest)
 
 
 class Scale(StrEnum):

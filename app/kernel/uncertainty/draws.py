@@ -63,7 +63,7 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95) -> Summary:
     undefined = np.isnan(values).sum(axis=-1)
     low, high = equal_tails(values, undefined, level)
     with silently():
-        deviation = np.nanstd(values, axis=-1, ddof=1) if undefined.any() else values.std(axis=-1, ddof=1)
+        deviation = standard_deviation(values, undefined)
         error = deviation * quantile_error(draws.shape[0], level)
         absent = np.isnan(estimate) | (undefined > MOST_UNDEFINED * draws.shape[0])
         extended = ~absent & ((estimate < low) | (estimate > high))
@@ -83,6 +83,17 @@ def equal_tails(values: Array, undefined: Array, level: float) -> tuple[Array, A
         first, last = tail_ranks(present.size, level)
         low[row], high[row] = present[first], present[last]
     return low, high
+
+
+def standard_deviation(values: Array, undefined: Array) -> Array:
+    """Standard deviations (V) of values (V, D) over the draws that are not NaN; NaN for fewer than two."""
+    if not undefined.any():
+        plain: Array = values.std(axis=-1, ddof=1)
+        return plain
+    present = values.shape[-1] - undefined
+    centered = values - (np.nansum(values, axis=-1) / present)[:, None]
+    present_only: Array = np.sqrt(np.nansum(centered * centered, axis=-1) / (present - 1))
+    return present_only
 
 
 def tail_ranks(size: int, level: float) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def draw_matrices(
     totals = actual.sum(axis=-1, keepdims=True)
     row_sums = actual
     if shares is Shares.GIVEN:
-        row_sums = totals * _checked_shares(given, actual)
+        row_sums = totals * checked_shares(given, actual)
     cells = np.flatnonzero(parameters)
     batch = max(1, CELLS_PER_BATCH // parameters.size)
     for start in range(0, draws, batch):
@@ -87,7 +87,8 @@ def draw_matrices(
         yield rows
 
 
-def _checked_shares(given: Array | None, actual: Array) -> Array:
+def checked_shares(given: Array | None, actual: Array) -> Array:
+    """Shares (K) scaled to sum 1. Raises ValueError when they are missing or give weight to a class without samples."""
     if given is None or given.shape[-1] != actual.shape[-1]:
         raise ValueError("shares are to be given for every class")
     if ((given > 0) & (actual == 0)).any():

@@ -1,0 +1,457 @@
+"""Samples ordered by a score: the cumulative counts from which every ranking metric is read."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics import Array, Mask, lazy, ratio, silently
+
+Positions = NDArray[np.intp]
+
+# Cuts handled at once: four arrays of them fit in the second-level cache.
+_BLOCK = 16384
+
+
+class Ranking:
+    """Samples by falling score, and the cuts at which members of a class are reached.
+
+    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes at the
+    others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at least that of the
+    cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one order.
+
+    Args:
+        values: scores (n,), falling.
+        members: is the sample a member, shape (n,), in that order.
+        weights: shape (..., n) in that order, or None for 1 each.
+        distinct: no two values are equal, which is already known.
+    """
+
+    def __init__(self, values: Array, members: Mask, weights: Array | None = None, *, distinct: bool = False) -> None:
+        self.values = values
+        self.members = members
+        self.weights = weights
+        self.ends: Positions | None = None if distinct else last_of_ties(values)
+
+    @cached_property
+    def at(self) -> Positions:
+        """Positions of the members, or with ties the last positions of the cuts that hold any."""
+        if self.ends is None:
+            return np.flatnonzero(self.members)
+        reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
+        return self.ends[np.flatnonzero(np.diff(reached, prepend=0))]
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """Scores of the cuts that hold members, shape (c,), falling."""
+        return self.values.take(self.at)
+
+    @cached_property
+    def _members_up_to(self) -> Array:
+        """Members up to and with each position, shape (..., n), by weight."""
+        if self.weights is None:
+            return np.cumsum(self.members, dtype=np.int32)
+        return np.cumsum(self.weights * self.members, axis=-1)
+
+    @cached_property
+    def _samples_up_to(self) -> Array:
+        """Samples up to and with each position, shape (..., n), by weight."""
+        if self.weights is None:
+            return np.arange(1, self.members.size + 1, dtype=np.int32)
+        return np.cumsum(self.weights, axis=-1)
+
+    @cached_property
+    def _before(self) -> Positions:
+        """How many samples stand before each cut that holds members."""
+        if self.ends is None:
+            return self.at
+        starts = np.concatenate([[0], self.ends[:-1] + 1])
+        return starts.take(np.searchsorted(self.ends, self.at))
+
+    @lazy
+    def tp(self) -> Array:
+        """Members up to and with each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(1.0, self.at.size + 1.0)
+        return self._members_up_to.take(self.at, axis=-1).astype(np.float64)
+
+    @lazy
+    def fp(self) -> Array:
+        """Non-members up to and with each cut, shape (..., c)."""
+        if self.weights is None:
+            return (self.at + 1) - self.tp
+        return self._others.take(self.at, axis=-1)
+
+    @lazy
+    def tp_before(self) -> Array:
+        """Members above each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(float(self.at.size))
+        before = np.zeros_like(self.tp)
+        before[..., 1:] = self.tp[..., :-1]
+        return before
+
+    @lazy
+    def fp_before(self) -> Array:
+        """Non-members above each cut, shape (..., c)."""
+        if self.weights is None:
+            return self.fp if self.ends is None else self._before - self.tp_before
+        empty = np.zeros((*self._others.shape[:-1], 1))
+        return np.concatenate([empty, self._others], axis=-1).take(self._before, axis=-1)
+
+    @lazy
+    def _others(self) -> Array:
+        """Weight of the non-members up to each position, shape (..., n)."""
+        if self.weights is None:
+            return np.cumsum(~self.members, dtype=np.float64)
+        return np.cumsum(self.weights * ~self.members, axis=-1)
+
+    @lazy
+    def positives(self) -> Array:
+        """Members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(np.count_nonzero(self.members)))
+        return self._members_up_to[..., -1]
+
+    @lazy
+    def negatives(self) -> Array:
+        """Non-members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
+        return self._others[..., -1]
+
+    @lazy
+    def held(self) -> Array:
+        """Members of each cut, shape (..., c)."""
+        return self.tp - self.tp_before
+
+    @property
+    def plain(self) -> bool:
+        """Does every member count 1 and stand alone? Then the positions say everything."""
+        return self.weights is None and self.ends is None
+
+    def part(self, start: int, stop: int) -> "Block":
+        """Some of the cuts, each array of shape (..., stop - start)."""
+        if self.plain:
+            at = self.at[start:stop]
+            before = np.arange(float(start), float(start + at.size))
+            fp = at - before
+            return Block(before + 1.0, fp, before, fp, None)
+        part = slice(start, stop)
+        tp, before = self.tp[..., part], self.tp_before[..., part]
+        return Block(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
+
+    def blocks(self) -> Iterator["Block"]:
+        """All cuts in pieces small enough for the cache."""
+        for start in range(0, self.at.size, _BLOCK):
+            yield self.part(start, start + _BLOCK)
+
+    @cached_property
+    def sums(self) -> "Sums":
+        """Everything that is added up along the cuts, in one pass."""
+        losses = precision = twice = np.zeros(self.positives.shape)
+        gap = np.zeros(self.positives.shape)
+        with silently():
+            per_member, per_other = 1.0 / self.positives[..., None], 1.0 / self.negatives[..., None]
+            for block in self.blocks():
+                heights = _precision(block.tp, block.fp)
+                losses = losses + block.total(block.fp + block.fp_before)
+                precision = precision + block.total(heights)
+                twice = twice + block.total(heights + _precision(block.tp_before, block.fp_before))
+                gap = np.maximum(gap, np.maximum.reduce(block.tp * per_member - block.fp * per_other, axis=-1))
+        return Sums(0.5 * losses, precision, 0.5 * twice, gap)
+
+    @lazy
+    def losses(self) -> Array:
+        """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
+        return self.sums.losses
+
+    def precision_along(self, held: "Ranking", crossing: Callable[[Positions], Positions]) -> tuple[Array, Array]:
+        """Sums over the members of another ranking: samples here, and precision here, above each of them.
+
+        Args:
+            held: a ranking without ties.
+            crossing: from positions in it to the number of samples here with at least the score of that member.
+
+        Returns:
+            Both of shape (...).
+        """
+        predicted_sum = precision_sum = np.zeros(self.positives.shape)
+        for number, block in enumerate(held.blocks()):
+            start = number * _BLOCK
+            tp, predicted = self.up_to(crossing(held.at[start : start + _BLOCK]))
+            predicted_sum = predicted_sum + block.total(predicted)
+            precision_sum = precision_sum + block.total(_precision(tp, predicted - tp))
+        return predicted_sum, precision_sum
+
+    def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
+        """``losses`` split by the class of the non-member, shape (..., K). One weighted count replaces a loop over classes."""
+        members = self._members_up_to
+        if self.ends is None:
+            upper = lower = members
+        else:
+            sizes = np.diff(self.ends, prepend=-1)
+            at_end = members.take(self.ends, axis=-1)
+            upper = np.repeat(at_end, sizes, axis=-1)
+            lower = np.repeat(np.concatenate([np.zeros_like(at_end[..., :1]), at_end[..., :-1]], axis=-1), sizes, axis=-1)
+        lost = self.positives[..., None] - 0.5 * (upper + lower)
+        if self.weights is not None:
+            lost = lost * self.weights
+        # A non-member loses to the members above it; what is left of the members are those that lose to it.
+        rows = lost.reshape(-1, codes.size)
+        return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*lost.shape[:-1], n_classes)
+
+    @lazy
+    def wins(self) -> Array:
+        """The other pairs, shape (...)."""
+        return self.positives * self.negatives - self.losses
+
+    @lazy
+    def auc(self) -> Array:
+        """P(>) + P(=)/2, shape (...)."""
+        return ratio(self.wins, self.positives * self.negatives)
+
+    @lazy
+    def average_precision(self) -> Array:
+        """sum (R_i - R_{i-1}) P_i, shape (...)."""
+        return ratio(self.sums.precision, self.positives)
+
+    @lazy
+    def precision_sum(self) -> Array:
+        """Trapezoid under precision over the member counts, from (0, 1), shape (...)."""
+        return self.sums.precision_trapezoid
+
+    @lazy
+    def ks(self) -> Array:
+        """max(TPR - FPR) over all cuts and the empty one, shape (...); NaN without members or non-members."""
+        return self.sums.gap + 0.0 * self.auc
+
+    @lazy
+    def equal_error_rate(self) -> Array:
+        """FPR where it equals FNR on the polygon of the ROC curve, shape (...)."""
+        return self.each_row(_equal_error_rate)
+
+    def partial_auc(self, max_fpr: float) -> Array:
+        """Standardised area under the ROC curve up to a false positive rate, shape (...) (McClish 1989)."""
+        return self.each_row(lambda row: _partial_auc(row, max_fpr))
+
+    @cached_property
+    def hulls(self) -> list[tuple[Array, Array]]:
+        """Vertices (tp, fp) of the upper convex hull of the ROC curve, for every row of the batch in order."""
+        if self.plain:
+            # Only the last of a run of members can be a vertex.
+            corners = np.flatnonzero(np.append(self.at[1:] - self.at[:-1] > 1, [True]))
+            tp, fp = corners + 1.0, (self.at.take(corners) - corners).astype(np.float64)
+        else:
+            tp, fp = self.tp, self.fp
+        cuts = tp.shape[-1]
+        rows = zip(
+            tp.reshape(-1, cuts),
+            fp.reshape(-1, cuts),
+            self.positives.ravel().tolist(),
+            self.negatives.ravel().tolist(),
+            strict=True,
+        )
+        return [
+            upper_hull(np.concatenate([[0.0], tp, [positives]]), np.concatenate([[0.0], fp, [negatives]]))
+            for tp, fp, positives, negatives in rows
+        ]
+
+    def each_row(self, function: Callable[["Row"], float]) -> Array:
+        """A function of every row of the batch, NaN where members or non-members are missing."""
+        rows = self.positives.shape
+        values = np.full(rows, np.nan)
+        for row in np.ndindex(rows):
+            positives, negatives = float(self.positives[row]), float(self.negatives[row])
+            if positives > 0 and negatives > 0:
+                values[row] = function(Row(self, row, positives, negatives))
+        return values
+
+    def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
+        """Weight, sum of scores and weight of members in slices of the samples, each of shape (..., b).
+
+        Args:
+            starts: b + 1 rising positions that bound the slices.
+        """
+        bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+        if self.weights is None:
+            values = np.array([np.add.reduce(self.values[a:b]) for a, b in bounds])
+            members = np.array([np.count_nonzero(self.members[a:b]) for a, b in bounds], dtype=np.float64)
+            return np.diff(starts).astype(np.float64), values, members
+        weight = [np.add.reduce(self.weights[..., a:b], axis=-1) for a, b in bounds]
+        weighted = [self.weights[..., a:b] @ self.values[a:b] for a, b in bounds]
+        of_members = [self.weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds]
+        return np.stack(weight, axis=-1), np.stack(weighted, axis=-1), np.stack(of_members, axis=-1)
+
+    def at_threshold(self, queries: Array) -> tuple[Array, Array, Array, Array]:
+        """tp and predicted samples at or above, then above, thresholds (q,) given rising; each of shape (..., q)."""
+        rising = self.values[::-1]
+        at_or_above = rising.size - np.searchsorted(rising, queries, side="left")
+        tied = rising.take(np.minimum(rising.size - at_or_above, rising.size - 1)) == queries
+        above = at_or_above - tied
+        if self.ends is not None:
+            above = rising.size - np.searchsorted(rising, queries, side="right")
+        return *self.up_to(at_or_above), *self.up_to(above)
+
+    def up_to(self, counts: Positions) -> tuple[Array, Array]:
+        """tp and predicted samples by weight among the first so many samples, shape (..., q)."""
+        last = counts - 1
+        tp = self._members_up_to.take(last, axis=-1, mode="wrap")
+        predicted = counts if self.weights is None else self._samples_up_to.take(last, axis=-1, mode="wrap")
+        if counts.all():
+            return tp, predicted
+        return np.where(counts > 0, tp, 0), np.where(counts > 0, predicted, 0)
+
+
+class Block(NamedTuple):
+    """Some cuts of a ranking; ``held`` are the members of each, None for one each."""
+
+    tp: Array
+    fp: Array
+    tp_before: Array
+    fp_before: Array
+    held: Array | None
+
+    def total(self, values: Array) -> Array:
+        """sum of the members times a value, shape (...)."""
+        return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
+
+
+class Sums(NamedTuple):
+    """Pairs lost, sum of precision at the members, the same by trapezoids, and the largest TPR - FPR; each of shape (...)."""
+
+    losses: Array
+    precision: Array
+    precision_trapezoid: Array
+    gap: Array
+
+
+class Mirrored(Ranking):
+    """The other side of a ranking without ties: what does not depend on the side is taken from there."""
+
+    def __init__(self, other: Ranking, values: Array, members: Mask, weights: Array | None) -> None:
+        super().__init__(values, members, weights, distinct=True)
+        self.other = other
+
+    @lazy
+    def wins(self) -> Array:
+        return self.other.wins
+
+    @lazy
+    def ks(self) -> Array:
+        return self.other.ks
+
+    @lazy
+    def equal_error_rate(self) -> Array:
+        return self.other.equal_error_rate
+
+    @cached_property
+    def hulls(self) -> list[tuple[Array, Array]]:
+        return [(fp[-1] - fp[::-1], tp[-1] - tp[::-1]) for tp, fp in self.other.hulls]
+
+
+class Row:
+    """One row of the batch of a ranking."""
+
+    def __init__(self, ranking: Ranking, row: tuple[int, ...], positives: float, negatives: float) -> None:
+        self.ranking, self.row = ranking, row
+        self.positives, self.negatives = positives, negatives
+        self.size = ranking.at.size
+
+    def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
+        """tp, fp, tp_before and fp_before of some cuts."""
+        block = self.ranking.part(start, stop)
+        return block.tp[self.row], block.fp[self.row], block.tp_before[self.row], block.fp_before[self.row]
+
+    def rates(self, cut: int) -> tuple[float, float, float, float]:
+        """TPR and FPR at and before a cut."""
+        tp, fp, tp_before, fp_before = (float(values[0]) for values in self.part(cut, cut + 1))
+        return tp / self.positives, fp / self.negatives, tp_before / self.positives, fp_before / self.negatives
+
+    def first(self, reached: Callable[[float, float], bool]) -> int:
+        """First cut whose (TPR, FPR) fulfil a condition that, once true, stays true; ``size`` if none does."""
+        low, high = 0, self.size
+        while low < high:
+            middle = (low + high) // 2
+            if reached(*self.rates(middle)[:2]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def last_of_ties(ordered: Array) -> Positions | None:
+    """Index of the last of each run of equal values, or None when all differ."""
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return None
+    return np.append(np.flatnonzero(changes), ordered.size - 1)
+
+
+def _precision(tp: Array, fp: Array) -> Array:
+    predicted = tp + fp
+    with silently():
+        values = tp / predicted
+    # Only the first cuts can be empty: the one above all, or those of samples that weigh nothing.
+    if np.isnan(values[..., :1]).any():
+        values[np.isnan(values)] = 1.0
+    return values
+
+
+def _equal_error_rate(row: Row) -> float:
+    cut = min(row.first(lambda tpr, fpr: fpr + tpr >= 1.0), row.size - 1)
+    tpr, fpr, tpr_before, fpr_before = row.rates(cut)
+    if fpr_before + tpr_before >= 1.0:
+        # Reached on the level stretch before the cut.
+        return 1.0 - tpr_before
+    share = (1.0 - fpr_before - tpr_before) / (fpr - fpr_before + tpr - tpr_before)
+    return fpr_before + share * (fpr - fpr_before)
+
+
+def _partial_auc(row: Row, max_fpr: float) -> float:
+    limit = max_fpr * row.negatives
+    inside = row.first(lambda tpr, fpr: fpr > max_fpr)
+    tp, fp, tp_before, fp_before = row.part(0, inside)
+    area = float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
+    if inside < row.size:
+        tp, fp, tp_before, fp_before = row.part(inside, inside + 1)
+        if fp_before[0] < limit:
+            run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
+            area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
+    area /= row.positives * row.negatives
+    lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
+    return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
+
+
+_HULL_ROUNDS = 40
+_HULL_SMALL = 256
+
+
+def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
+    """Vertices of the upper convex hull of a ROC curve in counts.
+
+    Points below the line between their neighbours go, all at once, until few are left or none goes; a monotone chain does the
+    rest. The slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
+    """
+    for _ in range(_HULL_ROUNDS):
+        if tp.size <= _HULL_SMALL:
+            break
+        up, right = np.diff(tp), np.diff(fp)
+        corners = np.flatnonzero(up[:-1] * right[1:] > up[1:] * right[:-1])
+        if corners.size == tp.size - 2:
+            return tp, fp
+        keep = np.concatenate([[0], corners + 1, [tp.size - 1]])
+        tp, fp = tp.take(keep), fp.take(keep)
+    hull: list[tuple[float, float]] = []
+    for y, x in zip(tp.tolist(), fp.tolist(), strict=True):
+        while len(hull) >= 2:
+            (y1, x1), (y2, x2) = hull[-2], hull[-1]
+            if (y2 - y1) * (x - x2) > (y - y2) * (x2 - x1):
+                break
+            hull.pop()
+        if not hull or (y, x) != hull[-1]:
+            hull.append((y, x))
+    vertices = np.array(hull)
+    return vertices[:, 0], vertices[:, 1]

@@ -1,0 +1,290 @@
+"""Probabilities (or scores) of samples with everything that more than one metric needs, each computed once."""
+
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from app.kernel.fold import Fold
+from app.kernel.numerics import Array, Mask, lazy, ratio, silently
+from app.kernel.ranking import Mirrored, Ranking, last_of_ties
+from app.kernel.sorting import ascending_order
+
+Codes = NDArray[np.intp]
+
+
+class Scores:
+    """What a model said about n samples of K classes, beside the truth.
+
+    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading axes are a
+    batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
+
+    Args:
+        y: class codes 0..K-1, shape (n,).
+        probabilities: shape (n, K), rows summing to 1.
+        weights: non-negative, shape (..., n); None is 1 each.
+
+    Raises:
+        ValueError: the shapes do not fit, a code is out of range, or there is no sample.
+    """
+
+    are_probabilities = True
+
+    def __init__(self, y: ArrayLike, probabilities: ArrayLike, weights: ArrayLike | None = None) -> None:
+        self.y: Codes = np.asarray(y, dtype=np.intp)
+        self.probabilities: Array = np.ascontiguousarray(probabilities, dtype=np.float64)
+        self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
+        if self.probabilities.ndim != 2 or self.probabilities.shape[1] < 2:
+            raise ValueError(f"probabilities need shape (n, K) with K >= 2, got {self.probabilities.shape}")
+        self.n_samples, self.n_classes = self.probabilities.shape
+        if self.y.shape != (self.n_samples,) or self.n_samples == 0:
+            raise ValueError(f"{self.n_samples} rows of probabilities need as many codes and at least one, got {self.y.shape}")
+        if self.y.min() < 0 or self.y.max() >= self.n_classes:
+            raise ValueError(f"class codes must lie in 0..{self.n_classes - 1}")
+        if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
+            raise ValueError(f"weights need {self.n_samples} as their last axis, got shape {self.weights.shape}")
+        self._rankings: dict[int, Ranking] = {}
+
+    @classmethod
+    def of_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
+        """Two classes and any real scores (n,), higher for class 1. Only metrics of the order have a value."""
+        values = np.asarray(scores, dtype=np.float64)
+        made = cls(y, np.column_stack([-values, values]), weights)
+        made.are_probabilities = False
+        return made
+
+    def with_weights(self, weights: ArrayLike | None) -> Self:
+        """The same samples weighted otherwise."""
+        other = type(self)(self.y, self.probabilities, weights)
+        other.are_probabilities = self.are_probabilities
+        return other
+
+    # Totals.
+
+    @lazy
+    def n(self) -> Array:
+        """Total weight, shape (...)."""
+        return np.add.reduce(self.class_weight, axis=-1)
+
+    @lazy
+    def class_weight(self) -> Array:
+        """Weight of the samples of each class, shape (..., K)."""
+        return self.class_sums(None)
+
+    @lazy
+    def rest_weight(self) -> Array:
+        """Weight of the samples of all other classes, shape (..., K), without the rounding of n - P."""
+        others = 1.0 - np.eye(self.n_classes)
+        return self.class_weight @ others
+
+    @lazy
+    def prevalence(self) -> Array:
+        """Shape (..., K)."""
+        return ratio(self.class_weight, self.n[..., None])
+
+    @cached_property
+    def indicators(self) -> Array:
+        """One-hot truth, shape (n, K)."""
+        return np.eye(self.n_classes)[self.y]
+
+    def class_sums(self, values: Array | None) -> Array:
+        """Weighted sum over the samples of each class of values (n,), or of 1, shape (..., K)."""
+        if self.weights is not None and self.weights.ndim > 1:
+            summed: Array = (self.weights if values is None else self.weights * values) @ self.indicators
+            return summed
+        if self.weights is not None:
+            values = self.weights if values is None else self.weights * values
+        return np.bincount(self.y, values, self.n_classes).astype(np.float64)
+
+    def class_means(self, values: Array) -> Array:
+        """Weighted mean over the samples of each class, shape (..., K)."""
+        return ratio(self.class_sums(values), self.class_weight)
+
+    def mean(self, values: Array) -> Array:
+        """Weighted mean of values (n,) over all samples, shape (...)."""
+        summed = values.sum() if self.weights is None else self.weights @ values
+        return ratio(np.asarray(summed), self.n)
+
+    # Per-sample values, shape (n,).
+
+    @cached_property
+    def columns(self) -> Array:
+        """The probabilities of each class in one piece, shape (K, n)."""
+        return np.ascontiguousarray(self.probabilities.T)
+
+    @lazy
+    def p_true(self) -> Array:
+        """Probability given to the actual class; NaN for scores that are no probabilities."""
+        if not self.are_probabilities:
+            return np.full(self.n_samples, np.nan)
+        if self.n_classes == 2:
+            return np.where(self.y, self.columns[1], self.columns[0])
+        where = np.arange(0, self.n_samples * self.n_classes, self.n_classes)
+        where += self.y
+        return self.probabilities.ravel().take(where)
+
+    @lazy
+    def phi(self) -> Array:
+        """1 - Hellinger distance between the row and the truth, 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
+        return closeness(self.p_true)
+
+    @cached_property
+    def predicted(self) -> Codes:
+        """Class of the highest probability, ties to the lowest index."""
+        if self.n_classes == 2:
+            return (self.columns[1] > self.columns[0]).astype(np.intp)
+        best = self.columns[0].copy()
+        codes = np.zeros(self.n_samples, dtype=np.intp)
+        for code in range(1, self.n_classes):
+            np.putmask(codes, self.columns[code] > best, code)
+            np.maximum(best, self.columns[code], out=best)
+        return codes
+
+    @lazy
+    def confidence(self) -> Array:
+        """The highest probability of each row."""
+        return np.maximum.reduce(self.columns, axis=0)
+
+    @cached_property
+    def n_tied(self) -> int:
+        """Samples whose highest probability is shared by several classes."""
+        at_top = np.zeros(self.n_samples, dtype=np.intp)
+        for column in self.columns:
+            at_top += column == self.confidence
+        return int(np.count_nonzero(at_top > 1))
+
+    # Orders.
+
+    @cached_property
+    def fold(self) -> Fold | None:
+        """One order that serves every ranking of a binary problem; None where it does not apply."""
+        if not self.are_probabilities or self.n_classes != 2 or not Fold.applies(self.columns):
+            return None
+        return Fold(self.columns, self.y, self.weights)
+
+    def ranking(self, code: int) -> Ranking:
+        """Samples ordered by the probability of one class."""
+        made = self._rankings.get(code)
+        if made is None:
+            made = self._rankings[code] = self._rank(code)
+        return made
+
+    @property
+    def rankings(self) -> list[Ranking]:
+        """Those of all classes."""
+        return [self.ranking(code) for code in range(self.n_classes)]
+
+    def _rank(self, code: int) -> Ranking:
+        if self.fold is not None:
+            values, members, weights = self.fold.column(code)
+            if code == 0 and self.fold.distinct:
+                return Mirrored(self.ranking(1), values, members, weights)
+            return Ranking(values, members, weights, distinct=self.fold.distinct)
+        order = ascending_order(self.columns[code])[::-1]
+        codes = self.y.take(order)
+        weights = None if self.weights is None else self.weights.take(order, axis=-1)
+        made = Ranking(self.columns[code].take(order), codes == code, weights)
+        self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
+        return made
+
+    @cached_property
+    def _pair_losses(self) -> dict[int, Array]:
+        return {}
+
+    @lazy
+    def pair_losses(self) -> Array:
+        """Entry (i, j): pairs of samples of i and of j in which that of j has the higher p_i, ties half.
+
+        Shape (..., K, K); the diagonal means nothing.
+        """
+        if self.fold is not None:
+            table = np.zeros((*self.n.shape, 2, 2))
+            table[..., 0, 1], table[..., 1, 0] = self.ranking(0).losses, self.ranking(1).losses
+            return table
+        rankings = self.rankings
+        return np.stack([self._pair_losses[code] for code in range(len(rankings))], axis=-2)
+
+    @cached_property
+    def top_label(self) -> Ranking:
+        """Samples ordered by their highest probability; members are the correctly classified ones."""
+        if self.fold is not None:
+            return Ranking(*self.fold.top_label(), distinct=self.fold.distinct)
+        order = ascending_order(self.confidence)[::-1]
+        weights = None if self.weights is None else self.weights.take(order, axis=-1)
+        return Ranking(self.confidence.take(order), (self.predicted == self.y).take(order), weights)
+
+    @cached_property
+    def by_p_true(self) -> tuple[Array, Codes, Array | None]:
+        """p_true ascending with codes and weights; ties by class, then by weight, so that no order of the input shows through."""
+        if self.fold is not None and self.fold.distinct:
+            values, members, weights = self.fold.by_p_true()
+            return values, members.astype(np.intp), weights
+        order = ascending_order(self.p_true)
+        if last_of_ties(self.p_true.take(order)) is not None:
+            keys = () if self.weights is None else tuple(np.atleast_2d(self.weights))
+            order = np.lexsort((*keys, self.y, self.p_true))
+        weights = None if self.weights is None else self.weights.take(order, axis=-1)
+        return self.p_true.take(order), self.y.take(order), weights
+
+    @cached_property
+    def common_threshold(self) -> tuple[Array, Array]:
+        """What all columns look like at the thresholds p_true, the probabilities of the actual classes.
+
+        Returns:
+            How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and the
+            precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
+        """
+        if self.fold is not None and self.fold.distinct:
+            return self._common_threshold_folded(self.fold)
+        above = np.zeros(self.n.shape)
+        precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
+        thresholds, codes, weights = self.by_p_true
+        for other in range(self.n_classes):
+            tp, predicted, tp_above, predicted_above = self.ranking(other).at_threshold(thresholds)
+            counts = 0.5 * (predicted + predicted_above)
+            heights = 0.5 * (_or_one(tp, predicted) + _or_one(tp_above, predicted_above))
+            if weights is not None:
+                counts, heights = counts * weights, heights * weights
+            above += np.add.reduce(counts, axis=-1)
+            precision[..., other] = sums_by_code(codes, heights, self.n_classes)
+        return above, precision
+
+    def _common_threshold_folded(self, fold: Fold) -> tuple[Array, Array]:
+        above = np.zeros(self.n.shape)
+        precision = np.zeros((*self.n.shape, 2, 2))
+        for code in (0, 1):
+            own, other = self.ranking(code), self.ranking(1 - code)
+            predicted, precision[..., code, 1 - code] = other.precision_along(own, fold.crossing(code))
+            precision[..., code, code] = own.precision_sum
+            above += predicted + own.losses + 0.5 * own.positives**2
+        return above, precision
+
+
+def _or_one(tp: Array, predicted: Array) -> Array:
+    """Precision, 1 while nothing is predicted."""
+    with silently():
+        values = tp / predicted
+    if np.isnan(values).any():
+        values[np.isnan(values)] = 1.0
+    return values
+
+
+def sums_by_code(codes: Codes, values: Array, n_classes: int) -> Array:
+    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
+    rows = values.reshape(-1, codes.size)
+    return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*values.shape[:-1], n_classes)
+
+
+def closeness(p_true: Array) -> Array:
+    """phi = 1 - sqrt(1 - sqrt(p)), any shape."""
+    values = np.sqrt(p_true)
+    np.subtract(1.0, values, out=values)
+    with silently():
+        np.sqrt(values, out=values)
+    return np.subtract(1.0, values, out=values)
+
+
+def present(scores: Scores) -> Mask:
+    """Classes that have samples, shape (..., K)."""
+    return scores.class_weight > 0

@@ -1,0 +1,323 @@
+"""Evaluations over HTTP, beside a floor and beside MLflow: `python -m benchmarks.http [--rounds 3] [--seconds 4]`.
+
+`POST /v1/evaluations` with a matrix of ten classes, kept, the full report as the answer. Every round asks all three
+servers at every number of connections, one after another; the table holds medians over the rounds. Client, servers and
+Postgres share the machine. Postgres is the embedded one with fsync on.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import asyncpg
+import numpy as np
+
+from app.embedded import EmbeddedPostgres
+from benchmarks import floor, mlflow_store
+from benchmarks.processes import busy_seconds, tree_seconds
+
+WORKERS = 2
+CONNECTIONS = (1, 16, 64)
+CLASSES = 10
+_READY_SECONDS = 90.0
+_WARM_UP_SECONDS = 1.0
+# One evaluation takes MLflow so long that a short window would hold a handful.
+_SLOW_PEER = 2.0
+
+Conversations = list[list[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server under load."""
+
+    name: str
+    port: int
+    process: "subprocess.Popen[bytes]"
+    conversations: Conversations
+    stretch: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one target did with one number of connections in one round. Times in milliseconds."""
+
+    rate: float
+    p50: float
+    p99: float
+    server_cpu: float
+    postgres_cpu: float
+    client_cpu: float
+    failed: int
+    foreign: float
+    first_failure: str
+
+
+def requests(count: int = 256) -> list[dict[str, Any]]:
+    """Evaluations that differ: matrices of classifiers from poor to good, 16 models, 4 datasets."""
+    random = np.random.default_rng(20240229)
+    bodies = []
+    for index in range(count):
+        totals = random.integers(60, 900, CLASSES)
+        skill = random.uniform(0.4, 0.97, CLASSES)
+        shares = np.diag(skill) + (1 - skill)[:, None] * random.dirichlet(np.full(CLASSES, 0.6), CLASSES)
+        matrix = [random.multinomial(total, row / row.sum()).tolist() for total, row in zip(totals, shares, strict=True)]
+        bodies.append(
+            {
+                "input": {
+                    "kind": "confusion_matrix",
+                    "matrix": matrix,
+                    "labels": [f"class {k}" for k in range(CLASSES)],
+                },
+                "model": {"name": f"model-{index % 16}", "version": f"{index % 3}"},
+                "dataset": {"name": f"dataset-{index % 4}", "version": "1", "split": "test"},
+                "tags": {"commit": f"{index:08x}", "stage": "nightly"},
+            }
+        )
+    return bodies
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        port: int = opened.getsockname()[1]
+    return port
+
+
+def wait_for(port: int, path: str, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until the server answers."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        try:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
+                return
+        except (URLError, OSError) as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server of port {port} did not start: {error}") from error
+            time.sleep(0.1)
+
+
+def post(port: int, path: str, body: Any) -> bytes:
+    """One request outside the measurement."""
+    sent = Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urlopen(sent) as answer:
+        content: bytes = answer.read()
+    return content
+
+
+@contextmanager
+def serving(command: Sequence[str], **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server until the end of the block."""
+    process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, start_new_session=True)
+    with ending(process):
+        yield process
+
+
+@contextmanager
+def ending(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """End a server with the block."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def prevail(dsn: str, bodies: list[dict[str, Any]]) -> Iterator[Target]:
+    """The service, migrated and warm."""
+    port = free_port()
+    environment = {"PREVAIL_DATABASE_URL": dsn, "PREVAIL_PORT": str(port), "PREVAIL_WORKERS": str(WORKERS)}
+    subprocess.run(
+        [sys.executable, "-m", "app", "migrate"], env=os.environ | environment, check=True, stdout=subprocess.DEVNULL
+    )
+    with serving([sys.executable, "-m", "app", "serve"], **environment, PREVAIL_LOG_LEVEL="warning") as process:
+        wait_for(port, "/readyz", process)
+        yield Target("Prevail", port, process, [[("/v1/evaluations", json.dumps(body))] for body in bodies])
+
+
+@contextmanager
+def floor_server(dsn: str, bodies: list[dict[str, Any]], row_bytes: int, answer_bytes: int) -> Iterator[Target]:
+    """The floor on uvicorn as the service has it."""
+    port = free_port()
+    floor.prepare_sync(dsn)
+    command = [sys.executable, "-m", "uvicorn", "--factory", "benchmarks.floor:create", "--port", str(port)]
+    command += ["--workers", str(WORKERS), "--loop", "uvloop", "--http", "httptools"]
+    command += ["--no-access-log", "--log-level", "warning"]
+    environment = {"FLOOR_DSN": dsn, "FLOOR_ROW_BYTES": str(row_bytes), "FLOOR_ANSWER_BYTES": str(answer_bytes)}
+    with serving(command, **environment) as process:
+        wait_for(port, "/openapi.json", process)
+        yield Target("floor", port, process, [[("/evaluations", json.dumps(body))] for body in bodies])
+
+
+@contextmanager
+def mlflow_server(dsn: str, python: str, folder: Path, values: list[dict[str, float]]) -> Iterator[Target]:
+    """MLflow's tracking server."""
+    port = free_port()
+    process = mlflow_store.start(python, dsn, port, WORKERS, folder)
+    with ending(process):
+        wait_for(port, "/health", process)
+        experiment = mlflow_store.create_experiment(port)
+        conversations = [mlflow_store.conversation(experiment, f"run-{i}", v) for i, v in enumerate(values)]
+        yield Target("MLflow", port, process, conversations, stretch=_SLOW_PEER)
+
+
+def scalars(answer: bytes) -> dict[str, float]:
+    """The first values of a report, as many as MLflow is given."""
+    groups = json.loads(answer)["metrics"].values()
+    values = [(key, value) for group in groups for key, value in group.items() if value is not None]
+    return dict(values[: mlflow_store.METRICS])
+
+
+async def average_row_bytes(dsn: str, table: str) -> int:
+    """Size of a row as Postgres keeps it."""
+    connection = await asyncpg.connect(dsn)
+    size = await connection.fetchval(f"SELECT avg(pg_column_size({table}.*)) FROM {table}")
+    await connection.close()
+    return round(size)
+
+
+def measure(target: Target, connections: int, seconds: float, postmaster: int) -> Sample:
+    """Put one target under load."""
+    plan = {
+        "port": target.port,
+        "connections": connections,
+        "warm_up": _WARM_UP_SECONDS,
+        "seconds": seconds * target.stretch,
+        "conversations": target.conversations,
+    }
+    start = time.monotonic()
+    server, postgres, busy = tree_seconds(target.process.pid), tree_seconds(postmaster), busy_seconds()
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks.client"], input=json.dumps(plan).encode(), stdout=subprocess.PIPE, check=True
+    )
+    found = json.loads(answer.stdout)
+    server, postgres = tree_seconds(target.process.pid) - server, tree_seconds(postmaster) - postgres
+    busy = busy_seconds() - busy
+    latencies = sorted(found["latencies"]) or [float("nan")]
+    done = max(found["completed"], 1)
+    # The client's start (its imports) counts as its own here, not as foreign.
+    foreign = max(0.0, busy - server - postgres - found["process_cpu"]) / ((time.monotonic() - start) * (os.cpu_count() or 1))
+    return Sample(
+        rate=found["rate"],
+        p50=1e3 * latencies[len(latencies) // 2],
+        p99=1e3 * latencies[int(0.99 * (len(latencies) - 1))],
+        server_cpu=1e3 * server / done,
+        postgres_cpu=1e3 * postgres / done,
+        client_cpu=1e3 * found["client_cpu"] / done,
+        failed=found["failed"],
+        foreign=foreign,
+        first_failure=found["first_failure"],
+    )
+
+
+Results = dict[tuple[str, int], list[Sample]]
+
+
+def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) -> tuple[Results, list[str]]:
+    """All rounds; the samples, and what else is to be said."""
+    bodies = requests()
+    notes: list[str] = []
+    results: Results = {}
+    python = mlflow_store.python_with_mlflow() if peer else None
+    with tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder, EmbeddedPostgres.start(
+        Path(folder) / "data", durable=True
+    ) as postgres:
+        for name in ("prevail", "floor", "mlflow"):
+            postgres.create_database(name)
+        postmaster = int((postgres.home / "cluster" / "postmaster.pid").read_text().split()[0])
+        with prevail(postgres.dsn("prevail"), bodies) as service:
+            answers = [post(service.port, "/v1/evaluations", body) for body in bodies]
+            row_bytes = asyncio.run(average_row_bytes(postgres.dsn("prevail"), "evaluations"))
+            answer_bytes = round(statistics.mean(map(len, answers)))
+            request_bytes = round(statistics.mean(len(json.dumps(body)) for body in bodies))
+            notes.append(f"Request {request_bytes} bytes, answer {answer_bytes} bytes, row {row_bytes} bytes.")
+            # 24 bytes of header, 16 of the id, some of the name: what is left is the payload.
+            payload = row_bytes - 24 - 16 - 12
+            with floor_server(postgres.dsn("floor"), bodies, payload, answer_bytes) as least:
+                if python is None:
+                    notes.append("MLflow is not installed here (extra `bench`, or MLFLOW_PYTHON): left out.")
+                    _rounds(results, [service, least], rounds, seconds, connections, postmaster)
+                else:
+                    store = Path(folder) / "mlflow"
+                    store.mkdir()
+                    notes.append(
+                        f"MLflow {mlflow_store.version(python)}, {mlflow_store.METRICS} scalars per evaluation in "
+                        "create-run, log-batch and update-run, with uvloop, httptools and a pool of 40 (as it ships it "
+                        "is slower: it waits 40 ms per call for delayed acknowledgements)."
+                    )
+                    values = [scalars(answer) for answer in answers]
+                    with mlflow_server(postgres.dsn("mlflow"), python, store, values) as tracking:
+                        _rounds(results, [service, least, tracking], rounds, seconds, connections, postmaster)
+    return results, notes
+
+
+def _rounds(
+    results: Results, targets: Sequence[Target], rounds: int, seconds: float, connections: Sequence[int], postmaster: int
+) -> None:
+    for number in range(rounds):
+        for count in connections:
+            for target in targets:
+                sample = measure(target, count, seconds, postmaster)
+                results.setdefault((target.name, count), []).append(sample)
+                print(f"round {number + 1} c={count} {target.name}: {sample}", file=sys.stderr, flush=True)
+
+
+def table(results: Results) -> list[str]:
+    """The medians as markdown."""
+    lines = [
+        "| connections | server | evaluations/s | p50 ms | p99 ms | server CPU ms | Postgres CPU ms | client CPU ms "
+        "| failed | other load | rate against ours |",
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for (name, count), samples in sorted(results.items(), key=lambda item: item[0][1]):
+        ours = results["Prevail", count]
+        # Compared within each round, since other load comes and goes between them.
+        ratio = statistics.median(mine.rate / other.rate if other.rate else float("inf") for mine, other in zip(ours, samples, strict=True))
+        verdict = {"Prevail": "", "floor": f"{100 * ratio:.0f} % of it", "MLflow": f"{ratio:.1f} times it"}[name]
+        middle = {
+            key: statistics.median(getattr(sample, key) for sample in samples)
+            for key in ("rate", "p50", "p99", "server_cpu", "postgres_cpu", "client_cpu", "failed", "foreign")
+        }
+        lines.append(
+            f"| {count} | {name} | {middle['rate']:.0f} | {middle['p50']:.2f} | {middle['p99']:.1f} "
+            f"| {middle['server_cpu']:.2f} | {middle['postgres_cpu']:.2f} | {middle['client_cpu']:.2f} "
+            f"| {middle['failed']:.0f} | {100 * middle['foreign']:.0f} % | {verdict} |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--connections", type=int, nargs="+", default=list(CONNECTIONS))
+    parser.add_argument("--no-peer", action="store_true", help="leave MLflow out")
+    chosen = parser.parse_args()
+    results, notes = run(chosen.rounds, chosen.seconds, chosen.connections, peer=not chosen.no_peer)
+    print(f"Medians of {chosen.rounds} rounds, {WORKERS} workers, {os.cpu_count()} cores for everything. " + " ".join(notes))
+    print()
+    print("\n".join(table(results)))
+
+
+if __name__ == "__main__":
+    main()

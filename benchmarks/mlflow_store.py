@@ -1,0 +1,65 @@
+"""The peer: an MLflow tracking server on Postgres, and what a client sends it to keep one evaluation.
+
+The conversation is what MLflow's own client does for a run with metrics: create the run, log the metrics, end the run.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from benchmarks.client import PLACEHOLDER
+
+METRICS = 60
+_PREFIX = "/api/2.0/mlflow"
+
+
+def python_with_mlflow() -> str | None:
+    """The interpreter that has MLflow: of `MLFLOW_PYTHON`, or this one; None when there is none."""
+    python = os.environ.get("MLFLOW_PYTHON", sys.executable)
+    found = subprocess.run([python, "-c", "import mlflow, psycopg2, uvloop"], capture_output=True, check=False)
+    return python if found.returncode == 0 else None
+
+
+def version(python: str) -> str:
+    """MLflow's version."""
+    command = [python, "-c", "from importlib.metadata import version; print(version('mlflow'))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def start(python: str, dsn: str, port: int, workers: int, folder: Path) -> "subprocess.Popen[bytes]":
+    """Start the server, with all that makes it faster than as it ships: uvloop, a larger pool, no background jobs."""
+    command = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+    command += ["--backend-store-uri", dsn.replace("postgresql://", "postgresql+psycopg2://")]
+    command += ["--default-artifact-root", str(folder), "--uvicorn-opts", "--loop uvloop --http httptools --log-level warning"]
+    environment = os.environ | {
+        "MLFLOW_SQLALCHEMYSTORE_POOL_SIZE": "40",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    with (folder / "server.log").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+def create_experiment(port: int) -> str:
+    """Create the experiment that all runs go to; its id."""
+    body = json.dumps({"name": "benchmark"}).encode()
+    url = f"http://127.0.0.1:{port}{_PREFIX}/experiments/create"
+    with urlopen(Request(url, body, {"Content-Type": "application/json"})) as answer:
+        identifier: str = json.load(answer)["experiment_id"]
+    return identifier
+
+
+def conversation(experiment: str, name: str, values: dict[str, float]) -> list[tuple[str, str]]:
+    """Path and body of the three requests that keep one evaluation."""
+    now = int(time.time() * 1000)
+    run = PLACEHOLDER.decode()
+    metrics = [{"key": key, "value": value, "timestamp": now, "step": 0} for key, value in values.items()]
+    return [
+        (f"{_PREFIX}/runs/create", json.dumps({"experiment_id": experiment, "run_name": name, "start_time": now})),
+        (f"{_PREFIX}/runs/log-batch", json.dumps({"run_id": run, "metrics": metrics})),
+        (f"{_PREFIX}/runs/update", json.dumps({"run_id": run, "status": "FINISHED", "end_time": now})),
+    ]

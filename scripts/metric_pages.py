@@ -1,0 +1,219 @@
+"""Write the pages of the metrics, `docs/metrics/`, from their cards, or with `--check` say whether they are fresh."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from app.domain.expressions import describe, write_value
+from app.kernel.card import Card, Inputs, Metric, Orientation, Prevalence, Scope
+from app.kernel.catalogue import catalogue
+from app.kernel.references import REFERENCES
+
+TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics"
+NOTICE: Final = "<!-- Written by `make docs` from the card in `{source}`: edit there. -->"
+
+SCOPES: Final = {
+    Scope.CLASS: "one class against the rest",
+    Scope.OVERALL: "all classes together",
+}
+INPUTS: Final = {
+    Inputs.MATRIX: "a confusion matrix",
+    Inputs.PROBABILITIES: "predicted probabilities",
+}
+ORIENTATIONS: Final = {
+    Orientation.HIGHER: "higher is better",
+    Orientation.LOWER: "lower is better",
+    Orientation.NEAREST: "the nearer to the ideal the better",
+    Orientation.DESCRIPTIVE: "describes, does not judge",
+}
+PREVALENCES: Final = {
+    Prevalence.INSENSITIVE: "insensitive: the value stays when a class becomes more or less frequent",
+    Prevalence.SENSITIVE: "sensitive: the value moves when a class becomes more or less frequent",
+    Prevalence.INSENSITIVE_BINARY: "insensitive for two classes, sensitive for more",
+}
+SHORT_PREVALENCES: Final = {
+    Prevalence.INSENSITIVE: "insensitive",
+    Prevalence.SENSITIVE: "sensitive",
+    Prevalence.INSENSITIVE_BINARY: "insensitive for K = 2",
+}
+
+
+def cell(text: str) -> str:
+    """Text that does not break a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell(entry) for entry in line)} |" for line in lines)
+
+
+def value_range(card: Card) -> str:
+    """The range as an interval."""
+    low, high = card.range
+    return ("(-∞" if low is None else f"[{low:.4g}") + ", " + ("∞)" if high is None else f"{high:.4g}]")
+
+
+def ideal(card: Card) -> str:
+    """The best value; empty when there is none."""
+    return "" if card.ideal is None else f"{card.ideal:.4g}"
+
+
+def source(metric: Metric) -> str:
+    """The file that declares the metric."""
+    return metric.compute.__module__.replace(".", "/") + ".py"
+
+
+def expression(card: Card) -> str:
+    """How it is asked for."""
+    if card.scope is Scope.OVERALL:
+        return f"`{card.key}`"
+    return f"`{card.key}@<label>`, `{card.key}@*` for every class"
+
+
+def facts(card: Card) -> Iterator[tuple[str, str]]:
+    """What holds of the metric, by name."""
+    yield "of", SCOPES[card.scope]
+    yield "computed from", INPUTS[card.inputs] + (" of counts" if card.needs_counts else "")
+    yield "range", value_range(card)
+    if card.ideal is not None:
+        yield "ideal", ideal(card)
+    yield "orientation", ORIENTATIONS[card.orientation]
+    yield "prevalence", PREVALENCES[card.prevalence]
+    yield "corrected for chance", "yes" if card.chance_corrected else "no"
+    if card.symmetric:
+        yield "symmetric", "yes: the same with actual and predicted exchanged"
+    if card.ordered:
+        yield "order of the classes", "matters: labels are taken from lowest to highest"
+    yield "in an expression", expression(card)
+    if card.aliases:
+        yield "also called", ", ".join(f"`{alias}`" for alias in card.aliases)
+
+
+def formula(card: Card) -> str:
+    """The formula with its left side."""
+    whole = card.formula if " = " in card.formula or not card.symbol else f"{card.symbol} = {card.formula}"
+    return f"```math\n{whole}\n```"
+
+
+def sections(card: Card) -> Iterator[tuple[str, str]]:
+    """The parts of a page that only some metrics have, by heading."""
+    if card.parameters:
+        rows = [
+            (f"`{parameter.name}`", f"`{write_value(parameter.default)}`", describe(parameter), parameter.description)
+            for parameter in card.parameters
+        ]
+        yield "Parameters", table(("name", "default", "takes", "what it does"), rows)
+    if card.undefined:
+        rows_undefined = [(f"`{condition.code}`", condition.reason.format(label="*k*")) for condition in card.undefined]
+        yield "When it has no value", table(("code", "reason"), rows_undefined)
+    if card.elsewhere:
+        yield (
+            "Elsewhere",
+            table(("library", "name"), [(library, f"`{name}`") for library, name in card.elsewhere.items()]),
+        )
+    for scale in card.scales:
+        bands = [("above" if upper is None else f"below {upper:g}", label) for upper, label in scale.bands]
+        yield (
+            f"Verbal scale `{scale.name}`",
+            (f"A convention, not a statistic: {REFERENCES[scale.reference]}\n\n" + table(("value", "label"), bands)),
+        )
+    if card.references:
+        yield "References", "\n".join(f"- {REFERENCES[reference]}" for reference in card.references)
+
+
+def page(metric: Metric) -> str:
+    """The page of one metric."""
+    card = metric.card
+    parts = [
+        f"# {card.name}",
+        NOTICE.format(source=source(metric)),
+        f"`{card.key}`" + (f", ${card.symbol}$" if card.symbol else ""),
+        card.sentence,
+        formula(card),
+        table(("fact", "value"), list(facts(card))),
+    ]
+    parts += [f"## {heading}\n\n{text}" for heading, text in sections(card)]
+    parts.append(f"Since {card.since}, revision {card.revision}. [All metrics](index.md)")
+    return "\n\n".join(parts) + "\n"
+
+
+def families(metrics: Sequence[Metric]) -> Mapping[str, list[Metric]]:
+    """The metrics under the first sentence of the module that declares them, in the order of the catalogue."""
+    found: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        text = sys.modules[metric.compute.__module__].__doc__ or ""
+        heading = text.strip().splitlines()[0].rstrip(".:")
+        found.setdefault(heading.partition(" (")[0].partition(": ")[0], []).append(metric)
+    return found
+
+
+def index(metrics: Sequence[Metric]) -> str:
+    """The page that lists all."""
+    parts = [
+        "# Metrics",
+        "<!-- Written by `make docs` from the cards in `app/kernel/families/`: edit there. -->",
+        f"{len(metrics)} metrics. In formulas rows are the actual classes and columns the predicted ones: $n_{{ij}}$ "
+        "samples of class $i$ were predicted as $j$, class $k$ has $P_k$ actual and $T_k$ predicted members, $n$ is "
+        "the total and $K$ the number of classes. A value that does not exist is `null` with a code "
+        "and a reason, never 0. "
+        "Slips in the papers behind these definitions are listed in [errata](../errata.md).",
+    ]
+    for heading, members in families(metrics).items():
+        rows = [
+            (
+                f"[`{m.key}`]({m.key}.md)",
+                m.card.name,
+                "class" if m.card.scope is Scope.CLASS else "overall",
+                SHORT_PREVALENCES[m.card.prevalence],
+                value_range(m.card),
+                ideal(m.card),
+            )
+            for m in members
+        ]
+        parts.append(f"## {heading}\n\n" + table(("key", "name", "scope", "prevalence", "range", "ideal"), rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """All pages by file name."""
+    metrics = catalogue().metrics
+    return {"index.md": index(metrics)} | {f"{metric.key}.md": page(metric) for metric in metrics}
+
+
+def stale(wanted: Mapping[str, str]) -> list[str]:
+    """Names of files that are missing, differ, or belong to no metric."""
+    there = {path.name: path.read_text(encoding="utf-8") for path in TARGET.glob("*.md")}
+    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+
+
+def write(wanted: Mapping[str, str]) -> None:
+    """Write the pages and remove those of metrics that are gone."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name in stale(wanted):
+        if name in wanted:
+            (TARGET / name).write_text(wanted[name], encoding="utf-8")
+        else:
+            (TARGET / name).unlink()
+
+
+def main() -> int:
+    """Write or check the pages; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the files are fresh")
+    wanted = pages()
+    if not parser.parse_args().check:
+        write(wanted)
+        return 0
+    differing = stale(wanted)
+    if differing:
+        shown = ", ".join(differing[:5]) + (" …" if len(differing) > 5 else "")
+        print(f"docs/metrics/ is not what the cards say ({shown}); run `make docs`", file=sys.stderr)
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Recommendations: every answer exists, names real metrics, and says why."""
+
+import csv
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.domain import metric_advice
+from app.domain.decision_tree import Advice, Leaf, Node, Question, leaves, questions
+from app.domain.errors import InvalidInput
+from app.domain.metric_trees import TREES
+from app.domain.recommendations import NO_PROBABILITIES, Classes, ErrorPriority, Recommendation, Request, recommend
+from app.kernel.card import Inputs
+from app.kernel.catalogue import catalogue
+
+METRICS = {
+    row["key"]: row["inputs"]
+    for row in csv.DictReader((Path(__file__).parent.parent / "data" / "metrics.csv").open(encoding="utf-8"))
+}
+CURVES = {"roc", "pr", "det", "mcp", "imcp", "calibration", "decision", "cost", "gain"}
+INPUTS: tuple[tuple[Inputs, ...], ...] = (
+    (Inputs.MATRIX,),
+    (Inputs.PROBABILITIES,),
+    (Inputs.MATRIX, Inputs.PROBABILITIES),
+)
+REQUESTS = [
+    Request(
+        classes=classes,
+        balanced=balanced,
+        error_priority=priority,
+        chance_corrected=chance,
+        graphical=graphical,
+        inputs=inputs,
+    )
+    for classes, balanced, priority, chance, graphical, inputs in product(
+        Classes, (True, False), ErrorPriority, (True, False), (True, False), INPUTS
+    )
+]
+
+
+def advice_in_trees() -> Iterator[Advice]:
+    for tree in TREES.values():
+        for leaf in leaves(tree):
+            for advice in leaf.advice:
+                yield advice
+                if advice.instead is not None:
+                    yield advice.instead
+
+
+def keys(recommendation: Recommendation) -> list[str]:
+    return [advice.metric for advice in recommendation.metrics]
+
+
+def ask(**answers: object) -> list[str]:
+    return keys(recommend(Request(**answers)))  # type: ignore[arg-type]  # as the API gives them
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_every_request_is_answered_with_metrics_path_and_reasons(request_: Request) -> None:
+    answer = recommend(request_)
+    assert answer.metrics
+    assert len(set(keys(answer))) == len(answer.metrics)
+    assert answer.notes
+    assert len(set(answer.notes)) == len(answer.notes)
+    assert [step.tree for step in answer.path if step.question == "Which error matters most?"] == ["errors"]
+    for step in answer.path:
+        assert step.question.endswith("?")
+        assert step.reason.endswith(".")
+        assert step.source.place
+    for advice in answer.metrics:
+        assert advice.reason.endswith(".")
+        assert advice.instead is None
+        assert advice.inputs is Inputs.MATRIX or Inputs.PROBABILITIES in request_.inputs
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_every_answer_of_the_request_is_on_the_path(request_: Request) -> None:
+    path = recommend(request_).path
+    answers = {step.question: step.answer for step in path}
+    assert answers["How many classes are there?"] == request_.classes
+    assert answers["Are the classes about equally frequent?"] == request_.balanced
+    assert answers["Which error matters most?"] == request_.error_priority
+    assert answers["Should guessing score 0?"] == request_.chance_corrected
+    assert answers["Is a curve wanted?"] == request_.graphical
+    assert answers["Are there predicted probabilities?"] == request_.has_probabilities
+
+
+def _reached(node: Node, request_: Request) -> Leaf:
+    while isinstance(node, Question):
+        node = node.branch(getattr(request_, node.about)).next
+    return node
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_every_leaf_can_be_reached(name: str) -> None:
+    reached = {id(_reached(TREES[name], request_)) for request_ in REQUESTS}
+    assert reached == {id(leaf) for leaf in leaves(TREES[name])}
+
+
+def test_every_piece_of_advice_is_given_to_someone() -> None:
+    declared = {value.metric for value in vars(metric_advice).values() if isinstance(value, Advice)}
+    given = {key for request_ in REQUESTS for key in keys(recommend(request_))}
+    assert declared <= given
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_branches_of_a_question_do_not_overlap(name: str) -> None:
+    for question in questions(TREES[name]):
+        answers = [answer for branch in question.branches for answer in branch.answers]
+        assert len(answers) == len(set(answers)) > 1
+        assert hasattr(REQUESTS[0], question.about)
+
+
+def test_every_metric_is_in_the_list_with_its_inputs() -> None:
+    for advice in advice_in_trees():
+        assert METRICS[advice.metric] == advice.inputs, advice.metric
+        for alternative in advice.alternatives:
+            assert alternative.metric in METRICS, alternative.metric
+            assert alternative.reason
+        assert advice.curve is None or advice.curve in CURVES
+
+
+def test_every_matrix_metric_is_in_the_catalogue() -> None:
+    named = {advice.metric for advice in advice_in_trees()} | {
+        alternative.metric for advice in advice_in_trees() for alternative in advice.alternatives
+    }
+    by_key = {metric.key: metric for metric in catalogue().metrics}
+    matrix = {key for key in named if METRICS[key] == Inputs.MATRIX}
+    assert matrix <= set(by_key)
+
+
+def test_parameters_that_are_named_exist() -> None:
+    for advice in advice_in_trees():
+        if advice.parameters:
+            accepted = {parameter.name for parameter in catalogue().by_name[advice.metric].card.parameters}
+            assert advice.parameters.partition("=")[0] in accepted
+
+
+def test_advice_that_needs_probabilities_is_replaced_or_left_out() -> None:
+    for request_ in REQUESTS:
+        noted = NO_PROBABILITIES in recommend(request_).notes
+        wanted = request_.graphical or "h_measure" in ask(
+            classes=request_.classes,
+            balanced=request_.balanced,
+            error_priority=request_.error_priority,
+            inputs=[Inputs.PROBABILITIES],
+        )
+        assert noted is (wanted and not request_.has_probabilities)
+
+
+@pytest.mark.parametrize(
+    ("answers", "first"),
+    [
+        ({"classes": "binary", "balanced": True}, ["accuracy", "f1"]),
+        ({"classes": "binary", "balanced": True, "error_priority": "type1"}, ["precision", "specificity"]),
+        ({"classes": "binary", "balanced": True, "error_priority": "type2"}, ["recall", "npv"]),
+        (
+            {"classes": "binary", "balanced": True, "error_priority": "costs"},
+            ["f_beta", "net_benefit", "weighted_h_mean"],
+        ),
+        ({"classes": "multiclass", "balanced": True}, ["average_accuracy", "micro_f_beta"]),
+        ({"classes": "binary", "balanced": False}, ["mcc", "balanced_accuracy"]),
+        ({"classes": "binary", "balanced": False, "error_priority": "type1"}, ["likelihood_ratio_positive"]),
+        ({"classes": "binary", "balanced": False, "error_priority": "type2"}, ["likelihood_ratio_negative"]),
+        ({"classes": "binary", "balanced": False, "chance_corrected": True}, ["mcc", "cohen_kappa", "scott_pi"]),
+        ({"classes": "multiclass", "balanced": False}, ["macro_f1_of_means", "survey_balanced_accuracy"]),
+        ({"classes": "multiclass", "balanced": False, "error_priority": "type1"}, ["macro_precision"]),
+        ({"classes": "multiclass", "balanced": False, "error_priority": "type2"}, ["balanced_accuracy"]),
+        (
+            {"classes": "multiclass", "balanced": False, "chance_corrected": True},
+            ["mcc", "bennett_s", "weighted_kappa"],
+        ),
+        (
+            {"classes": "binary", "balanced": True, "graphical": True, "inputs": ["probabilities"]},
+            ["roc_auc", "equal_error_rate"],
+        ),
+        (
+            {"classes": "binary", "balanced": False, "graphical": True, "inputs": ["probabilities"]},
+            ["average_precision"],
+        ),
+        ({"classes": "binary", "balanced": False, "graphical": True}, ["single_point_aupr"]),
+        (
+            {"classes": "binary", "balanced": False, "error_priority": "costs", "inputs": ["probabilities"]},
+            ["h_measure", "net_benefit"],
+        ),
+        ({"classes": "binary", "balanced": False, "error_priority": "costs"}, ["net_benefit", "weighted_h_mean"]),
+        (
+            {"classes": "multiclass", "balanced": False, "graphical": True, "inputs": ["matrix", "probabilities"]},
+            ["macro_pr_auc", "roc_auc_ovo_macro"],
+        ),
+    ],
+)
+def test_the_survey_is_followed(answers: dict[str, object], first: list[str]) -> None:
+    assert ask(**answers)[: len(first)] == first
+
+
+def test_the_other_papers_are_heard() -> None:
+    for classes, balanced in product(("binary", "multiclass"), (True, False)):
+        advised = ask(classes=classes, balanced=balanced, inputs=["probabilities"])
+        assert "h_mean" in advised
+        assert "au_imcp" in advised
+        assert ("upm" if classes == "binary" else "gps_upm") in advised
+    assert "au_imcp" not in ask(classes="multiclass", balanced=False)
+    assert "gps_upm_ordered" in ask(classes="multiclass", balanced=False)
+
+
+def test_disagreements_and_sources_are_given() -> None:
+    answer = recommend(Request(classes=Classes.BINARY, balanced=False))
+    by_key = {advice.metric: advice for advice in answer.metrics}
+    assert "class shares alone" in (by_key["mcc"].disagreement or "")
+    assert "unsuitable under extreme imbalance" in (by_key["balanced_accuracy"].disagreement or "")
+    assert by_key["h_mean"].source.reference == "aguilar2025"
+    assert [alternative.metric for alternative in by_key["h_mean"].alternatives] == [
+        "min_recall",
+        "g_mean",
+        "balanced_accuracy",
+    ]
+
+
+def test_an_answer_that_no_question_knows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="expected one of binary, multiclass, got 'many'") as caught:
+        ask(classes="many", balanced=True)
+    assert caught.value.pointer == "/classes"
+
+
+def test_it_can_be_written_as_json() -> None:
+    written = orjson.loads(orjson.dumps(recommend(REQUESTS[0])))
+    assert set(written) == {"metrics", "path", "notes"}
+    assert set(written["path"][0]) == {"tree", "question", "answer", "reason", "source"}

@@ -1,0 +1,282 @@
+"""What the cards claim, held against the functions: for every metric, both ways."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from app.kernel.card import Inputs, Metric, Orientation, Prevalence
+from app.kernel.catalogue import catalogue
+from app.kernel.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
+from app.kernel.numerics import silently
+from app.kernel.table import Table, at_equal_prevalence
+from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, is_of_class, value_of
+from tests.kernel.matrices import dense, matrices, sparse, with_regular_margins
+
+METRICS = tuple(metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX)
+KEYS = [metric.key for metric in METRICS]
+EACH = pytest.mark.parametrize("metric", METRICS, ids=KEYS)
+
+# Counts grow with the matrix and say so by their unit; ``needs_counts`` is for scores that depend on the sample size.
+PURE_COUNTS = {
+    "tp", "fn", "fp", "tn", "support", "n_negative", "predicted_positive", "predicted_negative", "hamming_distance",
+    "automatic_manual_difference", "zero_one_loss_count", "global_performance_index",
+}  # fmt: skip
+
+
+def cases(classes: int, repeats: int = 4) -> Iterator[NDArray[np.int64]]:
+    """The same random matrices for every metric: dense ones and ones with empty cells."""
+    rng = np.random.default_rng(77 + classes)
+    for _ in range(repeats):
+        yield dense(rng, classes)
+        yield sparse(rng, classes)
+
+
+def scaled(counts: NDArray[Any], seed: int = 3) -> NDArray[Any]:
+    """Whole classes replicated, each a different number of times."""
+    factors = np.random.default_rng(seed).permutation(np.arange(2, 2 + counts.shape[0]))
+    return counts * factors[:, None]
+
+
+def moves(metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> bool:
+    """By more than rounding, somewhere."""
+    one, two = value_of(metric, before), value_of(metric, after)
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(one - two) > 1e-9 * np.abs(one) + 1e-12).any())
+
+
+def stands(metric: Metric, before: NDArray[Any], after: NDArray[Any], where: str) -> None:
+    assert_close(metric, value_of(metric, after), value_of(metric, before), absolute=CANCELLING, where=where)
+
+
+def is_constant(metric: Metric, classes: int) -> bool:
+    """Of two classes the UPM is one and the same number, so its dispersion is 0."""
+    return metric.key == "gps_upm_sd" and classes == 2
+
+
+# Prevalence
+
+
+@EACH
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_prevalence(metric: Metric, classes: int) -> None:
+    """Insensitive: unchanged when whole classes are replicated. Sensitive: some matrix shows it."""
+    pairs = [(counts, scaled(counts)) for counts in cases(classes)]
+    if metric.card.prevalence.is_insensitive(classes) or is_constant(metric, classes):
+        for before, after in pairs:
+            stands(metric, before, after, f"K={classes}")
+    else:
+        assert any(moves(metric, before, after) for before, after in pairs)
+
+
+@EACH
+@pytest.mark.parametrize("classes", [2, 3])
+def test_equal_prevalence(metric: Metric, classes: int) -> None:
+    """Computed on rows of equal weight every metric is insensitive, and differs from the plain value only if it was sensitive."""
+    pairs = [(counts, scaled(counts)) for counts in cases(classes)]
+    if metric.key not in PURE_COUNTS and not metric.card.needs_counts:
+        for before, after in pairs:
+            stands(metric, at_equal_prevalence(before), at_equal_prevalence(after), f"K={classes}")
+    differs = any(moves(metric, before, at_equal_prevalence(before)) for before, _ in pairs)
+    # The number of samples is kept, and with it the mean count per class.
+    stable = metric.card.prevalence.is_insensitive(classes) or metric.key == "global_performance_index"
+    assert differs is not (stable or is_constant(metric, classes))
+
+
+def test_prevalence_flags_are_those_of_the_list_of_metrics() -> None:
+    with (Path(__file__).parents[1] / "data" / "metrics.csv").open() as file:
+        listed = {row["key"]: row for row in csv.DictReader(file) if row["inputs"] == "matrix"}
+    assert {metric.key: metric.card.prevalence.value for metric in METRICS} == {key: row["prevalence"] for key, row in listed.items()}
+    assert {metric.key: metric.card.scope.value for metric in METRICS} == {key: row["scope"] for key, row in listed.items()}
+
+
+def test_is_insensitive() -> None:
+    assert Prevalence.INSENSITIVE.is_insensitive(7)
+    assert Prevalence.INSENSITIVE_BINARY.is_insensitive(2)
+    assert not Prevalence.INSENSITIVE_BINARY.is_insensitive(3)
+    assert not Prevalence.SENSITIVE.is_insensitive(2)
+
+
+# Symmetry, order and size
+
+
+# With their default parameters these are symmetric.
+UNEVEN = {
+    "f_beta": {"beta": 2.0},
+    "f_beta_negative": {"beta": 2.0},
+    "macro_f_beta": {"beta": 2.0},
+    "tversky_index": {"alpha": 0.2},
+}
+
+
+@EACH
+def test_symmetry(metric: Metric) -> None:
+    """Exchanging data and predictions."""
+    pairs = [(counts, counts.T) for classes in (2, 3, 5) for counts in cases(classes)]
+    if metric.card.symmetric:
+        for before, after in pairs:
+            stands(metric, before, after, "transposed")
+    else:
+        uneven = UNEVEN.get(metric.key, {})
+        assert any((value_of(metric, before, **uneven) != value_of(metric, after, **uneven)).any() for before, after in pairs)
+
+
+@EACH
+def test_relabelling(metric: Metric) -> None:
+    """Listing the classes in another order: class values go along, overall values stand, unless the order of the classes counts."""
+    rng = np.random.default_rng(9)
+    moved = False
+    for counts in (counts for classes in (2, 3, 5) for counts in cases(classes)):
+        order = rng.permutation(counts.shape[0])
+        before, after = value_of(metric, counts), value_of(metric, counts[np.ix_(order, order)])
+        if metric.card.ordered:
+            moved |= bool(abs(before - after) > 1e-9)
+        else:
+            assert_close(metric, after, before[order] if is_of_class(metric) else before, absolute=CANCELLING, where="relabelled")
+    assert moved is metric.card.ordered
+
+
+@EACH
+def test_sample_size(metric: Metric) -> None:
+    """Three times the same data."""
+    pairs = [(counts, 3 * counts) for classes in (2, 3) for counts in cases(classes)]
+    if metric.key in PURE_COUNTS:
+        for before, after in pairs:
+            assert_close(metric, value_of(metric, after), 3 * value_of(metric, before))
+    elif metric.card.needs_counts:
+        assert any(moves(metric, before, after) for before, after in pairs)
+    else:
+        for before, after in pairs:
+            stands(metric, before, after, "tripled")
+
+
+# Range, ideal and orientation
+
+
+@EACH
+def test_range_and_ideal(metric: Metric) -> None:
+    low, high = metric.card.range
+    for name, counts in matrices().items():
+        values = value_of(metric, counts)
+        values = values[np.isfinite(values)]
+        assert low is None or (values >= low - CANCELLING).all(), name
+        assert high is None or (values <= high * (1 + 1e-15) + CANCELLING).all(), name
+    if metric.card.ideal is not None:
+        assert (low is None or low <= metric.card.ideal) and (high is None or metric.card.ideal <= high)
+    if metric.card.orientation is Orientation.DESCRIPTIVE:
+        assert metric.card.ideal is None
+
+
+@EACH
+def test_perfection(metric: Metric) -> None:
+    """A perfect matrix has the ideal value, and no matrix of the same data has a better one."""
+    for classes in (2, 3, 5):
+        for counts in cases(classes):
+            perfect = value_of(metric, np.diag(counts.sum(axis=1)))
+            # A p-value of 0 is approached only.
+            if metric.card.ideal is not None and metric.key != "accuracy_p_value":
+                assert perfect == pytest.approx(metric.card.ideal, rel=RELATIVE, abs=CANCELLING)
+            other = value_of(metric, counts)
+            if metric.card.orientation is Orientation.HIGHER:
+                assert (perfect >= other - CANCELLING).all()
+            elif metric.card.orientation is Orientation.LOWER:
+                assert (perfect <= other + CANCELLING).all()
+            elif metric.card.orientation is Orientation.NEAREST:
+                assert (np.abs(perfect - metric.card.ideal) <= np.abs(other - metric.card.ideal)).all()
+
+
+# These correct for chance with a distribution of classes of their own, which is that of the matrix only if both margins are alike
+# (Scott, Krippendorff) or even (Bennett, Gwet); Krippendorff's keep 1/(2n) as their small-sample term.
+# The adjusted Rand index is 0 on average over the tables with these margins.
+OWN_CHANCE_MODEL = {"adjusted_rand", "scott_pi", "bennett_s", "gwet_ac1", "krippendorff_alpha", "weighted_alpha"}
+RATIOS = {"lift", "likelihood_ratio_positive", "likelihood_ratio_negative", "diagnostic_odds_ratio"}
+
+
+@EACH
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_chance(metric: Metric, classes: int) -> None:
+    """Chance-corrected: 0 (ratios: 1) when predictions are independent of the data. Others are not constantly so."""
+    rng = np.random.default_rng(classes)
+    independent = [np.outer(rng.integers(1, 30, classes), rng.integers(1, 30, classes)) for _ in range(5)]
+    neutral = 1.0 if metric.key in RATIOS else 0.0
+    even = np.full((classes, classes), 10**6)
+    if metric.card.chance_corrected:
+        assert value_of(metric, even) == pytest.approx(neutral, abs=1e-6)
+        if metric.key not in OWN_CHANCE_MODEL:
+            for counts in independent:
+                assert value_of(metric, counts) == pytest.approx(neutral, abs=1e-12)
+    elif metric.card.orientation is not Orientation.DESCRIPTIVE and classes > 2:
+        values = np.concatenate([np.ravel(value_of(metric, counts)) for counts in independent])
+        assert not np.allclose(values, neutral, atol=1e-12)
+
+
+# Batches
+
+
+@EACH
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_a_batch_is_its_matrices_one_by_one(metric: Metric, classes: int) -> None:
+    """With one and with two leading axes, missing values included."""
+    alone = [counts for name, counts in matrices().items() if name.split("-")[1] == str(classes)]
+    want = np.stack([value_of(metric, counts) for counts in alone])
+    batch = np.stack(alone)
+    got = value_of(metric, batch)
+    assert got.shape == want.shape
+    assert_close(metric, got.ravel(), want.ravel(), absolute=CANCELLING, where="one axis")
+    folded = batch.reshape(2, -1, classes, classes)
+    again = value_of(metric, folded)
+    assert again.shape == (2, len(alone) // 2, *want.shape[1:])
+    assert_close(metric, again.ravel(), want.ravel(), absolute=CANCELLING, where="two axes")
+
+
+# Missing values
+
+
+def check_gaps(counts: NDArray[Any]) -> None:
+    """Undefined if and only if a condition of the card holds, infinite if and only if only conditions of that code do."""
+    table = Table(counts)
+    explainer = Explainer(table)
+    for metric in METRICS:
+        with silently():
+            values = np.atleast_1d(metric.compute(table))
+            masks = {condition: np.asarray(condition.holds(table)) for condition in metric.card.undefined}
+        for k, value in enumerate(values):
+            holding = {
+                condition.code == "infinite"
+                for condition, mask in masks.items()
+                if (mask[k] if is_of_class(metric) and not condition.overall else mask.any())
+            }
+            assert np.isnan(value) == (False in holding), f"{metric.key}: {value} for {counts.tolist()}"
+            assert np.isinf(value) == (holding == {True}), f"{metric.key}: {value} for {counts.tolist()}"
+            if holding:
+                gap = explainer.explain(metric, k if is_of_class(metric) else None, float(value))
+                assert gap.condition not in (DIVISION_BY_ZERO, INFINITE)
+                assert (gap.condition.code == "infinite") == np.isinf(value)
+
+
+@pytest.mark.parametrize("name", matrices())
+def test_missing_values_have_a_reason(name: str) -> None:
+    check_gaps(matrices()[name])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(2, 4).flatmap(
+        lambda classes: hnp.arrays(np.int64, (classes, classes), elements=st.one_of(st.just(0), st.integers(0, 3), st.integers(0, 500)))
+    )
+)
+def test_missing_values_have_a_reason_whatever_the_matrix(counts: NDArray[np.int64]) -> None:
+    check_gaps(counts)
+
+
+def test_regular_matrices_miss_only_what_is_infinite_or_not_settled() -> None:
+    for counts in with_regular_margins().values():
+        values = evaluate_table(Table(counts), [metric for metric in METRICS if not is_of_class(metric)])
+        assert not np.isnan(values).any()
