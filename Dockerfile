@@ -9,10 +9,12 @@ COPY requirements/base.txt /tmp/base.txt
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv --without-pip /opt/venv \
     && python -m pip --python /opt/venv/bin/python install --disable-pip-version-check --require-hashes -r /tmp/base.txt \
-    && find /opt/venv/lib/python3*/site-packages/scipy -type d -name tests -prune -exec rm -rf {} +
+    && find /opt/venv/lib/python3*/site-packages/scipy /opt/venv/lib/python3*/site-packages/numpy \
+        -type d -name tests -prune -exec rm -rf {} +
 
-# Last stage: the packages and the code, owned by root, run by nobody in particular.
+# Last stage: the packages and the code, owned by root, run by nobody in particular; the base image's installer goes.
 FROM python:${PYTHON}-slim
+RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/ensurepip /usr/local/lib/python3*/site-packages/pip*
 COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \

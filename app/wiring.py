@@ -9,6 +9,7 @@ from app.kernel.card import Scope
 from app.kernel.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
+from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
 from app.settings import Settings
 from app.store.engine import create_engine
@@ -39,6 +40,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     try:
         await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+        warm_up()
         yield Services(
             evaluations=EvaluationService(
                 store,

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.domain.expressions import describe, write_value
 from app.kernel.card import Card, Inputs, Metric, Orientation, Prevalence, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.catalogue import catalogue, probability_catalogue
 from app.kernel.references import REFERENCES
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics"
@@ -147,7 +147,7 @@ def families(metrics: Sequence[Metric]) -> Mapping[str, list[Metric]]:
     for metric in metrics:
         text = sys.modules[metric.compute.__module__].__doc__ or ""
         heading = text.strip().splitlines()[0].rstrip(".:")
-        found.setdefault(heading.partition(" (")[0].partition(": ")[0], []).append(metric)
+        found.setdefault(heading.partition(" (")[0].partition(": ")[0].partition(". ")[0], []).append(metric)
     return found
 
 
@@ -180,7 +180,7 @@ def index(metrics: Sequence[Metric]) -> str:
 
 def pages() -> dict[str, str]:
     """All pages by file name."""
-    metrics = catalogue().metrics
+    metrics = (*catalogue().metrics, *probability_catalogue().metrics)
     return {"index.md": index(metrics)} | {f"{metric.key}.md": page(metric) for metric in metrics}
 
 

@@ -235,7 +235,7 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
     ("host", "expected"),
     [
         ("127.0.0.1", "access   no authentication; listens on 127.0.0.1, which only this machine reaches"),
-        ("0.0.0.0", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),
+        ("0.0.0.0", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),  # noqa: S104
     ],
 )
 def test_says_at_start_that_it_knows_no_users(service: Service, host: str, expected: str) -> None:
@@ -251,7 +251,7 @@ def test_says_at_start_that_it_knows_no_users(service: Service, host: str, expec
         ("127.9.9.9", True),
         ("::1", True),
         ("localhost", True),
-        ("0.0.0.0", False),
+        ("0.0.0.0", False),  # noqa: S104
         ("::", False),
         ("192.0.2.7", False),
         ("no-such-host.invalid", False),

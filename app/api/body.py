@@ -80,5 +80,8 @@ def pointer(location: Sequence[int | str]) -> str:
         in_fold = isinstance(before, int) and index >= 2 and location[index - 2] == "folds"
         if part in TAGS and (before == "input" or in_fold):
             continue
+        if part == "[key]" and index >= 2 and location[index - 2] == "tags":
+            # A fault of the name of a tag; the tag is the place.
+            continue
         parts.append(str(part).replace("~", "~0").replace("/", "~1"))
     return "".join(f"/{part}" for part in parts)

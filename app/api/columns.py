@@ -1,6 +1,7 @@
 """Large bodies: arrays of numbers go from bytes to numpy without a Python object per number.
 
-simdjson parses the document; what is not a column is lifted into ordinary objects and checked by pydantic like any other body.
+simdjson parses the document; what is not a column is lifted into ordinary objects and checked by pydantic like any
+other body.
 """
 
 from typing import Any, TypeVar
@@ -26,17 +27,25 @@ def parse_large_body(body: bytes, model: type[Model]) -> Model:
     """
     try:
         document = simdjson.Parser().parse(body)
-    except ValueError:
-        # simdjson does not say where: a bare NaN, a number too large, a comma too many.
+    except (ValueError, RuntimeError):
+        # simdjson does not say where: a bare NaN, a number too large, a comma too many, too many brackets.
         return parse_body(body, model)
     if not isinstance(document, simdjson.Object):
         return parse_body(body, model)
-    lifter = _Lifter(flat=True)
-    lifted = lifter.object(document)
-    if lifter.arrays != body.count(b"["):
-        # A column may hold arrays, which a buffer would flatten in silence (or a text holds a bracket): look at each value.
-        lifted = _Lifter(flat=False).object(document)
+    try:
+        lifter = _Lifter(flat=True)
+        lifted = lifter.object(document)
+        if lifter.arrays != body.count(b"["):
+            # A column may hold arrays, which a buffer would flatten in silence (or a text a bracket): look at each value.
+            lifted = _Lifter(flat=False).object(document)
+    except (_RepeatedMember, RecursionError):
+        # Both are to end as they do in a small body.
+        return parse_body(body, model)
     return parse_value(lifted, model)
+
+
+class _RepeatedMember(Exception):
+    """An object names a member twice. simdjson would find the first one, all other readers take the last."""
 
 
 class _Lifter:
@@ -48,7 +57,10 @@ class _Lifter:
 
     def object(self, node: Any) -> dict[str, Any]:
         # Members are asked for one by one: items() would turn whole columns into lists.
-        return {key: self._member(key, node[key]) for key in node.keys()}  # noqa: SIM118 - not a dict
+        names = list(node.keys())
+        if len(set(names)) < len(names):
+            raise _RepeatedMember
+        return {name: self._member(name, node[name]) for name in names}
 
     def _member(self, key: str, value: Any) -> Any:
         if isinstance(value, simdjson.Object):

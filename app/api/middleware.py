@@ -6,9 +6,10 @@ from uuid import uuid4
 
 import orjson
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import MEDIA_TYPE, Problem
+from app.api.problems import MEDIA_TYPE, Problem, internal_error
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
@@ -18,7 +19,10 @@ class BodyTooLarge(Exception):
 
 
 class RequestEnvelope:
-    """Gives each request an id, the caller's ``X-Request-ID`` when that is a sane one; refuses large bodies with 413."""
+    """Around everything: an id for each request, 413 for large bodies, 500 for faults of ours.
+
+    The id is the caller's ``X-Request-ID`` when that is a sane one.
+    """
 
     def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
         self._app = app
@@ -43,7 +47,7 @@ class RequestEnvelope:
             await send(message)
 
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._limit:
+        if length.isascii() and length.isdecimal() and int(length) > self._limit:
             await self._refuse(send_with_id, request_id)
             return
         received = 0
@@ -62,23 +66,33 @@ class RequestEnvelope:
             if started:
                 raise
             await self._refuse(send_with_id, request_id)
+        except ClientDisconnect:
+            # Nobody is there any more to be told anything.
+            return
+        except Exception as error:
+            if started:
+                raise
+            # Answered here and not by the server, which would close the connection under the next request on it.
+            await _send_problem(send_with_id, internal_error(error, request_id), request_id)
 
     async def _refuse(self, send: Send, request_id: str) -> None:
         problem = Problem(
             status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             code="body_too_large",
             detail=f"expected a body of at most {self._limit} bytes",
-        )
-        body = orjson.dumps(problem.body(request_id))
-        start: Message = {
-            "type": "http.response.start",
-            "status": problem.status.value,
             # The rest of the body is not read, so the connection cannot be used again.
-            "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
-                (b"content-length", str(len(body)).encode()),
-                (b"connection", b"close"),
-            ],
-        }
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+            headers=(("Connection", "close"),),
+        )
+        await _send_problem(send, problem, request_id)
+
+
+async def _send_problem(send: Send, problem: Problem, request_id: str) -> None:
+    body = orjson.dumps(problem.body(request_id))
+    headers = (("Content-Type", MEDIA_TYPE), ("Content-Length", str(len(body))), *problem.headers)
+    start: Message = {
+        "type": "http.response.start",
+        "status": problem.status.value,
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

@@ -168,9 +168,9 @@ def _retry(code: str, detail: str, seconds: int) -> Problem:
     )
 
 
-def internal_error(error: Exception, request: Request) -> Problem:
+def internal_error(error: Exception, request_id: str) -> Problem:
     """The problem for a fault of ours: the cause goes to the log, none of it to the caller."""
-    _log.error("request %s failed", request_id(request), exc_info=error)
+    _log.error("request %s failed", request_id, exc_info=error)
     return Problem(
         status=HTTPStatus.INTERNAL_SERVER_ERROR,
         code="internal_error",
@@ -199,13 +199,13 @@ def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
     return text[:1].lower() + text[1:]
 
 
-def respond(problem: Problem, request: Request, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def respond(problem: Problem, request: Request) -> Response:
     """A problem as the answer to a request."""
     return Response(
         orjson.dumps(problem.body(request_id(request))),
         status_code=problem.status.value,
         media_type=MEDIA_TYPE,
-        headers=dict(problem.headers + headers),
+        headers=dict(problem.headers),
     )
 
 
@@ -215,7 +215,7 @@ def request_id(request: Request) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of the application leave by this door."""
+    """Make every error of the application leave by this door; what is no problem of the caller goes to the envelope."""
 
     async def known(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
@@ -231,10 +231,6 @@ def install(app: FastAPI) -> None:
         ]
         return await known(request, InvalidQuery(faults))
 
-    async def unknown(request: Request, error: Exception) -> Response:
-        # Outermost of all: the envelope that gives answers their id lies further in.
-        return respond(internal_error(error, request), request, (("X-Request-ID", request_id(request)),))
-
     for kind in (
         InvalidQuery,
         MalformedRequest,
@@ -245,4 +241,3 @@ def install(app: FastAPI) -> None:
     ):
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, invalid_query)
-    app.add_exception_handler(Exception, unknown)

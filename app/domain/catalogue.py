@@ -50,10 +50,14 @@ def _searched(key: str) -> str:
     return " ".join((card.key, card.name, *card.aliases, *card.elsewhere.values(), card.sentence)).lower()
 
 
-@cache
 def describe_metric(metric: Metric) -> Mapping[str, Any]:
     """Everything on the card of a metric, as JSON."""
-    card = metric.card
+    return _described(metric.key)
+
+
+@cache
+def _described(key: str) -> Mapping[str, Any]:
+    card = catalogue().by_name[key].card
     low, high = card.range
     return {
         "key": card.key,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import Content
-from app.domain.labels import Column, Label, described, encode, label_text, listed
+from app.domain.labels import Column, Label, described, encode, first_fraction, label_text, listed
 from app.kernel.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -272,8 +272,13 @@ def _weights(column: Column, pointer: str) -> NDArray[np.float64]:
 
 def check_unique(sample_ids: Column, pointer: str) -> None:
     """Ids that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
-    if isinstance(sample_ids, list) and not set(map(type, sample_ids)) <= {int, str}:
-        index, value = next((i, v) for i, v in enumerate(sample_ids) if type(v) not in (int, str))
+    index = None
+    if not isinstance(sample_ids, list):
+        index = first_fraction(sample_ids) if sample_ids.dtype.kind == "f" else None
+    elif not set(map(type, sample_ids)) <= {int, str}:
+        index = next(i for i, v in enumerate(sample_ids) if type(v) not in (int, str))
+    if index is not None:
+        value = sample_ids[index]
         raise _refuse(f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(value)}")
     texts = list(map(str, sample_ids))
     if len(set(texts)) == len(texts):

@@ -63,8 +63,7 @@ def _kind(column: Column, pointer: str) -> type:
     if isinstance(column, np.ndarray):
         if column.dtype.kind in "iu":
             return int
-        # An array of floats held at least one number that is not whole, unless all were written like 1.0.
-        index = int(np.argmax(column != np.floor(column)))
+        index = first_fraction(column)
         value = column[index]
     else:
         types = set(map(type, column))
@@ -81,6 +80,11 @@ def _kind(column: Column, pointer: str) -> type:
     raise InvalidInput(
         [Fault(f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {described(value)}")]
     )
+
+
+def first_fraction(column: NDArray[Any]) -> int:
+    """Index of the first number of an array of floats that is not whole; 0 when all were written like 1.0."""
+    return int(np.argmax(column != np.floor(column)))
 
 
 def described(value: Any) -> str:

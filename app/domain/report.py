@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NotRequired, TypedDict
 
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
@@ -58,10 +58,10 @@ class Undefined:
     group: Group | None = None
 
 
-class Interval(NamedTuple):
+class Interval(TypedDict):
     """Ends of an interval; None with a reason where there is none. ``given`` are the counts it takes as fixed.
 
-    A tuple, since a report has more than a hundred and a dataclass takes five times as long to make.
+    A dict as it is answered, since a report has more than a hundred and every other form costs more to make.
     """
 
     low: Value
@@ -69,7 +69,7 @@ class Interval(NamedTuple):
     level: float
     method: str
     given: str
-    reason: str | None = None
+    reason: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)

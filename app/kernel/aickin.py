@@ -1,9 +1,10 @@
 """Aickin's alpha: the mixture of cases that are agreed on for a reason and cases that are agreed on by chance.
 
 Aickin (1990): p_e = sum a_k b_k, alpha = (p_o - p_e)/(1 - p_e), a_k = A_k/(1 - alpha + alpha b_k/p_e),
-b_k = B_k/(1 - alpha + alpha a_k/p_e) with A and B the predicted and the actual class shares. The published iteration takes thousands
-of steps when agreement is good. Here alpha alone is searched: given alpha, p_e = (p_o - alpha)/(1 - alpha), and each b_k solves a
-quadratic since (1 - alpha)(a_k - b_k) = A_k - B_k. What is left is that the b_k are shares and sum to 1.
+b_k = B_k/(1 - alpha + alpha a_k/p_e) with A and B the predicted and the actual class shares. The published iteration
+takes thousands of steps when agreement is good. Here alpha alone is searched. With tau = alpha/((p_o - alpha)(1 - alpha))
+and u_k = (1 - alpha) b_k the equations become tau u_k^2 + (1 + tau g_k) u_k = B_k, g = A - B, one quadratic per class,
+and (1 - alpha) a_k = u_k + g_k. What is left is alpha = tau sum u_k (u_k + g_k).
 """
 
 from collections.abc import Callable
@@ -23,13 +24,17 @@ Equation = Callable[[Array], tuple[Array, Array]]
 
 
 def alpha(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
-    """Alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN where kappa is, or nothing solves the equations.
+    """Alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN where nothing solves the equations.
 
-    Where all confusions go one way between the classes no agreement by chance is left: p_e -> 0 and the iteration tends to p_o.
+    Where all confusions go one way between the classes no agreement by chance is left: p_e -> 0 and the iteration tends
+    to p_o.
     """
     under_predicted = total(np.maximum(actual - predicted, 0.0))
-    one_way = (kappa > 0) & (under_predicted >= (1.0 - observed) * (1.0 - _ROUNDING))
-    above = (kappa > 0) & ~one_way
+    above = kappa > 0
+    one_way = above & (under_predicted >= (1.0 - observed) * (1.0 - _ROUNDING))
+    above = above & ~one_way
+    if above.all():
+        return above_chance(actual, predicted, observed, kappa)
     below = kappa < 0
     solution = np.where(one_way, observed, kappa)
     if above.any():
@@ -44,19 +49,22 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
 
     sum b_k exceeds 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) < 1: there is a root between them.
     """
-    middle = (kappa + observed) / 2.0
-    return rising_root(_equation(actual, predicted, observed, None), middle, low=kappa, high=observed)
+    equation, middle = _equation(actual, predicted, observed, None), (kappa + observed) / 2.0
+    root = newton_root(equation, middle, low=kappa, high=observed)
+    if np.isfinite(root).all():
+        return root
+    return rising_root(equation, middle, low=kappa, high=observed)
 
 
 def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
     """Alpha where kappa < 0: the solution that the published iteration finds, NaN where it does not settle.
 
-    Its quadratics may have two positive roots each, so the iteration has to say which ones are meant before they are refined.
+    Its quadratics may have two positive roots each, so the iteration has to say which are meant before they are refined.
     """
     rough, b = _iterate(actual, predicted, observed)
-    linear = (predicted - actual) * each(rough / (1.0 - rough)) + each(observed - rough)
-    branch = np.sign(2.0 * each(rough) * b + linear)
-    return newton_root(_equation(actual, predicted, observed, branch), rough, near=_NEAR)
+    tau, u = _tau(rough, observed), each(1.0 - rough) * b
+    branch = np.sign(2.0 * each(tau) * u + (1.0 + each(tau) * (predicted - actual)))
+    return newton_root(_equation(actual, predicted, observed, branch), rough, low=rough - _NEAR, high=rough + _NEAR)
 
 
 def _iterate(actual: Array, predicted: Array, observed: Array) -> tuple[Array, Array]:
@@ -74,24 +82,30 @@ def _iterate(actual: Array, predicted: Array, observed: Array) -> tuple[Array, A
     return rough, b
 
 
-def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | None) -> Equation:
-    """(1 - sum b_k) / alpha and its derivative; without the division alpha = 0 would be a root, which is none of the model's."""
-    gap = predicted - actual
+def _tau(alpha: Array, observed: Array) -> Array:
+    return alpha / ((observed - alpha) * (1.0 - alpha))
 
-    def missing_share(alpha: Array) -> tuple[Array, Array]:
-        free = 1.0 - alpha
-        chance = (observed - alpha) / free
-        linear = gap * each(alpha / free) + each(observed - alpha)
-        root = np.sqrt(linear * linear + actual * each(4.0 * alpha * chance))
+
+def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | None) -> Equation:
+    """tau/alpha sum u_k (u_k + g_k) - 1 and its derivative; ``branch`` (..., K) holds the signs of the square roots."""
+    gap, twice, fourfold = predicted - actual, actual + actual, 4.0 * actual
+
+    def lacking(alpha: Array) -> tuple[Array, Array]:
+        scale = 1.0 / ((observed - alpha) * (1.0 - alpha))
+        tau = alpha * scale
+        linear = 1.0 + each(tau) * gap
+        root = np.sqrt(linear * linear + each(tau) * fourfold)
         if branch is None:
-            b = actual * each(2.0 * chance) / (linear + root)
+            u = twice / (linear + root)
         else:
             root = root * branch
-            b = np.where(linear * root > 0, actual * each(2.0 * chance) / (linear + root), (root - linear) / each(2.0 * alpha))
-        # B_k - b_k = alpha b_k (a_k/p_e - 1), summed: the quotient without dividing a rounded difference by alpha.
-        value = total(b * ((b + gap * each(1.0 / free)) / each(chance) - 1.0))
-        square = free * free
-        slope = total((b * (b - 1.0 + gap * each(1.0 / square)) + actual * each((1.0 - observed) / square)) / root)
-        return value, (slope - value) / alpha
+            u = np.where(linear * root > 0, twice / (linear + root), (root - linear) / each(2.0 * tau))
+        v = u + gap
+        product = u * v
+        joint = total(product)
+        # u' = -u v / root by tau, and (u v)' = u' (u + v).
+        slope = -total(product * (u + v) / root)
+        growth = 1.0 / (observed - alpha) + 1.0 / (1.0 - alpha)
+        return joint * scale - 1.0, (slope * (1.0 / alpha + growth) * tau + joint * growth) * scale
 
-    return missing_share
+    return lacking

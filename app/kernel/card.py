@@ -40,11 +40,14 @@ class Inputs(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when ``overall``."""
+    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when ``overall``.
+
+    It is asked with the table, or for a metric of probabilities with the scores.
+    """
 
     code: str
     reason: str
-    holds: Callable[[Table], Mask]
+    holds: Callable[[Any], Mask]
     overall: bool = False
 
 

@@ -6,7 +6,20 @@ from hashlib import sha256
 from types import ModuleType
 
 from app.kernel.card import Metric, Scope
-from app.kernel.families import agreement, averages, detection, discrimination, gps, information, rates, recall_means
+from app.kernel.families import (
+    agreement,
+    averages,
+    calibration,
+    detection,
+    discrimination,
+    gps,
+    imcp,
+    information,
+    proper,
+    ranking,
+    rates,
+    recall_means,
+)
 
 # The order in which the catalogue lists them.
 MATRIX_FAMILIES: tuple[ModuleType, ...] = (
@@ -19,6 +32,9 @@ MATRIX_FAMILIES: tuple[ModuleType, ...] = (
     agreement,
     information,
 )
+
+
+PROBABILITY_FAMILIES: tuple[ModuleType, ...] = (imcp, ranking, proper, calibration)
 
 
 def _declared(modules: Iterable[ModuleType]) -> tuple[Metric, ...]:
@@ -51,3 +67,9 @@ class Catalogue:
 def catalogue() -> Catalogue:
     """The one catalogue, built at first use."""
     return Catalogue(_declared(MATRIX_FAMILIES))
+
+
+@cache
+def probability_catalogue() -> Catalogue:
+    """The metrics of probabilities, whose functions take ``Scores`` instead of a table."""
+    return Catalogue(_declared(PROBABILITY_FAMILIES))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from app.kernel.card import Condition, Metric
 from app.kernel.numerics import Array, Mask, silently
+from app.kernel.scores import Scores
 from app.kernel.table import Table
 
 # What is said when no condition of the card explains a missing value, as can happen with unusual parameters.
@@ -40,21 +41,19 @@ def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
     return evaluate_table(Table(counts), metrics)
 
 
-def evaluate_table(table: Table, metrics: Sequence[Metric]) -> Array:
+def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
     """The same on a table, so that two calls share what is already computed."""
     with silently():
-        first = metrics[0].compute(table)
-        values = np.empty((len(metrics), *first.shape))
-        values[0] = first
-        for position, metric in enumerate(metrics[1:], start=1):
-            values[position] = metric.compute(table)
-    return values
+        values = [metric.compute(table) for metric in metrics]
+    shape = values[0].shape
+    # Joining arrays end to end is the cheapest way to stack them; plain numbers make an array by themselves.
+    return np.concatenate(values).reshape(len(values), *shape) if shape else np.array(values)
 
 
 class Explainer:
     """Finds for missing values of one matrix (K, K) the first condition of the card that holds. Masks are computed once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table | Scores) -> None:
         self.table = table
         self._masks: dict[int, Mask] = {}
 

@@ -13,6 +13,8 @@ Positions = NDArray[np.intp]
 
 # Cuts handled at once: four arrays of them fit in the second-level cache.
 _BLOCK = 16384
+# Relative width within which a cumulative weight stands exactly at a quantile.
+_SLACK = 1e-12
 
 
 class Ranking:
@@ -236,6 +238,25 @@ class Ranking:
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area under the ROC curve up to a false positive rate, shape (...) (McClish 1989)."""
         return self.each_row(lambda row: _partial_auc(row, max_fpr))
+
+    def member_quantile(self, quantile: float) -> tuple[Array, Array]:
+        """Scores of the members at a quantile, from below and from above, each of shape (...); NaN without members.
+
+        They differ only where the quantile falls exactly between two members.
+        """
+        lower, upper = np.full(self.positives.shape, np.nan), np.full(self.positives.shape, np.nan)
+        for row in np.ndindex(self.positives.shape):
+            positives = float(self.positives[row])
+            if positives > 0:
+                above, slack = (1.0 - quantile) * positives, _SLACK * positives
+                if self.plain:
+                    first, last = int(np.ceil(above - slack)) - 1, int(np.floor(above + slack))
+                else:
+                    first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
+                    last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
+                upper[row] = self.values[self.at[max(first, 0)]]
+                lower[row] = self.values[self.at[min(last, self.at.size - 1)]]
+        return lower, upper
 
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:

@@ -8,6 +8,7 @@ from app.kernel.numerics import Array, Mask
 
 # Bisection alone would need about fifty steps.
 _STEPS = 80
+_NEWTON_STEPS = 12
 # What a Newton step leaves is of the order of its square.
 _LAST_STEP = 1e-8
 
@@ -35,17 +36,17 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
     return np.where(settled, root, np.nan)
 
 
-def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, near: float) -> Array:
-    """Root of a smooth function (value, derivative) within ``near`` of a good start, elementwise. NaN where there is none."""
-    root, settled = start, np.isnan(start)
-    for _ in range(_STEPS):
+def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
+    """Root of a smooth function (value, derivative) near a good start, elementwise. NaN where none settles inside the bracket."""
+    root = start
+    for _ in range(_NEWTON_STEPS):
         value, slope = function(root)
         step = value / slope
-        root = np.where(settled, root, root - step)
-        settled = settled | (np.abs(step) <= _LAST_STEP * np.abs(root))
+        root = root - step
+        settled = np.abs(step) <= _LAST_STEP * np.abs(root)
         if settled.all():
             break
-    return np.where(settled & (np.abs(root - start) <= near), root, np.nan)
+    return np.where(settled & (root >= low) & (root <= high), root, np.nan)
 
 
 def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Array:
@@ -54,5 +55,6 @@ def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Arr
         return solver(*arrays)
     result: Array = np.full(mask.shape, np.nan)
     if mask.any():
-        result[mask] = solver(*(array[mask] for array in arrays))
+        # With one more axis in front rows are summed one by one, alike in every batch (see `numerics.total`).
+        result[mask] = solver(*(array[mask][None] for array in arrays))[0]
     return result

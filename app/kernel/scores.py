@@ -13,6 +13,9 @@ from app.kernel.sorting import ascending_order
 
 Codes = NDArray[np.intp]
 
+# Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
+CLIP = float(np.finfo(np.float64).eps)
+
 
 class Scores:
     """What a model said about n samples of K classes, beside the truth.
@@ -103,8 +106,13 @@ class Scores:
 
     def mean(self, values: Array) -> Array:
         """Weighted mean of values (n,) over all samples, shape (...)."""
-        summed = values.sum() if self.weights is None else self.weights @ values
+        summed = np.add.reduce(values) if self.weights is None else self.weights @ values
         return ratio(np.asarray(summed), self.n)
+
+    def share(self, mask: Mask) -> Array:
+        """Share of the weight that lies on samples of a mask (n,), shape (...)."""
+        summed = np.count_nonzero(mask) if self.weights is None else self.weights @ mask.astype(np.float64)
+        return ratio(np.asarray(summed, dtype=np.float64), self.n)
 
     # Per-sample values, shape (n,).
 
@@ -120,14 +128,47 @@ class Scores:
             return np.full(self.n_samples, np.nan)
         if self.n_classes == 2:
             return np.where(self.y, self.columns[1], self.columns[0])
-        where = np.arange(0, self.n_samples * self.n_classes, self.n_classes)
-        where += self.y
-        return self.probabilities.ravel().take(where)
+        return self.probabilities.ravel().take(self._true_entries)
 
     @lazy
     def phi(self) -> Array:
         """1 - Hellinger distance between the row and the truth, 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
         return closeness(self.p_true)
+
+    @lazy
+    def phi_means(self) -> Array:
+        """Mean phi of each class, shape (..., K)."""
+        return self.class_means(self.phi)
+
+    @lazy
+    def surprise(self) -> Array:
+        """-ln p_true, the smallest p_true read as the machine's epsilon."""
+        return -np.log(np.maximum(self.p_true, CLIP))
+
+    @lazy
+    def surprise_sums(self) -> Array:
+        """Sum of ``surprise`` over the samples of each class, shape (..., K)."""
+        return self.class_sums(self.surprise)
+
+    @lazy
+    def squared_error(self) -> Array:
+        """Brier loss of each sample: (y - p)^2 for two classes, the sum over all classes for more."""
+        if self.n_classes == 2:
+            error = self.columns[1] - self.y if self.are_probabilities else self.p_true
+            return np.multiply(error, error, out=error)
+        error = self.probabilities.copy()
+        error.ravel()[self._true_entries] -= 1.0
+        return np.einsum("nk,nk->n", error, error)
+
+    @lazy
+    def squared_error_sums(self) -> Array:
+        """Sum of ``squared_error`` over the samples of each class, shape (..., K)."""
+        return self.class_sums(self.squared_error)
+
+    @cached_property
+    def _true_entries(self) -> Codes:
+        """Flat positions of p_true in ``probabilities``."""
+        return np.arange(0, self.n_samples * self.n_classes, self.n_classes) + self.y
 
     @cached_property
     def predicted(self) -> Codes:
@@ -283,8 +324,3 @@ def closeness(p_true: Array) -> Array:
     with silently():
         np.sqrt(values, out=values)
     return np.subtract(1.0, values, out=values)
-
-
-def present(scores: Scores) -> Mask:
-    """Classes that have samples, shape (..., K)."""
-    return scores.class_weight > 0

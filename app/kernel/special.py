@@ -84,3 +84,14 @@ def fair_binomial_mass(successes: Array | float, trials: Array | float) -> Array
     logarithm = log_factorial(n + 1.0) - log_factorial(x + 1.0) - log_factorial(n - x + 1.0) - n * np.log(2.0)
     mass: Array = np.exp(logarithm)
     return mass
+
+
+def incomplete_beta(a: float, b: float, x: Array) -> Array:
+    """Regularised incomplete beta function I_x(a, b): the distribution function of Beta(a, b), elementwise in x."""
+    values: Array = _scipy().betainc(a, b, x)
+    return values
+
+
+def log_beta(a: float, b: float) -> float:
+    """Logarithm of the beta function."""
+    return float(_scipy().betaln(a, b))

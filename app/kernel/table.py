@@ -1,9 +1,11 @@
 """A batch of confusion matrices with everything that more than one metric needs, each computed once."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.numerics import ABOVE_MINUS_ONE, TINY, Array, cells, hollow, lazy, mean, ones, ratio, total, x_log_x
+from app.kernel.numerics import ABOVE_MINUS_ONE, Array, cells, each, hollow, lazy, mean, ones, ratio, total, x_log_x
 
 
 class Table:
@@ -28,7 +30,7 @@ class Table:
     @lazy
     def tp(self) -> Array:
         """True positives n_kk."""
-        return np.diagonal(self.counts, axis1=-2, axis2=-1).copy()
+        return self.counts.diagonal(0, -2, -1).copy()
 
     @lazy
     def actual(self) -> Array:
@@ -48,8 +50,13 @@ class Table:
 
     @lazy
     def n_each(self) -> Array:
-        """All samples, repeated for each class: written out because broadcasting costs more than it saves here."""
-        return np.repeat(self.n[..., None], self.n_classes, axis=-1)
+        """All samples, repeated for each class: arrays of one shape meet faster than an array and a number."""
+        return each(self.n) * ones(self.n_classes)
+
+    @lazy
+    def is_empty(self) -> Any:
+        """Which classes have no actual samples, a mask."""
+        return self.actual == 0
 
     @lazy
     def fn(self) -> Array:
@@ -90,6 +97,43 @@ class Table:
     def margins(self) -> Array:
         """P + T of each class."""
         return self.actual + self.predicted
+
+    @lazy
+    def surplus(self) -> Array:
+        """Predicted less actual members, T - P."""
+        return self.predicted - self.actual
+
+    # Products of counts, which many scores of one class against the rest are made of.
+
+    @lazy
+    def right(self) -> Array:
+        """TP TN."""
+        return self.tp * self.tn
+
+    @lazy
+    def mixed_up(self) -> Array:
+        """FP FN."""
+        return self.fp * self.fn
+
+    @lazy
+    def determinant(self) -> Array:
+        """TP TN - FP FN."""
+        return self.right - self.mixed_up
+
+    @lazy
+    def joint_margins(self) -> Array:
+        """P T."""
+        return self.actual * self.predicted
+
+    @lazy
+    def actual_spread(self) -> Array:
+        """P N."""
+        return self.actual * self.rest
+
+    @lazy
+    def predicted_spread(self) -> Array:
+        """T (n - T)."""
+        return self.predicted * self.predicted_rest
 
     # Rates, shape (..., K).
 
@@ -134,32 +178,64 @@ class Table:
     @lazy
     def f1(self) -> Array:
         """2 TP / (2 TP + FP + FN) = 2 TP / (P + T)."""
-        return ratio(2.0 * self.tp, self.margins)
+        return ratio(self.tp + self.tp, self.margins)
 
     @lazy
     def f1_negative(self) -> Array:
         """F1 of the rest."""
-        return ratio(2.0 * self.tn, 2.0 * self.tn + self.errors)
+        return ratio(self.tn + self.tn, self.rest + self.predicted_rest)
 
     @lazy
     def jaccard(self) -> Array:
         """TP / (TP + FP + FN)."""
-        return ratio(self.tp, self.margins - self.tp)
+        return ratio(self.tp, self.union)
+
+    @lazy
+    def union(self) -> Array:
+        """TP + FP + FN = P + T - TP."""
+        return self.margins - self.tp
+
+    @lazy
+    def upm_reciprocals(self) -> Array:
+        """1 / UPM, infinite where there are errors and a side on which nothing is right."""
+        return unified_performance_reciprocals(self.tp, self.tn, self.errors)
 
     @lazy
     def upm(self) -> Array:
         """Unified performance measure in its count form; 0 where there are errors and nothing is right."""
-        return unified_performance(self.tp, self.tn, self.errors)
+        return 1.0 / self.upm_reciprocals
+
+    @lazy
+    def rate_product(self) -> Array:
+        """TPR TNR."""
+        return self.recall * self.specificity
+
+    @lazy
+    def lift(self) -> Array:
+        """PPV over prevalence."""
+        return self.precision / self.prevalence
 
     @lazy
     def odds(self) -> Array:
         """Diagnostic odds ratio TP TN / (FP FN)."""
-        return ratio(self.tp * self.tn, self.fp * self.fn)
+        return ratio(self.right, self.mixed_up)
 
     @lazy
     def recall_reciprocals(self) -> Array:
         """1 / TPR, infinite where nothing of the class is found."""
         return 1.0 / self.recall
+
+    @lazy
+    def specificity_reciprocals(self) -> Array:
+        return 1.0 / self.specificity
+
+    @lazy
+    def precision_reciprocals(self) -> Array:
+        return 1.0 / self.precision
+
+    @lazy
+    def npv_reciprocals(self) -> Array:
+        return 1.0 / self.npv
 
     # Overall quantities, shape (...).
 
@@ -172,6 +248,19 @@ class Table:
     def largest(self) -> Array:
         """Samples of the most frequent class."""
         return np.maximum.reduce(self.actual, axis=-1)
+
+    @lazy
+    def worst_recall(self) -> Array:
+        return np.minimum.reduce(self.recall, axis=-1)
+
+    @lazy
+    def best_recall(self) -> Array:
+        return np.maximum.reduce(self.recall, axis=-1)
+
+    @lazy
+    def harmonic_recall(self) -> Array:
+        """Harmonic mean of the recalls."""
+        return self.n_classes / total(self.recall_reciprocals)
 
     @lazy
     def mean_recall(self) -> Array:
@@ -188,7 +277,22 @@ class Table:
     @lazy
     def correct_margins(self) -> Array:
         """sum P T."""
-        return total(self.actual * self.predicted)
+        return total(self.joint_margins)
+
+    @lazy
+    def actual_squares(self) -> Array:
+        """sum P^2."""
+        return total(self.actual * self.actual)
+
+    @lazy
+    def predicted_squares(self) -> Array:
+        """sum T^2."""
+        return total(self.predicted * self.predicted)
+
+    @lazy
+    def pooled_squares(self) -> Array:
+        """sum (P + T)^2."""
+        return self.actual_squares + self.predicted_squares + 2.0 * self.correct_margins
 
     @lazy
     def accuracy(self) -> Array:
@@ -207,7 +311,35 @@ class Table:
     @lazy
     def pooled_disagreement(self) -> Array:
         """sum s (2n - s) with s = P + T: 4 n^2 (1 - pe) for pooled margins."""
-        return total(self.margins * (2.0 * self.n_each - self.margins))
+        return total(self.margins * (self.rest + self.predicted_rest))
+
+    # The K - 1 cuts of ordered classes in two, {1..k} | {k+1..K}, shape (..., K - 1).
+
+    @lazy
+    def lower_actual(self) -> Array:
+        """Actual members of the first k classes."""
+        return np.add.accumulate(self.actual, axis=-1)[..., :-1]
+
+    @lazy
+    def lower_predicted(self) -> Array:
+        """Predicted members of the first k classes."""
+        return np.add.accumulate(self.predicted, axis=-1)[..., :-1]
+
+    @lazy
+    def lower_correct(self) -> Array:
+        """Samples of the first k classes that are predicted as one of them."""
+        corners = np.add.accumulate(np.add.accumulate(self.counts, axis=-2), axis=-1)
+        return corners.diagonal(0, -2, -1)[..., :-1]
+
+    @lazy
+    def cut_errors(self) -> Array:
+        """Samples that are on different sides of the cut in data and prediction."""
+        return self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct
+
+    @lazy
+    def upper_correct(self) -> Array:
+        """Samples above the cut in data and prediction."""
+        return each(self.n) - self.lower_correct - self.cut_errors
 
     # Logarithmic parts, of shares and not of counts: sums of n ln n would lose the digits of a small entropy.
 
@@ -233,7 +365,7 @@ class Table:
     @lazy
     def united_shares(self) -> Array:
         """(TP + FP + FN) / n of each class."""
-        return (self.margins - self.tp) / self.n_each
+        return self.union / self.n_each
 
     @lazy
     def share_logs(self) -> Array:
@@ -261,16 +393,24 @@ class Table:
         return x_log_x(self.prevalence)
 
     @lazy
+    def excess(self) -> Array:
+        """n n_ij - P_i T_j, shape (..., K, K): exact while n^2 < 2^53."""
+        return self.counts * cells(self.n) - self.expected
+
+    @lazy
+    def expected(self) -> Array:
+        """P_i T_j, n times the counts expected under independence, shape (..., K, K)."""
+        return self.actual[..., :, None] * self.predicted[..., None, :]
+
+    @lazy
     def deviation(self) -> Array:
-        """n n_ij / (P_i T_j) - 1, the relative distance from independence; numerators are exact while n^2 < 2^53."""
-        products = self.actual[..., :, None] * self.predicted[..., None, :]
-        return (self.counts * cells(self.n) - products) / products
+        """n n_ij / (P_i T_j) - 1, the relative distance from independence, shape (..., K, K)."""
+        return self.excess / self.expected
 
     @lazy
     def phi_squared(self) -> Array:
-        """Pearson's chi-squared over n: sum P_i T_j / n^2 deviation^2, shape (...)."""
-        inner = total(self.deviation * self.deviation * self.predicted[..., None, :])
-        return total(inner * self.actual) / (self.n * self.n)
+        """Pearson's chi-squared over n, shape (...)."""
+        return total(total(self.excess * self.deviation)) / (self.n * self.n)
 
     @lazy
     def mutual_information(self) -> Array:
@@ -279,14 +419,12 @@ class Table:
         return total(total(self.shares * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))))
 
 
-def unified_performance(tp: Array, tn: Array, errors: Array) -> Array:
-    """4 TP TN / (4 TP TN + (TP + TN)(FP + FN)): harmonic mean of PPV, TPR, TNR and NPV in counts.
+def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Array:
+    """1/UPM = 1 + (FP + FN)(1/TP + 1/TN)/4, the mean of 1/PPV, 1/TPR, 1/TNR and 1/NPV in counts.
 
     NaN only where there is no error and one side has no case at all. Martín De Diego et al. (2022), eqs. 16-17.
     """
-    both = 4.0 * tp * tn
-    # With errors but nothing right the two F1 scores are 0: the smallest number keeps that from being 0/0.
-    return ratio(both, both + np.maximum(tp + tn, TINY) * errors)
+    return 1.0 + errors * (0.25 / tp + 0.25 / tn)
 
 
 def at_equal_prevalence(counts: Array) -> Array:

@@ -1,6 +1,7 @@
 """From a confusion matrix to its report: a pure function, so a stored evaluation is answered by computing it again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,46 +24,115 @@ from app.services.layout import Layout, layout
 MOST_EXPRESSIONS = 200
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """An input and what is asked of it, understood."""
+
+    source: MatrixInput
+    options: Options
+    expressions: tuple[Expression, ...]
+
+    @property
+    def level(self) -> float | None:
+        """Coverage of the intervals, None when there are to be none: they need numbers of samples."""
+        wanted = self.source.content is Content.counts and self.options.intervals is not IntervalChoice.NONE
+        return self.options.level if wanted else None
+
+    @property
+    def family(self) -> tuple[int, float | None]:
+        """What questions must have in common to be answered together."""
+        return len(self.source.labels), self.level
+
+
+def ask(source: MatrixInput, options: Options) -> Question:
+    """Understand what is asked.
+
+    Raises:
+        InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
+    """
+    return Question(source, options, parse_all(options.metrics, source))
+
+
 def evaluate(source: MatrixInput, options: Options) -> Report:
     """Everything that is answered about a matrix.
 
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
     """
-    plan = layout(binary=len(source.labels) == 2)
-    expressions = parse_all(options.metrics, source)
-    counts = source.counts.astype(np.float64)
+    return answer([ask(source, options)])[0]
+
+
+def answer(questions: Sequence[Question]) -> list[Report]:
+    """Reports of questions of one family, computed in one pass: numpy's price is per call, hardly per matrix.
+
+    Every report is the same, bit for bit, whatever it is computed together with (see `app.kernel.numerics.total`).
+    """
+    n_classes, level = questions[0].family
+    plan = layout(binary=n_classes == 2)
+    # (B, 1, K, K), and beside each matrix its twin at equal prevalence.
+    counts = np.array([question.source.counts for question in questions], dtype=np.float64)[:, None]
     with silently():
-        # The matrix and its twin at equal prevalence are a batch of two: one pass computes both.
-        table = Table(np.stack([counts, at_equal_prevalence(counts)]))
+        table = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
     by_class = evaluate_table(table, plan.class_metrics)
     overall = evaluate_table(table, plan.overall_metrics)
-    if source.content is not Content.counts:
-        overall[plan.needs_counts] = np.nan
-
-    class_lists = plain(by_class[:, 0])
-    values = dict(zip(plan.overall_keys, plain(overall[:, 0]), strict=True))
-    observed = Table(counts)
-    undefined = _undefined(plan, source, observed, by_class, overall)
-    requested, gaps = _requested(expressions, options.metrics, observed, source.labels)
-    findings = matrix_findings(
-        source.labels, source.counts, source.content, values, dict(zip(plan.class_keys, class_lists, strict=True))
+    for index, question in enumerate(questions):
+        if question.source.content is not Content.counts:
+            overall[plan.needs_counts, index] = np.nan
+    complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
+    intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
+    if level is not None:
+        intervals = headline_intervals(Table(counts), [question.source.labels for question in questions], level)
+    parts = zip(
+        questions,
+        intervals,
+        plain(overall[:, :, 0].T),
+        plain(by_class[:, :, 0].transpose(1, 0, 2)),
+        plain(_overall_rows(plan, questions, overall, by_class)),
+        plain(_class_rows(plan, by_class)),
+        [
+            () if complete[index] else _undefined(plan, question.source, by_class[:, index], overall[:, index])
+            for index, question in enumerate(questions)
+        ],
+        strict=True,
     )
+    return [_report(plan, *part) for part in parts]
+
+
+def _report(
+    plan: Layout,
+    question: Question,
+    intervals: dict[str, Interval],
+    overall: Sequence[Value],
+    by_class: Sequence[Sequence[Value]],
+    overall_row: Sequence[Value],
+    class_rows: Sequence[Sequence[Value]],
+    undefined: Sequence[Undefined],
+) -> Report:
+    source, options = question.source, question.options
+    values = dict(zip(plan.overall_keys, overall, strict=True))
+    class_lists = dict(zip(plan.class_keys, by_class, strict=True))
+    requested, gaps = _requested(question)
+    findings = matrix_findings(source.labels, source.counts, source.content, values, class_lists)
     return Report(
         input=source,
-        metrics=plan.overall.grouped(_overall_row(plan, source, overall, by_class)),
-        per_class={
-            label: plan.per_class.grouped(row)
-            for label, row in zip(source.labels, _class_rows(plan, by_class), strict=True)
-        },
+        metrics=plan.overall.grouped(overall_row),
+        per_class={label: plan.per_class.grouped(row) for label, row in zip(source.labels, class_rows, strict=True)},
         values=values,
         requested=requested,
-        intervals=_intervals(source, observed, options),
+        intervals=intervals,
         undefined=(*undefined, *gaps),
-        findings=(*findings, *_cautions(expressions), *_no_intervals(source, options)),
+        findings=(*findings, *_cautions(question.expressions), *_no_intervals(source, options)),
         folds=None if source.fold_counts is None else _folds(plan, source.fold_counts),
         interpretation=_interpretation(plan, values, class_lists, source.labels) if options.interpretation else None,
     )
+
+
+def warm_up() -> None:
+    """Evaluate something small: the first caller should not wait for imports and for what is built at first use."""
+    for labels, positive in ((("0", "1"), 1), (("0", "1", "2"), None)):
+        counts = np.eye(len(labels), dtype=np.int64) + 1
+        source = MatrixInput("confusion_matrix", labels, positive, Content.counts, counts)
+        evaluate(source, Options(metrics=("gps(recall@*)",)))
 
 
 def plain(values: Array) -> list[Any]:
@@ -84,20 +154,27 @@ def parse_all(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ..
     return tuple(parsed)
 
 
-def _overall_row(plan: Layout, source: MatrixInput, overall: Array, by_class: Array) -> list[Value]:
-    if source.positive is not None:
-        overall = np.concatenate([overall, by_class[:, :, source.positive]])
-    return plain(overall.T.ravel()[plan.overall.order])
+def _overall_rows(plan: Layout, questions: Sequence[Question], overall: Array, by_class: Array) -> Array:
+    """Values (B, V) in the order of the report; for two classes with those of the positive class."""
+    positives = [question.source.positive for question in questions if question.source.positive is not None]
+    if positives:
+        of_positive = by_class[:, range(len(questions)), :, positives].transpose(1, 0, 2)
+        overall = np.concatenate([overall, of_positive])
+    metrics, matrices, _ = overall.shape
+    rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, plan.overall.order]
+    return rows
 
 
-def _class_rows(plan: Layout, by_class: Array) -> list[list[Value]]:
-    metrics, _, classes = by_class.shape
-    return plain(by_class.transpose(2, 1, 0).reshape(classes, 2 * metrics)[:, plan.per_class.order])
+def _class_rows(plan: Layout, by_class: Array) -> Array:
+    """Values (B, K, V) in the order of the report."""
+    metrics, matrices, _, classes = by_class.shape
+    rows: Array = by_class.transpose(1, 3, 2, 0).reshape(matrices, classes, 2 * metrics)[..., plan.per_class.order]
+    return rows
 
 
-def _undefined(plan: Layout, source: MatrixInput, observed: Table, by_class: Array, overall: Array) -> list[Undefined]:
-    if np.isfinite(by_class).all() and np.isfinite(overall).all():
-        return []
+def _undefined(plan: Layout, source: MatrixInput, by_class: Array, overall: Array) -> list[Undefined]:
+    """Why each value (M, 2, K) and (M, 2) that is missing is missing."""
+    observed = Table(source.counts)
     entries: list[Undefined] = []
     explainer = Explainer(observed)
     for metrics, values in ((plan.overall_metrics, overall), (plan.class_metrics, by_class)):
@@ -116,9 +193,10 @@ def _undefined(plan: Layout, source: MatrixInput, observed: Table, by_class: Arr
     balanced = Explainer(Table(at_equal_prevalence(observed.counts)))
     for metrics, values in ((plan.overall_metrics, overall), (plan.class_metrics, by_class)):
         sensitive = [i for i, m in enumerate(metrics) if plan.is_sensitive(m, observed.n_classes)]
+        # What has no value in the matrix as it is has none in its twin either, for the same reason: said once.
+        twins = np.where(np.isfinite(values[sensitive, 0]), values[sensitive, 1], 0.0)
         entries.extend(
-            _entry(gap, source, Group.BALANCED)
-            for gap in balanced.gaps([metrics[i] for i in sensitive], values[sensitive, 1])
+            _entry(gap, source, Group.BALANCED) for gap in balanced.gaps([metrics[i] for i in sensitive], twins)
         )
     return entries
 
@@ -152,17 +230,18 @@ def reason(gap: Gap, labels: Sequence[str]) -> str:
     return f"{text}; the same holds for {', '.join(others[:5])}{more}"
 
 
-def _requested(
-    expressions: Sequence[Expression], texts: Sequence[str], table: Table, labels: Sequence[str]
-) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
+def _requested(question: Question) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
+    """Values of the metric expressions by their text, and the reasons of those that are missing."""
     answers: dict[str, Value | dict[str, Value]] = {}
     gaps: list[Undefined] = []
+    if not question.expressions:
+        return answers, gaps
+    labels, table = question.source.labels, Table(question.source.counts)
     explainer = Explainer(table)
-    for text, expression in zip(texts, expressions, strict=True):
+    for text, expression in zip(question.options.metrics, question.expressions, strict=True):
         values = compute(expression, table)
-        answers[text] = (
-            dict(zip(labels, plain(values), strict=True)) if is_list(expression) else plain(np.asarray(values))
-        )
+        found: Any = plain(np.asarray(values))
+        answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found
         for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
             label = labels[int(index)] if is_list(expression) else None
             code, why = _why(expression, table, explainer, labels, int(index) if label is not None else None)
@@ -199,12 +278,6 @@ def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
     return found
 
 
-def _intervals(source: MatrixInput, table: Table, options: Options) -> dict[str, Interval]:
-    if source.content is not Content.counts or options.intervals is IntervalChoice.NONE:
-        return {}
-    return headline_intervals(table, source.labels, options.level)
-
-
 def _no_intervals(source: MatrixInput, options: Options) -> list[Finding]:
     if source.content is Content.counts or options.intervals is IntervalChoice.NONE:
         return []
@@ -231,7 +304,7 @@ def _folds(plan: Layout, fold_counts: Array) -> dict[str, FoldValues]:
 
 
 def _interpretation(
-    plan: Layout, values: dict[str, Value], class_lists: Sequence[Sequence[Value]], labels: Sequence[str]
+    plan: Layout, values: Mapping[str, Value], class_lists: Mapping[str, Sequence[Value]], labels: Sequence[str]
 ) -> dict[str, dict[str, str]]:
     """Labels of the verbal scales by metric, ``metric@label`` for one class."""
     answers: dict[str, dict[str, str]] = {}
@@ -239,9 +312,9 @@ def _interpretation(
         value = values[metric.key]
         if metric.card.scales and value is not None:
             answers[metric.key] = {scale.name: scale.label(value) for scale in metric.card.scales}
-    for metric, row in zip(plan.class_metrics, class_lists, strict=True):
+    for metric in plan.class_metrics:
         if metric.card.scales:
-            for label, value in zip(labels, row, strict=True):
+            for label, value in zip(labels, class_lists[metric.key], strict=True):
                 if value is not None:
                     answers[f"{metric.key}@{write_label(label)}"] = {
                         scale.name: scale.label(value) for scale in metric.card.scales

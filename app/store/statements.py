@@ -35,7 +35,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from
-from app.store.tables import datasets, evaluations, models, value_in_slot
+from app.store.tables import HEADLINE_METRICS, datasets, evaluations, models, value_in_slot
 
 NAMES = (
     models.c.name.label("model_name"),
@@ -81,7 +81,7 @@ def select_by_time(scope: Scope, query: EvaluationQuery, limit: int) -> Select[A
     conditions = _conditions(query)
     if query.after is not None:
         conditions.append(_beyond(query.after.id, descending=query.descending))
-    found = _search(scope, conditions, limit, value=None, descending=query.descending)
+    found = _search(scope, conditions, limit, value=None, descending=query.descending, indexed=True)
     return _summaries(scope.project, found, (_directed(found.c.id, descending=query.descending),))
 
 
@@ -93,6 +93,8 @@ def select_by_metric(
     The slot is None for a metric that no evaluation has: all are undefined.
     """
     value = _value(slot)
+    # The headline metrics have the first slots and an index per dataset.
+    indexed = slot is not None and slot <= len(HEADLINE_METRICS) and scope.model_ids is None
     conditions = _conditions(query)
     order: list[ColumnElement[Any]]
     after = query.after
@@ -103,14 +105,14 @@ def select_by_metric(
                 here = tuple_(value, evaluations.c.id)
                 there = tuple_(literal(after.value, Double), literal(after.id, Uuid))
                 conditions.append(here < there if query.descending else here > there)
-            found = _search(scope, conditions, limit, value=value, descending=query.descending)
+            found = _search(scope, conditions, limit, value=value, descending=query.descending, indexed=indexed)
             order = [found.c.value, found.c.id]
         case Segment.undefined:
             if slot is not None:
                 conditions.append(value.is_(None))
             if after is not None and after.value is None:
                 conditions.append(_beyond(after.id, descending=query.descending))
-            found = _search(scope, conditions, limit, value=None, descending=query.descending)
+            found = _search(scope, conditions, limit, value=None, descending=query.descending, indexed=indexed)
             order = [found.c.id]
         case _:
             assert_never(segment)
@@ -127,7 +129,7 @@ def select_leaderboard(scope: Scope, limit: int, *, slot: int | None, higher_is_
     columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"))
     latest_first = (evaluations.c.model_id.desc(), evaluations.c.id.desc())
     wanted = _ids(dataset_ids, "wanted")
-    first = select(*columns).where(evaluations.c.dataset_id == wanted.c.id).order_by(*latest_first).limit(1)
+    first = select(*columns).where(evaluations.c.dataset_id == wanted.c.wanted).order_by(*latest_first).limit(1)
     start = first.lateral("start")
     latest = select(*start.c).select_from(wanted.join(start, true())).cte("latest", recursive=True)
     next_one = (
@@ -161,36 +163,47 @@ def _search(
     *,
     value: ColumnElement[Any] | None,
     descending: bool,
+    indexed: bool,
 ) -> CTE:
-    """Find the first ids of the scope, ordered by value and id or by id alone."""
-    order: list[ColumnElement[Any]] = [evaluations.c.id]
-    search = select(evaluations.c.id)
-    if value is not None:
-        order.insert(0, value)
-        search = search.add_columns(value.label("value"))
-    search = search.where(*conditions)
-    sources: list[TableValuedAlias] = []
+    """Find the first ids of the scope, ordered by value and id or by id alone.
+
+    `indexed` says that an index has each part of the scope in this order, so its first row is cheap to see. The first n
+    rows of all can only come from the n parts whose own first rows are the first: no other part is searched.
+    """
+    source: FromClause | None = None
+    fixed = list(conditions)
+    varying: dict[str, ColumnElement[int]] = {}
     for column, ids in ((evaluations.c.model_id, scope.model_ids), (evaluations.c.dataset_id, scope.dataset_ids)):
         if ids is None:
             continue
         if len(ids) == 1:
-            search = search.where(column == ids[0])
+            fixed.append(column == ids[0])
         else:
-            wanted = _ids(ids, f"wanted_{column.name}")
-            search = search.where(column == wanted.c.id)
-            sources.append(wanted)
+            wanted = _ids(ids, column.name)
+            source = wanted if source is None else source.join(wanted, true())
+            varying[column.name] = wanted.c[column.name]
     if scope.model_ids is None and scope.dataset_ids is None:
-        search = search.where(evaluations.c.project == scope.project)
-    search = search.order_by(*(_directed(column, descending=descending) for column in order)).limit(limit)
-    if not sources:
-        return _found(search)
-    each = search.lateral("each_one")
-    joined: FromClause = sources[0]
-    for source in (*sources[1:], each):
-        joined = joined.join(source, true())
-    merged = select(*each.c).select_from(joined)
-    order = [each.c.id] if value is None else [each.c.value, each.c.id]
-    return _found(merged.order_by(*(_directed(column, descending=descending) for column in order)).limit(limit))
+        fixed.append(evaluations.c.project == scope.project)
+
+    def order(rows: FromClause | None = None) -> list[UnaryExpression[Any]]:
+        columns = [evaluations.c.id] if rows is None else [rows.c.id]
+        keys = columns if value is None else [value if rows is None else rows.c.value, *columns]
+        return [_directed(key, descending=descending) for key in keys]
+
+    def first_rows(count: int, part: FromClause | None = None) -> Select[Any]:
+        rows = select(evaluations.c.id) if value is None else select(evaluations.c.id, value.label("value"))
+        rows = rows.where(*fixed).order_by(*order()).limit(count)
+        return rows if part is None else rows.where(*(evaluations.c[name] == part.c[name] for name in varying))
+
+    if source is None:
+        return _found(first_rows(limit))
+    parts: FromClause = select(*varying.values()).select_from(source).subquery("parts")
+    if indexed:
+        head = first_rows(1, parts).lateral("head")
+        best = select(*parts.c).select_from(parts.join(head, true())).order_by(*order(head)).limit(limit)
+        parts = best.subquery("best_parts")
+    each = first_rows(limit, parts).lateral("each_part")
+    return _found(select(*each.c).select_from(parts.join(each, true())).order_by(*order(each)).limit(limit))
 
 
 def _found(search: Select[Any]) -> CTE:
@@ -234,4 +247,5 @@ def _value(slot: int | None) -> ColumnElement[Any]:
 
 
 def _ids(ids: Sequence[int], name: str) -> TableValuedAlias:
-    return func.unnest(literal(list(ids), ARRAY(Integer))).table_valued("id", name=name).render_derived()
+    """Turn a list of ids into a table with one column, both of one name."""
+    return func.unnest(literal(list(ids), ARRAY(Integer))).table_valued(name, name=name).render_derived()

@@ -13,7 +13,7 @@ from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel,
 from app.domain.expressions import describe, parse, render, suggest
 from app.domain.syntax import DEEPEST, LONGEST, read
 from app.kernel.card import Card, Choice, Inputs, Number, Parameter, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.catalogue import catalogue, probability_catalogue
 from app.kernel.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
 from app.kernel.table import Table
 
@@ -161,7 +161,8 @@ def test_a_tree_is_kept_whatever_the_classes() -> None:
 
 
 def test_no_function_is_also_a_metric() -> None:
-    assert not set(COMBINATIONS) & set(catalogue().by_name)
+    assert not set(COMBINATIONS) & (set(catalogue().by_name) | set(probability_catalogue().by_name))
+    assert not set(catalogue().by_name) & set(probability_catalogue().by_name)
 
 
 @pytest.mark.parametrize("name", sorted(catalogue().by_name))
@@ -440,7 +441,8 @@ def test_an_unknown_name_offers_the_nearest(written: str, meant: str) -> None:
 
 
 def test_suggestions_are_names_of_different_metrics() -> None:
-    known = {name: metric.key for name, metric in catalogue().by_name.items()} | {name: name for name in COMBINATIONS}
+    metrics = catalogue().by_name | probability_catalogue().by_name
+    known = {name: metric.key for name, metric in metrics.items()} | {name: name for name in COMBINATIONS}
     for text in ("kapa", "preciion", "f", "accuracy_", "mean_", "yule"):
         meant = [known[name] for name in suggest(text)]
         assert len(meant) == len(set(meant))
@@ -511,6 +513,22 @@ def test_other_functions_take_negative_values(function: str) -> None:
 def test_a_metric_needs_its_inputs() -> None:
     with pytest.raises(InvalidExpression, match="h_mean needs matrix; there is only probabilities"):
         parse("h_mean", LABELS, None, inputs={Inputs.PROBABILITIES})
+    error = refusal("gps(recall@*, au_imcp)")
+    assert error.detail == "au_imcp needs probabilities; there is only matrix"
+    assert error.position == 14
+    both = parse("gps(recall@*, au_imcp)", LABELS, None, inputs=set(Inputs))
+    area = Measure(probability_catalogue().by_name["au_imcp"], {}, None)
+    assert both == Combination("gps", (measure("recall", Every.CLASS), area))
+    assert render(both, LABELS) == "gps(recall@*, au_imcp)"
+
+
+@pytest.mark.parametrize("name", sorted(probability_catalogue().by_name))
+def test_metrics_of_probabilities_can_be_written(name: str) -> None:
+    metric = probability_catalogue().by_name[name]
+    at = "@D" if metric.card.scope is Scope.CLASS else ""
+    parsed = parse(name + at, LABELS, None, inputs={Inputs.PROBABILITIES})
+    assert parsed == Measure(metric, metric.card.defaults, 3 if at else None)
+    assert render(parsed, LABELS) == metric.key + at
 
 
 def test_too_long() -> None:

@@ -15,6 +15,7 @@ from app.domain.metric_trees import TREES
 from app.domain.recommendations import NO_PROBABILITIES, Classes, ErrorPriority, Recommendation, Request, recommend
 from app.kernel.card import Inputs
 from app.kernel.catalogue import catalogue
+from app.kernel.references import REFERENCES
 
 METRICS = {
     row["key"]: row["inputs"]
@@ -130,6 +131,12 @@ def test_every_matrix_metric_is_in_the_catalogue() -> None:
     by_key = {metric.key: metric for metric in catalogue().metrics}
     matrix = {key for key in named if METRICS[key] == Inputs.MATRIX}
     assert matrix <= set(by_key)
+
+
+def test_every_source_is_in_the_references() -> None:
+    for tree in TREES.values():
+        assert {question.source.reference for question in questions(tree)} <= set(REFERENCES)
+    assert {advice.source.reference for advice in advice_in_trees()} <= set(REFERENCES)
 
 
 def test_parameters_that_are_named_exist() -> None:

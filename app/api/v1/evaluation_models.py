@@ -131,11 +131,11 @@ class GroupedMetrics(BaseModel):
 class UndefinedValue(BaseModel):
     """Why a value is null."""
 
-    metric: str = Field(description="A key, an expression, or `*` for every metric of the group.")
+    metric: str = Field(description="A key, an expression as it was asked, or `*` for every metric of the group.")
     code: str
     reason: str
     label: str | None = Field(None, alias="class", description="The class, for a value of one class.")
-    group: str | None = Field(None, description="at_balanced_prevalence when the twin is meant.")
+    group: str | None = Field(None, description="Given when only the values of this group are meant.")
 
 
 class IntervalValue(BaseModel):

@@ -128,7 +128,9 @@ async def _batch_item(
         new = await services.compute.run(lambda: parse_value(value, EvaluationRequest).to_domain(), heavy=heavy)
         evaluation = await (_keep(services, project, new) if store else services.evaluations.compute(new))
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
-        return _failed(problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request), request)
+        return _failed(
+            problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
+        )
     return {"status": 201 if store else 200, "evaluation": _written(evaluation)}
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.domain.evaluation import Content, DatasetRef, EvaluationSummary, ModelRef
 from app.domain.findings import Finding
-from app.domain.report import Interval, Report, Undefined
+from app.domain.report import Report, Undefined
 from app.services.evaluations import Evaluation
 
 
@@ -61,7 +61,7 @@ def present_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "metrics": report.metrics,
         "per_class": report.per_class,
         "requested": report.requested,
-        "intervals": {name: _interval(interval) for name, interval in report.intervals.items()},
+        "intervals": report.intervals,
         "undefined": [_undefined(entry) for entry in report.undefined],
         "findings": [_finding(finding) for finding in report.findings],
     }
@@ -90,14 +90,6 @@ def _input(report: Report) -> dict[str, Any]:
         },
         **source.facts,
     }
-
-
-def _interval(interval: Interval) -> dict[str, Any]:
-    low, high, level, method, given, reason = interval
-    answer = {"low": low, "high": high, "level": level, "method": method, "given": given}
-    if reason is not None:
-        answer["reason"] = reason
-    return answer
 
 
 def _undefined(entry: Undefined) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
 )
-from app.kernel.numerics import Array, total
+from app.kernel.numerics import Array, each, total
 from app.kernel.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.table import Table
 
@@ -52,9 +52,16 @@ def _disagreement(n_classes: int, weights: str) -> Array:
     return distance if weights == "linear" else distance * distance
 
 
-def _weighted_sum(counts: Array, weights: Array) -> Array:
-    """sum_ij w_ij c_ij over the last two axes."""
-    return total((counts * weights).reshape(*counts.shape[:-2], -1))
+def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
+    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j.
+
+    |i-j| is the number of cuts between the classes, so the linear sums are sums over the cuts.
+    """
+    if weights == "linear":
+        actual, predicted, n = t.lower_actual, t.lower_predicted, each(t.n)
+        return total(t.cut_errors), total(actual * (n - predicted) + predicted * (n - actual))
+    v = _disagreement(t.n_classes, weights)
+    return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
 
 @_agreement(
@@ -73,7 +80,7 @@ def _weighted_sum(counts: Array, weights: Array) -> Array:
     references=("gorodkin2004", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def mcc(t: Table) -> Array:
-    return t.covariance / np.sqrt(total(t.actual * t.rest) * total(t.predicted * t.predicted_rest))
+    return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
 
 
 @_agreement(
@@ -104,8 +111,8 @@ def cohen_kappa(t: Table) -> Array:
     references=("cohen1968", "beddar2025"),
 )
 def weighted_kappa(t: Table, weights: str = "linear") -> Array:
-    v = _disagreement(t.n_classes, weights)
-    return 1.0 - t.n * _weighted_sum(t.counts, v) / total((t.actual @ v) * t.predicted)
+    observed, expected = _disagreements(t, weights)
+    return 1.0 - t.n * observed / expected
 
 
 @_agreement(
@@ -120,7 +127,7 @@ def weighted_kappa(t: Table, weights: str = "linear") -> Array:
     references=("scott1955", "beddar2025"),
 )
 def scott_pi(t: Table) -> Array:
-    return (4.0 * t.n * t.correct - total(t.margins * t.margins)) / t.pooled_disagreement
+    return (4.0 * t.n * t.correct - t.pooled_squares) / t.pooled_disagreement
 
 
 @_agreement(
@@ -182,14 +189,22 @@ def krippendorff_alpha(t: Table) -> Array:
     return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.n * t.n) / t.pooled_disagreement
 
 
-def _weighted_chance_disagreement(t: Table, weights: str) -> Array:
-    """1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
-    v = _disagreement(t.n_classes, weights)
-    credit = 1.0 - v / v.max()
-    # sum credit_ij (P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
-    squares = t.actual * t.actual + t.predicted * t.predicted
-    pooled = squares @ credit.sum(axis=0) + 2.0 * total((t.actual @ credit) * t.predicted)
-    return 1.0 - pooled / (4.0 * t.n * t.n)
+@cache
+def _credit_sums(n_classes: int, weights: str) -> Array:
+    """sum_j (1 - v_ij/v_max) of shape (K,)."""
+    v = _disagreement(n_classes, weights)
+    credits: Array = (1.0 - v / v.max()).sum(axis=0)
+    return credits
+
+
+def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
+    """1 - p_o and 1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
+    largest = float(t.n_classes - 1) ** (1 if weights == "linear" else 2)
+    observed, expected = _disagreements(t, weights)
+    # sum (1 - v_ij/v_max)(P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
+    squares = total((t.actual * t.actual + t.predicted * t.predicted) * _credit_sums(t.n_classes, weights))
+    chance = (squares + 2.0 * (t.n * t.n - expected / largest)) / (4.0 * t.n * t.n)
+    return observed / (largest * t.n), 1.0 - chance
 
 
 @_agreement(
@@ -204,13 +219,13 @@ def _weighted_chance_disagreement(t: Table, weights: str) -> Array:
         Condition(
             "chance_agreement_is_one",
             "agreement by chance is complete in this definition and nothing is wrong",
-            lambda t: (_weighted_chance_disagreement(t, "linear") == 0) & (t.wrong == 0),
+            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
             overall=True,
         ),
         Condition(
             "infinite",
             "agreement by chance is complete in this definition although there are errors",
-            lambda t: (_weighted_chance_disagreement(t, "linear") == 0) & (t.wrong > 0),
+            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
             overall=True,
         ),
     ),
@@ -220,9 +235,8 @@ def _weighted_chance_disagreement(t: Table, weights: str) -> Array:
     references=("haghighi2018",),
 )
 def weighted_alpha(t: Table, weights: str = "linear") -> Array:
-    v = _disagreement(t.n_classes, weights)
-    disagreement = (1.0 - 0.5 / t.n) * _weighted_sum(t.counts, v) / (v.max() * t.n)
-    return 1.0 - disagreement / _weighted_chance_disagreement(t, weights)
+    observed, by_chance = _weighted_alpha_parts(t, weights)
+    return 1.0 - (1.0 - 0.5 / t.n) * observed / by_chance
 
 
 @_agreement(
@@ -289,7 +303,7 @@ def expected_accuracy(t: Table) -> Array:
     references=("scott1955",),
 )
 def expected_accuracy_unbiased(t: Table) -> Array:
-    return total(t.margins * t.margins) / (4.0 * t.n * t.n)
+    return t.pooled_squares / (4.0 * t.n * t.n)
 
 
 @_chance(
@@ -319,7 +333,7 @@ def kappa_standard_error(t: Table) -> Array:
         Condition(
             "trivial_grouping",
             "both groupings put all samples together or every sample alone",
-            lambda t: _rand_spread(t) == 0,
+            lambda t: _rand_parts(t)[1] == 0,
             overall=True,
         ),
     ),
@@ -327,16 +341,17 @@ def kappa_standard_error(t: Table) -> Array:
     references=("hubert1985", "beddar2025"),
 )
 def adjusted_rand(t: Table) -> Array:
-    together = _pairs(t.counts).sum(axis=(-2, -1))
-    expected = total(_pairs(t.actual)) * total(_pairs(t.predicted)) / _pairs(t.n)
-    return (together - expected) / _rand_spread(t)
+    agreement, spread = _rand_parts(t)
+    return agreement / spread
 
 
-def _pairs(counts: Array) -> Array:
-    return counts * (counts - 1.0) / 2.0
+def _rand_parts(t: Table) -> tuple[Array, Array]:
+    """Numerator and denominator in counts of ordered pairs of samples: together or apart in data and in prediction.
 
-
-def _rand_spread(t: Table) -> Array:
-    """Largest pair agreement less the expected one."""
-    rows, columns = total(_pairs(t.actual)), total(_pairs(t.predicted))
-    return (rows + columns) / 2.0 - rows * columns / _pairs(t.n)
+    They are sums of squares, exact while n^2 < 2^53, where the binomials less their expectation lose digits.
+    """
+    squares = total(total(t.counts * t.counts))
+    both, apart = squares - t.n, t.n * t.n + squares - t.actual_squares - t.predicted_squares
+    only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
+    spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)
+    return 2.0 * (both * apart - only_actual * only_predicted), spread

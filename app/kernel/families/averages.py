@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     NOT_PREDICTED_THOUGH_ACTUAL,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, harmonic_mean_of_two, mean, ratio, total
+from app.kernel.numerics import Array, harmonic_mean_of_two, mean, total
 from app.kernel.table import Table
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
@@ -43,7 +43,7 @@ def _filled(values: Array, undefined: str) -> Array:
 
 def _weighted(t: Table, values: Array) -> Array:
     """Mean of per-class values weighted by prevalence; a class without samples has weight 0 whatever its value."""
-    return total(np.where(t.actual == 0, t.prevalence, t.prevalence * values))
+    return total(np.where(t.is_empty, 0.0, t.actual * values)) / t.n
 
 
 @_overall(
@@ -119,7 +119,8 @@ def survey_balanced_accuracy(t: Table) -> Array:
     undefined=(NO_SAMPLES, _ONE_CLASS),
 )
 def prevalence_weighted_auc(t: Table) -> Array:
-    return _weighted(t, (t.recall + t.specificity) / 2.0)
+    # Recalls weighted by prevalence are the accuracy.
+    return (t.correct + total(t.actual * t.specificity)) / (2.0 * t.n)
 
 
 @_overall(
@@ -206,8 +207,7 @@ def macro_f1_of_means(t: Table) -> Array:
 )
 def macro_f_beta(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
-    found = (1.0 + square) * t.tp
-    return mean(ratio(found, found + square * t.fn + t.fp))
+    return (1.0 + square) * mean(t.tp / (square * t.actual + t.predicted))
 
 
 @_overall(
@@ -274,7 +274,7 @@ def average_accuracy(t: Table) -> Array:
     symmetric=True,
 )
 def micro_specificity(t: Table) -> Array:
-    return total(t.tn) / total(t.rest)
+    return total(t.tn) / ((t.n_classes - 1) * t.n)
 
 
 @_error(
@@ -286,7 +286,7 @@ def micro_specificity(t: Table) -> Array:
     symmetric=True,
 )
 def micro_fpr(t: Table) -> Array:
-    return t.wrong / total(t.rest)
+    return t.wrong / ((t.n_classes - 1) * t.n)
 
 
 @_error(
@@ -310,7 +310,7 @@ def micro_fnr(t: Table) -> Array:
     symmetric=True,
 )
 def micro_npv(t: Table) -> Array:
-    return total(t.tn) / total(t.predicted_rest)
+    return total(t.tn) / ((t.n_classes - 1) * t.n)
 
 
 @_overall(

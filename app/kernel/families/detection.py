@@ -15,7 +15,7 @@ from app.kernel.conditions import (
     NO_TRUE_POSITIVES,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, ratio
+from app.kernel.numerics import Array
 from app.kernel.table import Table
 
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
@@ -49,8 +49,8 @@ def f1(t: Table) -> Array:
 )
 def f_beta(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
-    found = (1.0 + square) * t.tp
-    return ratio(found, found + square * t.fn + t.fp)
+    # The denominator is (1 + b^2) TP + b^2 FN + FP.
+    return (1.0 + square) * t.tp / (square * t.actual + t.predicted)
 
 
 @_score(
@@ -77,8 +77,7 @@ def f1_negative(t: Table) -> Array:
 )
 def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
-    found = (1.0 + square) * t.tn
-    return ratio(found, found + square * t.fp + t.fn)
+    return (1.0 + square) * t.tn / (square * t.rest + t.predicted_rest)
 
 
 @_score(
@@ -104,7 +103,7 @@ def upm(t: Table) -> Array:
     references=("martin2022",),
 )
 def upm_strict(t: Table) -> Array:
-    return 4.0 / (1.0 / t.precision + 1.0 / t.recall + 1.0 / t.specificity + 1.0 / t.npv)
+    return 4.0 / (t.precision_reciprocals + t.recall_reciprocals + t.specificity_reciprocals + t.npv_reciprocals)
 
 
 @_score(
@@ -119,7 +118,7 @@ def upm_strict(t: Table) -> Array:
     references=("martin2022", "beddar2025"),
 )
 def fowlkes_mallows(t: Table) -> Array:
-    return t.tp / np.sqrt(t.actual * t.predicted)
+    return t.tp / np.sqrt(t.joint_margins)
 
 
 @_score(
@@ -220,9 +219,8 @@ def single_point_aupr(t: Table) -> Array:
     references=("maratea2014",),
 )
 def adjusted_f(t: Table) -> Array:
-    found = 5.0 * t.tp / (5.0 * t.tp + 4.0 * t.fn + t.fp)
-    kept = 1.25 * t.tn / (1.25 * t.tn + 0.25 * t.fp + t.fn)
-    return np.sqrt(found * kept)
+    # F2 = 5 TP/(4 P + T), and F0.5 of the rest = 5 TN/(N + 4 (n - T)).
+    return 5.0 * np.sqrt(t.right / ((4.0 * t.actual + t.predicted) * (t.rest + 4.0 * t.predicted_rest)))
 
 
 @_score(
@@ -239,7 +237,7 @@ def adjusted_f(t: Table) -> Array:
     references=("kononenko1991",),
 )
 def information_score(t: Table) -> Array:
-    return np.log2(t.precision / t.prevalence)
+    return np.log2(t.lift)
 
 
 @_score(
@@ -256,7 +254,7 @@ def information_score(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def lift(t: Table) -> Array:
-    return t.precision / t.prevalence
+    return t.lift
 
 
 @_score(
@@ -289,7 +287,7 @@ def net_benefit(t: Table, threshold: float = 0.5) -> Array:
     references=("haghighi2018",),
 )
 def automatic_manual_difference(t: Table) -> Array:
-    return t.predicted - t.actual
+    return t.surplus
 
 
 @_score(
@@ -305,7 +303,7 @@ def automatic_manual_difference(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def bray_curtis(t: Table) -> Array:
-    return np.abs(t.predicted - t.actual) / (2.0 * t.n_each)
+    return np.abs(t.surplus) / (t.n_each + t.n_each)
 
 
 @_score(
@@ -336,7 +334,7 @@ def hamming_distance(t: Table) -> Array:
     references=("cohen1960",),
 )
 def random_accuracy(t: Table) -> Array:
-    return t.actual * t.predicted / (t.n_each * t.n_each)
+    return t.joint_margins / (t.n_each * t.n_each)
 
 
 @_score(
@@ -351,7 +349,8 @@ def random_accuracy(t: Table) -> Array:
     references=("scott1955",),
 )
 def random_accuracy_unbiased(t: Table) -> Array:
-    return (t.margins / (2.0 * t.n_each)) ** 2
+    share = t.margins / (t.n_each + t.n_each)
+    return share * share
 
 
 @_score(

@@ -21,7 +21,7 @@ from app.kernel.conditions import (
     NOTHING_CORRECT,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, harmonic_mean_of_two, ratio
+from app.kernel.numerics import Array, ratio
 from app.kernel.scales import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,
@@ -52,7 +52,7 @@ _WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", mi
     references=("matthews1975", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def mcc_ovr(t: Table) -> Array:
-    return (t.tp * t.tn - t.fp * t.fn) / np.sqrt(t.actual * t.predicted * t.rest * t.predicted_rest)
+    return t.determinant / np.sqrt(t.actual_spread * t.predicted_spread)
 
 
 @_association(
@@ -66,7 +66,7 @@ def mcc_ovr(t: Table) -> Array:
     references=("cohen1960", "martin2022"),
 )
 def cohen_kappa_ovr(t: Table) -> Array:
-    return 2.0 * (t.tp * t.tn - t.fp * t.fn) / (t.predicted * t.rest + t.actual * t.predicted_rest)
+    return (t.determinant + t.determinant) / (t.predicted * t.rest + t.actual * t.predicted_rest)
 
 
 @_score(
@@ -171,8 +171,7 @@ def discriminant_power(t: Table) -> Array:
     references=("yule1912",),
 )
 def yule_q(t: Table) -> Array:
-    right, wrong = t.tp * t.tn, t.fp * t.fn
-    return (right - wrong) / (right + wrong)
+    return t.determinant / (t.right + t.mixed_up)
 
 
 @_score(
@@ -187,7 +186,7 @@ def yule_q(t: Table) -> Array:
     references=("yule1912",),
 )
 def yule_y(t: Table) -> Array:
-    right, wrong = np.sqrt(t.tp * t.tn), np.sqrt(t.fp * t.fn)
+    right, wrong = np.sqrt(t.right), np.sqrt(t.mixed_up)
     return (right - wrong) / (right + wrong)
 
 
@@ -214,7 +213,7 @@ def balanced_accuracy_ovr(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def g_mean_ovr(t: Table) -> Array:
-    return np.sqrt(t.recall * t.specificity)
+    return np.sqrt(t.rate_product)
 
 
 @_score(
@@ -226,7 +225,7 @@ def g_mean_ovr(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def h_mean_ovr(t: Table) -> Array:
-    return harmonic_mean_of_two(t.recall, t.specificity)
+    return 2.0 / (t.recall_reciprocals + t.specificity_reciprocals)
 
 
 @_score(
@@ -265,7 +264,7 @@ def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
 )
 def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
-    return (1.0 + square) / (square / t.specificity + 1.0 / t.recall)
+    return (1.0 + square) / (square * t.specificity_reciprocals + t.recall_reciprocals)
 
 
 @_score(
@@ -281,7 +280,7 @@ def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
 def adjusted_g_mean(t: Table) -> Array:
     share = t.rest / t.n_each
     # The factor is 0 where nothing of the class is found, by definition.
-    return (np.sqrt(t.recall * t.specificity) + t.specificity * share) / (1.0 + share) * (t.tp > 0)
+    return (np.sqrt(t.rate_product) + t.specificity * share) / (1.0 + share) * (t.tp > 0)
 
 
 @_score(
@@ -295,7 +294,7 @@ def adjusted_g_mean(t: Table) -> Array:
     references=("garcia2009", "wu2025"),
 )
 def index_balanced_accuracy(t: Table, alpha: float = 1.0) -> Array:
-    return (1.0 + alpha * (t.recall - t.specificity)) * t.recall * t.specificity
+    return (1.0 + alpha * (t.recall - t.specificity)) * t.rate_product
 
 
 @_score(

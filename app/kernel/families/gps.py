@@ -1,6 +1,6 @@
 """General Performance Scores: harmonic means of per-class rates other than recall (Martín De Diego et al. 2022, eqs. 7, 9, 20, 23)."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from app.kernel.conditions import (
     NO_REST,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, Mask, dispersion, harmonic_mean, total
-from app.kernel.table import Table, unified_performance
+from app.kernel.numerics import Array, Mask, dispersion_of_reciprocals, total
+from app.kernel.table import Table, unified_performance_reciprocals
 
 _gps = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
 _sd = partial(
@@ -39,7 +39,7 @@ _sd = partial(
     undefined=(NEVER_PREDICTED,),
 )
 def gps_precision(t: Table) -> Array:
-    return harmonic_mean(t.precision)
+    return t.n_classes / total(t.precision_reciprocals)
 
 
 @_sd(
@@ -48,7 +48,7 @@ def gps_precision(t: Table) -> Array:
     undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
 )
 def gps_precision_sd(t: Table) -> Array:
-    return dispersion(t.precision)
+    return dispersion_of_reciprocals(t.precision_reciprocals)
 
 
 @_gps(
@@ -59,7 +59,7 @@ def gps_precision_sd(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED,),
 )
 def gps_npv(t: Table) -> Array:
-    return harmonic_mean(t.npv)
+    return t.n_classes / total(t.npv_reciprocals)
 
 
 @_sd(
@@ -68,7 +68,7 @@ def gps_npv(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
 )
 def gps_npv_sd(t: Table) -> Array:
-    return dispersion(t.npv)
+    return dispersion_of_reciprocals(t.npv_reciprocals)
 
 
 @_gps(
@@ -80,7 +80,7 @@ def gps_npv_sd(t: Table) -> Array:
     symmetric=True,
 )
 def gps_upm(t: Table) -> Array:
-    return harmonic_mean(t.upm)
+    return t.n_classes / total(t.upm_reciprocals)
 
 
 @_sd(
@@ -90,7 +90,7 @@ def gps_upm(t: Table) -> Array:
     symmetric=True,
 )
 def gps_upm_sd(t: Table) -> Array:
-    return dispersion(t.upm)
+    return dispersion_of_reciprocals(t.upm_reciprocals)
 
 
 @_gps(
@@ -102,29 +102,11 @@ def gps_upm_sd(t: Table) -> Array:
     undefined=(NO_REST,),
 )
 def gps_specificity(t: Table) -> Array:
-    return harmonic_mean(t.specificity)
-
-
-@cache
-def _triangles(n_classes: int) -> tuple[Array, Array]:
-    """Ones on and below the diagonal, and ones above it, each (K, K)."""
-    lower = np.tri(n_classes)
-    return lower, 1.0 - lower
-
-
-def _splits(t: Table) -> tuple[Array, Array, Array]:
-    """TP, TN and errors of the K-1 splits {1..k} | {k+1..K}, each (..., K-1)."""
-    lower, upper = _triangles(t.n_classes)
-    # Row k up to the diagonal and column k above it are what class k adds to the upper left corner.
-    added = total(t.counts * lower) + np.add.reduce(t.counts * upper, axis=-2)
-    corner = np.cumsum(added, axis=-1)[..., :-1]
-    margins = np.cumsum(t.margins, axis=-1)[..., :-1]
-    return corner, t.n[..., None] - margins + corner, margins - 2.0 * corner
+    return t.n_classes / total(t.specificity_reciprocals)
 
 
 def _has_empty_split(t: Table) -> Mask:
-    tp, tn, errors = _splits(t)
-    empty: Mask = np.logical_or.reduce((errors == 0) & ((tp == 0) | (tn == 0)), axis=-1)
+    empty: Mask = np.logical_or.reduce((t.cut_errors == 0) & ((t.lower_correct == 0) | (t.upper_correct == 0)), axis=-1)
     return empty
 
 
@@ -145,4 +127,5 @@ EMPTY_SPLIT = Condition(
     ordered=True,
 )
 def gps_upm_ordered(t: Table) -> Array:
-    return harmonic_mean(unified_performance(*_splits(t)))
+    parts = unified_performance_reciprocals(t.lower_correct, t.upper_correct, t.cut_errors)
+    return (t.n_classes - 1) / total(parts)

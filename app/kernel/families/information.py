@@ -143,7 +143,7 @@ def cross_entropy_margins(t: Table) -> Array:
 
 def _actual_times_log(t: Table, logs: Array) -> Array:
     """sum P/n times a logarithm, in bits; a class without actual samples adds 0."""
-    return total(np.where(t.actual == 0, t.prevalence, t.prevalence * logs)) / _LN2
+    return total(np.where(t.is_empty, 0.0, t.actual * logs)) / (t.n * _LN2)
 
 
 @_entropy(
@@ -192,7 +192,7 @@ def mutual_information(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def kl_divergence_margins(t: Table) -> Array:
-    return _actual_times_log(t, np.log1p((t.actual - t.predicted) / t.predicted))
+    return _actual_times_log(t, -np.log1p(t.surplus / t.actual))
 
 
 @_statistic(
@@ -276,7 +276,7 @@ def chi_squared(t: Table) -> Array:
     symmetric=True,
 )
 def chi_squared_df(t: Table) -> Array:
-    return np.full(t.n.shape, float((t.n_classes - 1) ** 2))
+    return np.zeros_like(t.n) + float((t.n_classes - 1) ** 2)
 
 
 @_contingency(

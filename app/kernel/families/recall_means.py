@@ -4,13 +4,14 @@ Aguilar-Ruiz (2025) sections 3 to 5. A recall of 0 is read as the limit x -> 0+,
 """
 
 from functools import partial
+from math import isinf
 from typing import Any
 
 import numpy as np
 
 from app.kernel.card import Choice, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
-from app.kernel.numerics import TINY, Array, dispersion, geometric_mean, mean, total
+from app.kernel.numerics import TINY, Array, dispersion_of_reciprocals, geometric_mean, mean, total
 from app.kernel.table import Table
 
 _mean = partial(
@@ -97,8 +98,9 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
-    reciprocals = t.recall_reciprocals if classes == "all" else np.where(t.actual > 0, t.recall_reciprocals, 0.0)
-    return _count(t, classes) / total(reciprocals)
+    if classes == "all":
+        return t.harmonic_recall
+    return _count(t, classes) / total(np.where(t.actual > 0, t.recall_reciprocals, 0.0))
 
 
 @_mean(
@@ -109,7 +111,7 @@ def h_mean(t: Table, classes: str = "all") -> Array:
     references=("aguilar2025",),
 )
 def min_recall(t: Table, classes: str = "all") -> Array:
-    return np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
+    return t.worst_recall if classes == "all" else np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
 
 
 @_mean(
@@ -122,7 +124,7 @@ def min_recall(t: Table, classes: str = "all") -> Array:
     references=("aguilar2025",),
 )
 def max_recall(t: Table, classes: str = "all") -> Array:
-    return np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)
+    return t.best_recall if classes == "all" else np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)
 
 
 @_mean(
@@ -134,7 +136,7 @@ def max_recall(t: Table, classes: str = "all") -> Array:
     references=("martin2022",),
 )
 def recall_range(t: Table) -> Array:
-    return np.maximum.reduce(t.recall, axis=-1) - np.minimum.reduce(t.recall, axis=-1)
+    return t.best_recall - t.worst_recall
 
 
 @_mean(
@@ -161,9 +163,11 @@ def macro_fnr(t: Table) -> Array:
 def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     x = t.recall
     if r == 0:
-        return np.exp(mean(np.log(x)))
-    extreme = np.maximum.reduce(x, axis=-1) if r > 0 else np.minimum.reduce(x, axis=-1)
-    if np.isinf(r):
+        return geometric_mean(x)
+    if r == -1:
+        return t.harmonic_recall
+    extreme = t.best_recall if r > 0 else t.worst_recall
+    if isinf(r):
         return extreme
     # Relative to the extreme every power is at most 1; expm1 and log1p keep the digits when r is near 0.
     spread = np.expm1(r * np.log(x / extreme[..., None]))
@@ -179,6 +183,8 @@ def _power_sum(t: Table, power: float) -> Array:
 
 
 def _gini(t: Table, p: float, q: float) -> Array:
+    if {p, q} == {0.0, -1.0}:
+        return t.harmonic_recall
     x = t.recall
     if p == q == 0:
         return geometric_mean(x)
@@ -189,9 +195,9 @@ def _gini(t: Table, p: float, q: float) -> Array:
     else:
         value = (_power_sum(t, p) / _power_sum(t, q)) ** (1.0 / (p - q))
     if p < 0 and q < 0:
-        return np.where(np.minimum.reduce(x, axis=-1) == 0, 0.0, value)
+        return np.where(t.worst_recall == 0, 0.0, value)
     if p >= 0 and q >= 0:
-        return np.where(np.maximum.reduce(x, axis=-1) == 0, 0.0, value)
+        return np.where(t.best_recall == 0, 0.0, value)
     return value
 
 
@@ -276,4 +282,4 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     references=("martin2022",),
 )
 def gps_recall_sd(t: Table) -> Array:
-    return dispersion(t.recall)
+    return dispersion_of_reciprocals(t.recall_reciprocals)

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics import Array, ones, silently, total
+from app.kernel.numerics import Array, each, ones, silently, total
 from app.kernel.table import Table
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import Functional
@@ -41,44 +41,45 @@ class AdditiveGradient:
 
 
 def macro_f1_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of macro F1 of one matrix (K, K). Takahashi et al. (2022), with s = row share + column share.
+    """Gradient of macro F1 of matrices (..., K, K). Takahashi et al. (2022), with s = row share + column share.
 
     g_ii = 2(s_i - 2p_ii)/(K s_i^2) and g_ij = -(2/K)(p_ii/s_i^2 + p_jj/s_j^2).
     """
-    per_class = (t.n / t.n_classes) / t.margins
+    per_class = (t.n_each / t.n_classes) / t.margins
     falling = -t.f1 * per_class
     return AdditiveGradient(2.0 * per_class, falling, falling)
 
 
 def kappa_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of Cohen's kappa of one matrix (K, K): [i = j]/(1-pe) - (1-po)(T_i + P_j)/(1-pe)^2.
+    """Gradient of Cohen's kappa of matrices (..., K, K): [i = j]/(1-pe) - (1-po)(T_i + P_j)/(1-pe)^2.
 
     It gives the variance of Fleiss, Cohen & Everitt (1969).
     """
     left = t.chance_disagreement / (t.n * t.n)
-    slope = -t.wrong / (t.n * left) ** 2
-    return AdditiveGradient(ones(t.n_classes) / left, slope * t.predicted, slope * t.actual)
+    slope = each(-t.wrong / (t.n * left) ** 2)
+    return AdditiveGradient(ones(t.n_classes) / each(left), slope * t.predicted, slope * t.actual)
 
 
 def mcc_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of Gorodkin's R_K = (po - pe) / sqrt(x y) of one matrix (K, K), x = 1 - sum P^2 and y = 1 - sum T^2.
+    """Gradient of Gorodkin's R_K = (po - pe) / sqrt(x y) of matrices (..., K, K), x = 1 - sum P^2 and y = 1 - sum T^2.
 
     g_ij = ([i = j] - T_i - P_j) / sqrt(x y) + R_K (P_i/x + T_j/y).
     """
     n = t.n
-    x, y = t.actual.dot(t.rest), t.predicted.dot(t.predicted_rest)
+    x, y = total(t.actual * t.rest), total(t.predicted * t.predicted_rest)
     scale = 1.0 / np.sqrt(x * y)
     value = t.covariance * scale
-    actual, predicted = t.actual * n, t.predicted * n
+    actual, predicted = t.actual * t.n_each, t.predicted * t.n_each
+    falling = each(scale)
     return AdditiveGradient(
-        ones(t.n_classes) * (scale * n * n),
-        (value / x) * actual - scale * predicted,
-        (value / y) * predicted - scale * actual,
+        ones(t.n_classes) * each(scale * n * n),
+        each(value / x) * actual - falling * predicted,
+        each(value / y) * predicted - falling * actual,
     )
 
 
 def stack(gradients: Sequence[AdditiveGradient]) -> AdditiveGradient:
-    """Several gradients (K) as one (M, K), for their variances in one go."""
+    """Several gradients (..., K) as one (M, ..., K), for their variances in one go."""
     diagonal, rows, columns = np.array(
         [
             [gradient.diagonal for gradient in gradients],
@@ -90,20 +91,19 @@ def stack(gradients: Sequence[AdditiveGradient]) -> AdditiveGradient:
 
 
 def additive_variance(t: Table, gradients: AdditiveGradient) -> Array:
-    """Variances (M) of the metrics of one matrix under multinomial sampling: [sum p g^2 - (sum p g)^2] / n.
+    """Variances (M, ...) of metrics of matrices (..., K, K) under multinomial sampling: [sum p g^2 - (sum p g)^2] / n.
 
     What rounding leaves of a variance of 0 is given as 0.
     """
     diagonal, rows, columns = gradients.diagonal, gradients.rows, gradients.columns
-    mean = (diagonal.dot(t.tp) + rows.dot(t.actual) + columns.dot(t.predicted)) / t.n
+    mean = total(diagonal * t.tp + rows * t.actual + columns * t.predicted) / t.n
     parts = (
-        (diagonal * (diagonal + 2.0 * (rows + columns))).dot(t.tp),
-        (rows * rows).dot(t.actual),
-        (columns * columns).dot(t.predicted),
-        2.0 * total(rows.dot(t.counts) * columns),
+        total(diagonal * (diagonal + 2.0 * (rows + columns)) * t.tp),
+        total(rows * rows * t.actual + columns * columns * t.predicted),
+        2.0 * total((rows[..., None, :] @ t.counts)[..., 0, :] * columns),
     )
-    square = (parts[0] + parts[1] + parts[2] + parts[3]) / t.n
-    size = (np.abs(parts[0]) + parts[1] + parts[2]) / t.n
+    square = (parts[0] + parts[1] + parts[2]) / t.n
+    size = (np.abs(parts[0]) + parts[1]) / t.n
     variance = square - mean * mean
     return np.where(variance <= _ROUNDING * (size + mean * mean), 0.0, variance) / t.n
 

@@ -1,10 +1,13 @@
-"""The intervals that every report carries: closed forms only, no sampling, a tenth of a millisecond."""
+"""The intervals that every report carries: closed forms only, no sampling, a tenth of a millisecond.
 
-import math
-from collections.abc import Sequence
+With two or more leading axes a matrix has the same intervals, bit for bit, in any batch (see `numerics.total`).
+"""
+
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from math import atanh, exp, isnan, nan, tanh
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +44,7 @@ class Refusal(StrEnum):
     ZERO_STANDARD_ERROR = "zero_standard_error"
 
 
-@dataclass(frozen=True, slots=True)
-class OverallInterval:
+class OverallInterval(NamedTuple):
     """Interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
 
     key: str
@@ -61,8 +63,8 @@ class RateIntervals:
         keys: The R rates in the order of the catalogue.
         given: What each takes as fixed. A rate among the predicted has a random denominator, so its
             interval is conditional.
-        low: (R, K), NaN where the denominator is 0.
-        high: (R, K).
+        low: (R, ..., K), NaN where the denominator is 0.
+        high: (R, ..., K).
     """
 
     keys: tuple[str, ...]
@@ -78,6 +80,15 @@ class Headline:
 
     level: float
     overall: tuple[OverallInterval, ...]
+    rates: RateIntervals
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """All headline intervals of a batch of B matrices: those of the overall metrics one matrix after another."""
+
+    level: float
+    overall: tuple[tuple[OverallInterval, ...], ...]
     rates: RateIntervals
 
 
@@ -116,6 +127,9 @@ def _rates() -> _Rates:
     )
 
 
+_SMOOTH = {"macro_f1": Method.DELTA_LOGIT, "mcc": Method.DELTA_FISHER_Z, "cohen_kappa": Method.DELTA_FISHER_Z}
+
+
 def headline(table: Table, level: float = 0.95) -> Headline:
     """Headline intervals of one matrix of counts (K, K).
 
@@ -125,14 +139,20 @@ def headline(table: Table, level: float = 0.95) -> Headline:
     Raises:
         ValueError: the level is not between 0 and 1.
     """
+    found = headlines(table, level)
+    return Headline(level, found.overall[0], found.rates)
+
+
+def headlines(table: Table, level: float = 0.95) -> Headlines:
+    """The same for a batch of matrices (..., K, K)."""
     with silently():
         rates = rate_intervals(table, level)
-        overall = (_accuracy(table, level), *_recall_means(table, level), *_smooth_metrics(table, level))
-    return Headline(level, overall, rates)
+        parts = (*_accuracy(table, level), *_recall_means(table, level), *_smooth_metrics(table, level))
+    return Headlines(level, tuple(zip(*parts, strict=True)), rates)
 
 
 def rate_intervals(table: Table, level: float = 0.95) -> RateIntervals:
-    """Wilson intervals of every per-class rate of one matrix (K, K), in one go."""
+    """Wilson intervals of every per-class rate of matrices (..., K, K), in one go."""
     rates = _rates()
     numerators = np.array([getattr(table, name) for name in rates.numerators])
     denominators = np.array([getattr(table, name) for name in rates.denominators])
@@ -140,50 +160,47 @@ def rate_intervals(table: Table, level: float = 0.95) -> RateIntervals:
     return RateIntervals(rates.keys, rates.given, low, high)
 
 
-def _interval(key: str, limits: Sequence[float], method: Method, given: Given) -> OverallInterval:
-    low, high = limits
-    refusal = Refusal.UNDEFINED_ESTIMATE if math.isnan(low + high) else None
-    return OverallInterval(key, low, high, method, given, refusal)
-
-
-def _accuracy(table: Table, level: float) -> OverallInterval:
-    low, high = wilson(table.correct, table.n, level)
-    return _interval("accuracy", (float(low), float(high)), Method.WILSON, Given.SAMPLES)
-
-
-def _recall_means(table: Table, level: float) -> list[OverallInterval]:
-    low, high = jeffreys(table.tp, table.actual, level)
-    ends = mover.mean_limits(table.recall, low, high).tolist()
+def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) -> list[OverallInterval]:
+    """Intervals of one metric, matrix by matrix."""
     return [
-        _interval(key, pair, Method.MOVER, Given.ACTUAL)
-        for key, pair in zip(("balanced_accuracy", "g_mean", "h_mean"), ends, strict=True)
+        OverallInterval(key, below, above, method, given, Refusal.UNDEFINED_ESTIMATE if isnan(below + above) else None)
+        for below, above in zip(np.ravel(low).tolist(), np.ravel(high).tolist(), strict=True)
     ]
 
 
-def _smooth_metrics(table: Table, level: float) -> tuple[OverallInterval, ...]:
+def _accuracy(table: Table, level: float) -> list[list[OverallInterval]]:
+    low, high = wilson(table.correct, table.n, level)
+    return [_intervals("accuracy", low, high, Method.WILSON, Given.SAMPLES)]
+
+
+def _recall_means(table: Table, level: float) -> list[list[OverallInterval]]:
+    ends = mover.mean_limits(table.recall, *jeffreys(table.tp, table.actual, level))
+    return [
+        _intervals(key, low, high, Method.MOVER, Given.ACTUAL)
+        for key, (low, high) in zip(("balanced_accuracy", "g_mean", "h_mean"), ends, strict=True)
+    ]
+
+
+def _smooth_metrics(table: Table, level: float) -> list[list[OverallInterval]]:
     gradients = stack([macro_f1_gradient(table), mcc_gradient(table), kappa_gradient(table)])
-    f1_error, mcc_error, kappa_error = np.sqrt(additive_variance(table, gradients)).tolist()
-    f1, mcc, kappa = _smooth_values(table)
-    z = two_sided_z(level)
-    return (
-        _on_scale("macro_f1", f1, z * f1_error, Method.DELTA_LOGIT),
-        _on_scale("mcc", mcc, z * mcc_error, Method.DELTA_FISHER_Z),
-        _on_scale("cohen_kappa", kappa, z * kappa_error, Method.DELTA_FISHER_Z),
-    )
-
-
-def _smooth_values(table: Table) -> tuple[float, float, float]:
+    half_widths = two_sided_z(level) * np.sqrt(additive_variance(table, gradients))
     names = catalogue().by_name
-    return float(names["macro_f1"](table)), float(names["mcc"](table)), float(names["cohen_kappa"](table))
+    return [
+        [
+            _on_scale(key, value, half_width, method)
+            for value, half_width in zip(np.ravel(names[key](table)).tolist(), np.ravel(widths).tolist(), strict=True)
+        ]
+        for (key, method), widths in zip(_SMOOTH.items(), half_widths, strict=True)
+    ]
 
 
 def _on_scale(key: str, value: float, half_width: float, method: Method) -> OverallInterval:
     """Limits value -+ half_width, symmetric on the scale of the method: no end leaves the range of the metric."""
-    if math.isnan(value):
-        return OverallInterval(key, math.nan, math.nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
+    if isnan(value):
+        return OverallInterval(key, nan, nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
     bounds = logit_limits(value, half_width) if method is Method.DELTA_LOGIT else fisher_z_limits(value, half_width)
     if bounds is None:
-        return OverallInterval(key, math.nan, math.nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
+        return OverallInterval(key, nan, nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
     return OverallInterval(key, *bounds, method, Given.SAMPLES)
 
 
@@ -195,7 +212,7 @@ def logit_limits(value: float, half_width: float) -> tuple[float, float] | None:
     odds = (1.0 - value) / value
     if spread > _LARGEST_EXPONENT:
         return 0.0, 1.0
-    factor = math.exp(spread)
+    factor = exp(spread)
     return 1.0 / (1.0 + odds * factor), 1.0 / (1.0 + odds / factor)
 
 
@@ -203,5 +220,5 @@ def fisher_z_limits(value: float, half_width: float) -> tuple[float, float] | No
     """Limits on the Fisher-z scale of a value in [-1, 1]; None where value or half width make them degenerate."""
     if not (half_width > 0.0 and -1.0 < value < 1.0):
         return None
-    center, spread = math.atanh(value), half_width / ((1.0 - value) * (1.0 + value))
-    return math.tanh(center - spread), math.tanh(center + spread)
+    center, spread = atanh(value), half_width / ((1.0 - value) * (1.0 + value))
+    return tanh(center - spread), tanh(center + spread)

@@ -1,0 +1,127 @@
+"""The matrix kernel beside PyCM and scikit-learn: `python -m benchmarks.kernel`.
+
+CPU time of this process, medians, both sides in turn in the same process, one BLAS thread.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.card import Inputs, Scope
+from app.kernel.catalogue import catalogue
+from app.kernel.engine import evaluate_table
+from app.kernel.labels import confusion_counts
+from app.kernel.table import Table
+
+METRICS = [metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX]
+CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]
+OVERALL = [metric for metric in METRICS if metric.card.scope is Scope.OVERALL]
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Two ways to the same, and how many times faster ours has to be."""
+
+    name: str
+    ours: Callable[[], object]
+    theirs: Callable[[], object]
+    times: float
+    rounds: int
+    peer_runs: int = 1
+
+
+def full_report(counts: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Every class metric and every overall metric, from one table."""
+    table = Table(counts)
+    return evaluate_table(table, CLASS), evaluate_table(table, OVERALL)
+
+
+def random_matrix(rng: np.random.Generator, classes: int, n: int) -> NDArray[np.int64]:
+    """A classifier with 70 % recall and more on classes of uneven size."""
+    shares = rng.dirichlet(np.full(classes, 2.0))
+    cells = 0.3 * shares[:, None] * rng.dirichlet(np.ones(classes), classes) + 0.7 * np.diag(shares)
+    return rng.multinomial(n, cells.ravel() / cells.sum()).reshape(classes, classes)
+
+
+def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
+    start = time.process_time_ns()
+    for _ in range(repeats):
+        work()
+    return (time.process_time_ns() - start) / repeats / 1e9
+
+
+def measured(duel: Duel) -> tuple[float, float]:
+    """Median CPU seconds of ours and theirs, in turn."""
+    duel.ours()
+    duel.theirs()
+    pairs = [(cpu_seconds(duel.ours, 5), cpu_seconds(duel.theirs, 1)) for _ in range(duel.rounds)]
+    return median(ours for ours, _ in pairs), median(theirs for _, theirs in pairs) * duel.peer_runs
+
+
+def duels(rng: np.random.Generator) -> Iterator[Duel]:
+    import pycm
+    from sklearn import metrics as sk
+
+    for classes, n, times, rounds in ((2, 1_000_000, 1, 200), (10, 100_000, 5, 100), (35, 100_000, 10, 40), (100, 1_000_000, 50, 15)):
+        counts = random_matrix(rng, classes, n)
+        yield Duel(
+            f"full report, K = {classes}, n = {n:,} against PyCM",
+            lambda counts=counts: full_report(counts),  # type: ignore[misc]
+            lambda counts=counts: pycm.ConfusionMatrix(matrix=counts.tolist()),  # type: ignore[misc]
+            times,
+            rounds,
+        )
+    batch = np.stack([random_matrix(rng, 10, 100_000) for _ in range(1000)])
+    yield Duel(
+        "1,000 full reports, K = 10, in one batch against PyCM one by one",
+        lambda: full_report(batch),
+        lambda: [pycm.ConfusionMatrix(matrix=counts.tolist()) for counts in batch[:20]],
+        100,
+        7,
+        peer_runs=50,
+    )
+    actual = rng.integers(0, 10, 1_000_000)
+    predicted = np.where(rng.random(actual.size) < 0.8, actual, rng.integers(0, 10, actual.size))
+
+    def scikit_learn() -> None:
+        sk.classification_report(actual, predicted)
+        sk.matthews_corrcoef(actual, predicted)
+        sk.cohen_kappa_score(actual, predicted)
+        sk.balanced_accuracy_score(actual, predicted)
+
+    yield Duel(
+        "1,000,000 integer labels to full report, K = 10, against scikit-learn's report, MCC, kappa, balanced accuracy",
+        lambda: full_report(confusion_counts(actual, predicted, 10)),
+        scikit_learn,
+        100,
+        7,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="run the comparisons whose name contains this")
+    only = parser.parse_args().only
+    warnings.simplefilter("ignore")
+    print(f"{len(CLASS)} class metrics and {len(OVERALL)} overall metrics per report\n")
+    print("| what | ours | theirs | ratio | asked for |\n|---|---|---|---|---|")
+    for duel in duels(np.random.default_rng(1)):
+        if only in duel.name:
+            ours, theirs = measured(duel)
+            print(f"| {duel.name} | {ours * 1e6:,.0f} us | {theirs * 1e6:,.0f} us | {theirs / ours:.1f} | {duel.times:g} |")
+
+
+if __name__ == "__main__":
+    main()

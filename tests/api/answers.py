@@ -1,0 +1,116 @@
+"""What tests of the HTTP interface share: small requests, and the demands that every answer has to meet."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+Json = dict[str, Any]
+
+FOUR_CLASSES = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
+PROBLEM_MEMBERS = {"type", "title", "status", "detail", "instance", "code"}
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# Members whose own members are named by the caller: labels, tags, expressions.
+_NAMED_BY_CALLERS = {"per_class", "prevalence", "requested", "intervals", "interpretation", "tags"}
+
+
+def evaluation(*, model: str = "m", dataset: str = "d", **members: Any) -> Json:
+    """A request that can be kept."""
+    return {
+        "model": {"name": model},
+        "dataset": {"name": dataset},
+        "input": {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]},
+        **members,
+    }
+
+
+def matrix_input(matrix: list[list[Any]], **members: Any) -> Json:
+    return {"kind": "confusion_matrix", "matrix": matrix, **members}
+
+
+def compute(client: httpx.Client, source: Json, **options: Any) -> Json:
+    """The report of an input that is not kept."""
+    reply = client.post("/v1/metrics/compute", json={"input": source, "options": options})
+    assert reply.status_code == 200, reply.text
+    check_json(reply)
+    answer: Json = reply.json()
+    return answer
+
+
+def create(client: httpx.Client, body: Json) -> Json:
+    """An evaluation that is kept."""
+    reply = client.post("/v1/evaluations", json=body)
+    assert reply.status_code == 201, reply.text
+    check_json(reply)
+    answer: Json = reply.json()
+    return answer
+
+
+def check_problem(reply: httpx.Response, status: int, code: str) -> Json:
+    """An error has one shape, whatever it is."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    problem: Json = reply.json()
+    assert set(problem) >= PROBLEM_MEMBERS
+    assert problem["code"] == code
+    assert problem["status"] == status
+    assert problem["type"] == f"/problems/{code}"
+    assert problem["instance"] == f"urn:request:{reply.headers['x-request-id']}"
+    assert problem["title"]
+    # One line of words for people, nothing of the inside.
+    assert 5 <= len(problem["detail"]) < 1000
+    assert "Traceback" not in reply.text
+    assert "app/" not in reply.text
+    for fault in problem.get("errors", []):
+        assert ("pointer" in fault) != ("parameter" in fault)
+        assert fault["code"]
+        assert fault["detail"]
+    return problem
+
+
+def refused(client: httpx.Client, source: Json, **members: Any) -> Json:
+    """The one fault for which an input is refused."""
+    reply = client.post("/v1/evaluations", json=evaluation(input=source, **members))
+    problem = check_problem(reply, 422, reply.json().get("code", ""))
+    assert len(problem["errors"]) == 1, problem
+    fault: Json = problem["errors"][0]
+    return fault
+
+
+def count_stored(client: httpx.Client) -> tuple[int, int, int]:
+    """How many evaluations, models and datasets there are."""
+    found = []
+    for path in ("/v1/evaluations", "/v1/models", "/v1/datasets"):
+        reply = client.get(path, params={"limit": 200})
+        assert reply.status_code == 200
+        assert reply.json()["next_cursor"] is None, "too many for this way of counting"
+        found.append(len(reply.json()["items"]))
+    return found[0], found[1], found[2]
+
+
+def check_json(reply: httpx.Response) -> None:
+    """Strict JSON (no NaN, no Infinity) with members named in snake_case."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} on the wire")
+
+    answer = json.loads(reply.content, parse_constant=refuse)
+    assert reply.headers["content-type"] in ("application/json", "application/problem+json")
+    for name in _member_names(answer):
+        assert _SNAKE_CASE.fullmatch(name), name
+
+
+def _member_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield name
+            if name in _NAMED_BY_CALLERS and isinstance(member, dict):
+                for inner in member.values():
+                    yield from _member_names(inner) if name != "requested" else ()
+            else:
+                yield from _member_names(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _member_names(item)

@@ -1,0 +1,250 @@
+"""Evaluations made, read, tagged, deleted; one by one and many at once."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.v1 import examples
+from app.api.v1.evaluation_models import BatchResponse, EvaluationResponse
+from tests.api.answers import check_json, check_problem, compute, count_stored, create, evaluation, matrix_input
+
+KINDS: dict[str, Any] = {
+    **examples.EVALUATIONS,
+    "weights": evaluation(input=matrix_input([[1.5, 0.25], [0.1, 3]])),
+    "rates": evaluation(input=matrix_input([[0.9, 0.1], [0.2, 0.8]], normalized=True)),
+    "an empty row and column": evaluation(input=matrix_input([[3, 1, 0], [0, 0, 0], [2, 4, 0]])),
+    "predicted rows": evaluation(input=matrix_input([[5, 2], [1, 4]], orientation="predicted_rows")),
+    "weighted predictions": evaluation(
+        input={"kind": "predictions", "y_true": [0, 1, 2], "y_pred": [0, 1, 1], "sample_weight": [1, 0.5, 2]}
+    ),
+    "weighted folds": evaluation(
+        input={
+            "kind": "folds",
+            "folds": [matrix_input([[1.5, 0], [0, 1]]), matrix_input([[2, 1], [0, 1]])],
+        },
+        options={"interpretation": True, "level": 0.9},
+    ),
+    "every option": evaluation(
+        tags={"zeta": "1", "a": "2", "mm": "x"},
+        options={
+            "metrics": ["f_beta(beta=2)", "recall@*", "gps(recall@*, mean(f1@*))"],
+            "level": 0.8,
+            "seed": 7,
+            "intervals": "none",
+            "interpretation": True,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
+def test_what_is_read_is_what_was_answered(client: httpx.Client, body: dict[str, Any]) -> None:
+    made = client.post("/v1/evaluations", json=body)
+    assert made.status_code == 201, made.text
+    check_json(made)
+    identifier = made.json()["id"]
+    assert made.headers["location"] == f"/v1/evaluations/{identifier}"
+    read = client.get(made.headers["location"])
+    assert read.status_code == 200
+    assert read.content == made.content
+    EvaluationResponse.model_validate_json(made.content)
+
+
+@pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
+def test_what_is_not_kept_is_computed_alike(client: httpx.Client, body: dict[str, Any]) -> None:
+    before = count_stored(client)
+    kept = create(client, body)
+    client.delete(f"/v1/evaluations/{kept['id']}")
+    reply = client.post("/v1/evaluations?store=false", json=body)
+    assert reply.status_code == 200
+    assert "location" not in reply.headers
+    computed = reply.json()
+    assert computed["id"] is None
+    assert computed["created_at"] is None
+    own = ("id", "created_at")
+    assert {k: v for k, v in computed.items() if k not in own} == {k: v for k, v in kept.items() if k not in own}
+    assert client.post("/v1/metrics/compute", json=body).content == reply.content
+    EvaluationResponse.model_validate_json(reply.content)
+    assert count_stored(client)[0] == before[0]
+
+
+def test_nothing_of_what_is_computed_is_kept(client: httpx.Client) -> None:
+    before = count_stored(client)
+    body = evaluation(model=uuid4().hex, dataset=uuid4().hex)
+    assert client.post("/v1/evaluations?store=false", json=body).status_code == 200
+    assert client.post("/v1/metrics/compute", json=body).status_code == 200
+    assert client.post("/v1/evaluations/batch?store=false", json={"evaluations": [body]}).status_code == 207
+    assert count_stored(client) == before
+
+
+def test_model_and_dataset_are_needed_only_to_keep(client: httpx.Client) -> None:
+    body = {"input": matrix_input([[5, 1], [2, 4]])}
+    answer = compute(client, body["input"])
+    assert answer["model"] is None
+    assert answer["dataset"] is None
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/model", "/dataset"]
+    assert "store=false" in problem["errors"][0]["detail"]
+    only_model = client.post("/v1/evaluations", json={**body, "model": {"name": "m"}})
+    assert [fault["pointer"] for fault in only_model.json()["errors"]] == ["/dataset"]
+
+
+def test_identifiers_follow_time(client: httpx.Client) -> None:
+    made = [create(client, evaluation()) for _ in range(5)]
+    assert [item["id"] for item in made] == sorted(item["id"] for item in made)
+    assert [item["created_at"] for item in made] == sorted(item["created_at"] for item in made)
+    assert made[0]["created_at"].endswith("Z")
+
+
+# Tags and deletion.
+
+
+def test_tags_are_replaced_and_nothing_else(client: httpx.Client) -> None:
+    made = create(client, evaluation(tags={"stage": "candidate", "git": "a1"}))
+    reply = client.patch(f"/v1/evaluations/{made['id']}", json={"tags": {"stage": "production"}})
+    assert reply.status_code == 200
+    assert reply.json() == {**made, "tags": {"stage": "production"}}
+    assert client.get(f"/v1/evaluations/{made['id']}").content == reply.content
+    emptied = client.patch(f"/v1/evaluations/{made['id']}", json={"tags": {}})
+    assert emptied.json()["tags"] == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/tags"),
+        ({"tags": None}, "/tags"),
+        ({"tags": {"a": 1}}, "/tags/a"),
+        ({"tags": {"a": "1"}, "model": {"name": "other"}}, "/model"),
+        ({"tags": {"with:colon": "1"}}, "/tags/with:colon"),
+        ({"tags": {"": "1"}}, "/tags/"),
+        ({"tags": {"a": "b\x00"}}, "/tags/a"),
+        ({"tags": {f"k{i}": "v" for i in range(65)}}, "/tags"),
+    ],
+)
+def test_other_changes_are_refused(client: httpx.Client, body: dict[str, Any], pointer: str) -> None:
+    made = create(client, evaluation(tags={"stage": "x"}))
+    path = f"/v1/evaluations/{made['id']}"
+    problem = check_problem(client.patch(path, json=body), 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == pointer
+    assert client.get(path).json() == made
+
+
+def test_a_deleted_evaluation_is_gone(client: httpx.Client) -> None:
+    made = create(client, evaluation(model="to be deleted"))
+    path = f"/v1/evaluations/{made['id']}"
+    reply = client.delete(path)
+    assert reply.status_code == 204
+    assert reply.content == b""
+    check_problem(client.get(path), 404, "not_found")
+    check_problem(client.delete(path), 404, "not_found")
+    check_problem(client.patch(path, json={"tags": {}}), 404, "not_found")
+    assert client.get("/v1/evaluations", params={"model": "to be deleted"}).json()["items"] == []
+    assert "to be deleted" not in [item["name"] for item in client.get("/v1/models?limit=200").json()["items"]]
+
+
+# Many at once.
+
+
+def test_a_batch_answers_each_in_order(client: httpx.Client) -> None:
+    before = count_stored(client)[0]
+    good = evaluation(model="batch")
+    bad = evaluation(input=matrix_input([[1, 2], [-3, 4]]))
+    unknown = evaluation(options={"metrics": ["h_mean", "h_men"]})
+    malformed = evaluation(extra=1)
+    items = [good, bad, 7, unknown, malformed, {"input": good["input"]}, good]
+    reply = client.post("/v1/evaluations/batch", json={"evaluations": items})
+    assert reply.status_code == 207
+    check_json(reply)
+    BatchResponse.model_validate_json(reply.content)
+    answers = reply.json()["items"]
+    assert [item["status"] for item in answers] == [201, 422, 422, 422, 422, 422, 201]
+    pointers = [item["problem"]["errors"][0]["pointer"] for item in answers if "problem" in item]
+    assert pointers == [
+        "/evaluations/1/input/matrix/1/0",
+        "/evaluations/2",
+        "/evaluations/3/options/metrics/1",
+        "/evaluations/4/extra",
+        "/evaluations/5/model",
+    ]
+    assert [item["problem"]["code"] for item in answers if "problem" in item][2] == "unknown_metric"
+    kept = [item["evaluation"] for item in answers if "evaluation" in item]
+    for item in kept:
+        assert client.get(f"/v1/evaluations/{item['id']}").json() == item
+    assert count_stored(client)[0] == before + 2
+
+
+def test_an_item_of_a_batch_is_answered_as_if_alone(client: httpx.Client) -> None:
+    bodies = list(KINDS.values())
+    reply = client.post("/v1/evaluations/batch?store=false", json={"evaluations": bodies})
+    for body, item in zip(bodies, reply.json()["items"], strict=True):
+        alone = client.post("/v1/evaluations?store=false", json=body)
+        assert item == {"status": 200, "evaluation": alone.json()}
+
+
+@pytest.mark.parametrize("body", [{}, {"evaluations": []}, {"evaluations": {}}, {"evaluations": [{}] * 1001}, []])
+def test_a_batch_of_another_form_is_refused_as_a_whole(client: httpx.Client, body: Any) -> None:
+    check_problem(client.post("/v1/evaluations/batch", json=body), 422, "invalid_request")
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "Größe µ 模型 🐘", 'with "quotes" and \\ and /', "%27; DROP TABLE evaluations --", "x" * 256, " "]
+)
+def test_names_of_any_text(client: httpx.Client, name: str) -> None:
+    body = evaluation(model=name, dataset=name, tags={name.replace(":", "")[:128]: name})
+    body["model"]["version"] = body["dataset"]["version"] = body["dataset"]["split"] = name
+    made = create(client, body)
+    found = client.get("/v1/evaluations", params={"model": name, "dataset": name, "split": name})
+    assert [item["id"] for item in found.json()["items"]] == [made["id"]]
+    assert made["model"] == {"name": name, "version": name}
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"model": {"name": ""}}, "/model/name"),
+        ({"model": {"name": "x" * 257}}, "/model/name"),
+        ({"model": {"name": "a\x00b"}}, "/model/name"),
+        ({"model": {"name": 7}}, "/model/name"),
+        ({"model": {}}, "/model/name"),
+        ({"model": "m"}, "/model"),
+        ({"model": {"name": "m", "release": "1"}}, "/model/release"),
+        ({"dataset": {"name": "d", "split": ""}}, "/dataset/split"),
+        ({"tags": {"k": "v\x00"}}, "/tags/k"),
+        ({"tags": ["a"]}, "/tags"),
+        ({"options": {"level": 1}}, "/options/level"),
+        ({"options": {"level": 0}}, "/options/level"),
+        ({"options": {"level": "0.95"}}, "/options/level"),
+        ({"options": {"seed": -1}}, "/options/seed"),
+        ({"options": {"seed": 1.5}}, "/options/seed"),
+        ({"options": {"seed": True}}, "/options/seed"),
+        ({"options": {"intervals": "many"}}, "/options/intervals"),
+        ({"options": {"metrics": "h_mean"}}, "/options/metrics"),
+        ({"options": {"metrics": [7]}}, "/options/metrics/0"),
+        ({"options": {"metrics": [""]}}, "/options/metrics/0"),
+        ({"options": {"metrics": ["h_mean\x00"]}}, "/options/metrics/0"),
+        ({"options": {"metrics": ["h_mean"] * 201}}, "/options/metrics"),
+        ({"options": {"interpretation": 1}}, "/options/interpretation"),
+        ({"option": {}}, "/option"),
+        ({"input": {"kind": "matrix"}}, "/input"),
+        ({"input": {"matrix": [[1, 2], [3, 4]]}}, "/input"),
+        ({"input": []}, "/input"),
+    ],
+)
+def test_members_of_another_form(client: httpx.Client, members: dict[str, Any], pointer: str) -> None:
+    before = count_stored(client)
+    problem = check_problem(client.post("/v1/evaluations", json=evaluation() | members), 422, "invalid_request")
+    assert [fault["pointer"] for fault in problem["errors"]] == [pointer]
+    assert count_stored(client) == before
+
+
+def test_every_fault_is_listed(client: httpx.Client) -> None:
+    body = {"model": {"name": ""}, "input": matrix_input([[1, "x"], [None, 2]]), "tags": {"a": 1}, "more": 1}
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_request")
+    pointers = {fault["pointer"] for fault in problem["errors"]}
+    assert pointers == {"/model/name", "/input/matrix/0/1", "/input/matrix/1/0", "/tags/a", "/more"}
