@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.problems import MalformedRequest, worded
@@ -65,11 +66,14 @@ def malformed(error: ValidationError) -> MalformedRequest:
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
-    faults = [
-        Fault(pointer(entry["loc"]), str(entry["type"]), worded(entry["type"], entry["msg"], entry.get("ctx", {})))
-        for entry in entries[:_MOST_FAULTS]
-    ]
-    return MalformedRequest(faults)
+    return MalformedRequest([_fault(entry) for entry in entries[:_MOST_FAULTS]])
+
+
+def _fault(entry: ErrorDetails) -> Fault:
+    kind = str(entry["type"])
+    # The tag of a union is missing or unknown: pydantic points at what holds it.
+    place = pointer(entry["loc"]) + ("/kind" if kind.startswith("union_tag") else "")
+    return Fault(place, kind, worded(kind, entry["msg"], entry.get("ctx", {})))
 
 
 def pointer(location: Sequence[int | str]) -> str:

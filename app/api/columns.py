@@ -36,7 +36,7 @@ def parse_large_body(body: bytes, model: type[Model]) -> Model:
         lifter = _Lifter(flat=True)
         lifted = lifter.object(document)
         if lifter.arrays != body.count(b"["):
-            # A column may hold arrays, which a buffer would flatten in silence (or a text a bracket): look at each value.
+            # A column may hold arrays, which a buffer would flatten in silence, or a text a bracket: look at each.
             lifted = _Lifter(flat=False).object(document)
     except (_RepeatedMember, RecursionError):
         # Both are to end as they do in a small body.

@@ -1,7 +1,7 @@
 """Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -12,9 +12,13 @@ from pydantic.json_schema import models_json_schema
 class FaultValue(BaseModel):
     """One thing wrong with a request."""
 
-    pointer: str = Field(description="JSON pointer into the body.")
+    pointer: str | None = Field(None, description="JSON pointer into the body, for faults of the body.")
+    parameter: str | None = Field(None, description="Name of the parameter, for faults of the address.")
     code: str
     detail: str
+    position: int | None = Field(None, description="In a metric expression, counted in characters from 0.")
+    suggestions: list[str] | None = Field(None, description="The nearest metrics, for an unknown one.")
+    known: list[str] | None = Field(None, description="The classes, for an unknown one.")
 
 
 class ProblemValue(BaseModel):
@@ -75,8 +79,11 @@ def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:
                 tags=app.openapi_tags,
                 license_info=app.license_info,
             )
+            described: list[tuple[type[BaseModel], Literal["validation"]]] = [
+                (model, "validation") for model in (*models, ProblemValue)
+            ]
             _, definitions = models_json_schema(
-                [(model, "validation") for model in (*models, ProblemValue)],
+                described,
                 ref_template="#/components/schemas/{model}",
             )
             components = schema.setdefault("components", {}).setdefault("schemas", {})

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from app.domain.errors import (
     Conflict,
@@ -135,6 +136,17 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
             status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
             fault = () if error.pointer is None else (Fault(error.pointer, error.code, error.detail),)
             return Problem(status=status, code=error.code, detail=error.detail, errors=_listed(fault, prefix))
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return Problem(
+                status=HTTPStatus.NOT_FOUND, code="not_found", detail="there is no such address; /docs lists them all"
+            )
+        case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            return Problem(
+                status=HTTPStatus.METHOD_NOT_ALLOWED,
+                code="method_not_allowed",
+                detail="the address does not take this method; the header Allow lists those it takes",
+                headers=tuple((error.headers or {}).items()),
+            )
         case HTTPException():
             status = HTTPStatus(error.status_code)
             return Problem(
@@ -195,8 +207,22 @@ def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
             return "expected an object"
         case "list_type":
             return "expected an array"
+        case "too_short":
+            return (
+                f"expected at least {_count(context['min_length'], 'entry', 'entries')}, got {context['actual_length']}"
+            )
+        case "too_long":
+            return f"expected at most {_count(context['max_length'], 'entry', 'entries')}, got more"
+        case "string_too_short":
+            return f"expected at least {_count(context['min_length'], 'character', 'characters')}"
+        case "string_too_long":
+            return f"expected at most {context['max_length']} characters"
     text = message.replace("Input should be", "expected").removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def respond(problem: Problem, request: Request) -> Response:
@@ -207,6 +233,16 @@ def respond(problem: Problem, request: Request) -> Response:
         media_type=MEDIA_TYPE,
         headers=dict(problem.headers),
     )
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method that the address takes; routes of one address may be several."""
+    methods = []
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
+            methods.append(method)
+    return methods
 
 
 def request_id(request: Request) -> str:
@@ -221,6 +257,8 @@ def install(app: FastAPI) -> None:
         problem = problem_of(error)
         if problem is None:
             raise error
+        if problem.code == "method_not_allowed":
+            problem = replace(problem, headers=(("Allow", ", ".join(_methods(request))),))
         return respond(problem, request)
 
     async def invalid_query(request: Request, error: Exception) -> Response:

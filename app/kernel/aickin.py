@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array, each, total
+from app.kernel.numerics import Array, each, inner, total
 from app.kernel.roots import newton_root, rising_root, solve_where
 
 _ROUGH_STEPS = 400
@@ -63,7 +63,7 @@ def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
     """
     rough, b = _iterate(actual, predicted, observed)
     tau, u = _tau(rough, observed), each(1.0 - rough) * b
-    branch = np.sign(2.0 * each(tau) * u + (1.0 + each(tau) * (predicted - actual)))
+    branch = np.sign(2.0 * u + (predicted - actual) + 1.0 / each(tau))
     return newton_root(_equation(actual, predicted, observed, branch), rough, low=rough - _NEAR, high=rough + _NEAR)
 
 
@@ -88,24 +88,26 @@ def _tau(alpha: Array, observed: Array) -> Array:
 
 def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | None) -> Equation:
     """tau/alpha sum u_k (u_k + g_k) - 1 and its derivative; ``branch`` (..., K) holds the signs of the square roots."""
-    gap, twice, fourfold = predicted - actual, actual + actual, 4.0 * actual
+    gap, twice = predicted - actual, actual + actual
 
     def lacking(alpha: Array) -> tuple[Array, Array]:
-        scale = 1.0 / ((observed - alpha) * (1.0 - alpha))
-        tau = alpha * scale
-        linear = 1.0 + each(tau) * gap
-        root = np.sqrt(linear * linear + each(tau) * fourfold)
+        free, missing = 1.0 - alpha, observed - alpha
+        rest = free * missing
+        # The quadratic over tau: u^2 + (g + 1/tau) u = B / tau.
+        rarity = each(rest / alpha)
+        linear, source = gap + rarity, twice * rarity
+        root = np.sqrt(linear * linear + (source + source))
         if branch is None:
-            u = twice / (linear + root)
+            u = source / (linear + root)
         else:
             root = root * branch
-            u = np.where(linear * root > 0, twice / (linear + root), (root - linear) / each(2.0 * tau))
+            u = np.where(linear * root > 0, source / (linear + root), (root - linear) / 2.0)
         v = u + gap
         product = u * v
         joint = total(product)
-        # u' = -u v / root by tau, and (u v)' = u' (u + v).
-        slope = -total(product * (u + v) / root)
-        growth = 1.0 / (observed - alpha) + 1.0 / (1.0 - alpha)
-        return joint * scale - 1.0, (slope * (1.0 / alpha + growth) * tau + joint * growth) * scale
+        # (u v)' = -u v (u + v) / (tau root) by tau.
+        fall = inner(product / root, u + v)
+        growth = 1.0 / missing + 1.0 / free
+        return joint / rest - 1.0, (joint * growth - fall * (1.0 / alpha + growth)) / rest
 
     return lacking

@@ -9,7 +9,7 @@ from math import erfc, sqrt
 
 import numpy as np
 
-from app.kernel.numerics import Array, ratio, silently
+from app.kernel.numerics import Array, ratio, silently, total
 from app.kernel.ranking import Positions, Ranking
 from app.kernel.scores import Scores
 
@@ -188,7 +188,7 @@ def decompose(scores: Scores, code: int) -> Decomposition:
     ranking = scores.ranking(code)
     hit = (scores.y == code).astype(np.float64)
     probability = scores.columns[code]
-    brier = scores.mean((probability - hit) ** 2)
+    brier = ratio(total(scores.sums_of((probability - hit) ** 2)), scores.n)
     positives, everyone = ranking.positives, ranking.positives + ranking.negatives
     uncertainty = ratio(positives * ranking.negatives, everyone * everyone)
     discrimination = np.empty(positives.shape)

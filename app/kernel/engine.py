@@ -44,10 +44,14 @@ def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
 def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
     """The same on a table, so that two calls share what is already computed."""
     with silently():
-        values = [metric.compute(table) for metric in metrics]
-    shape = values[0].shape
-    # Joining arrays end to end is the cheapest way to stack them; plain numbers make an array by themselves.
-    return np.concatenate(values).reshape(len(values), *shape) if shape else np.array(values)
+        first = metrics[0].compute(table)
+        if not first.ndim:
+            return np.array([first, *[metric.compute(table) for metric in metrics[1:]]])
+        values = np.empty((len(metrics), *first.shape))
+        values[0] = first
+        for position, metric in enumerate(metrics[1:], start=1):
+            values[position] = metric.compute(table)
+    return values
 
 
 class Explainer:

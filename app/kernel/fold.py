@@ -32,30 +32,33 @@ class Fold:
     # Smaller problems are sorted column by column, exactly as they came.
     minimum_size = 4096
 
-    def __init__(self, columns: Array, y: NDArray[np.intp], weights: Array | None) -> None:
-        smaller = np.minimum(columns[0], columns[1])
-        flags = (columns[1] <= columns[0]).view(np.uint8) << np.uint8(1)
+    def __init__(self, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> None:
+        smaller = np.minimum(probabilities[:, 0], probabilities[:, 1])
+        flags = (probabilities[:, 1] <= probabilities[:, 0]).view(np.uint8) << np.uint8(1)
         flags |= y.astype(np.uint8)
+        self.weights: Array | None = None
         if weights is None:
             self.small, flags = sort_flagged(smaller, flags)
-            self.weights = None
         else:
-            order = ascending_order(smaller)
-            self.small, flags = smaller.take(order), flags.take(order)
-            self.weights = weights.take(order, axis=-1)
-        self.large = 1.0 - self.small
+            order, self.small = ascending_order(smaller)
+            flags, self.weights = flags.take(order), weights.take(order, axis=-1)
         self.y = (flags & np.uint8(1)).view(np.bool_)
         small_is_one = flags >= 2
         self.correct = small_is_one != self.y
         # Where class 0, where class 1 has the smaller probability.
         self.sides = (np.flatnonzero(~small_is_one), np.flatnonzero(small_is_one))
 
+    @cached_property
+    def large(self) -> Array:
+        """The larger probabilities, falling."""
+        return 1.0 - self.small
+
     @classmethod
-    def applies(cls, columns: Array) -> bool:
+    def applies(cls, probabilities: Array) -> bool:
         """Are there enough samples, and do the rows sum to 1 but for rounding?"""
-        if columns.shape[1] < cls.minimum_size:
+        if probabilities.shape[0] < cls.minimum_size:
             return False
-        totals = columns[0] + columns[1]
+        totals = probabilities[:, 0] + probabilities[:, 1]
         return bool(totals.min() >= 1.0 - _LAST_BIT and totals.max() <= 1.0 + _LAST_BIT)
 
     @cached_property
@@ -99,12 +102,13 @@ class Fold:
 
         Falling: large probabilities fall along the order, small ones against it. Rising: the other way round.
         """
-        up, down = (self.large, self.small) if falling else (self.small, self.large)
         values, flags = np.empty_like(self.small), np.empty_like(self.y)
-        for source, target in ((up, values[: first.size]), (members, flags[: first.size])):
-            source.take(first, out=target, mode="clip")
-        for source, target in ((down, values[first.size :]), (members, flags[first.size :])):
-            source.take(last[::-1], out=target, mode="clip")
+        head, tail = slice(first.size), slice(first.size, None)
+        for picked, part in ((first, head), (last[::-1], tail)):
+            self.small.take(picked, out=values[part], mode="clip")
+            members.take(picked, out=flags[part], mode="clip")
+        large = values[head if falling else tail]
+        np.subtract(1.0, large, out=large)
         if self.weights is None:
             return Sorted(values, flags, None)
         return Sorted(values, flags, self.weights.take(np.concatenate([first, last[::-1]]), axis=-1))

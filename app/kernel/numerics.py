@@ -77,13 +77,13 @@ def cells(values: Array) -> Array:
 
 
 def total(values: Array) -> Array:
-    """Sum over the last axis. A product with ones: on the short axes here it takes a third of the time of ``sum``.
+    """Sum over the last axis. A product with ones: on the short axes here it takes a third of the time of ``sum``."""
+    return values.dot(ones(values.shape[-1]))  # type: ignore[no-any-return]
 
-    Arrays of three and more axes are summed row by row, so that a row has the same sum, bit for bit, in any batch; those
-    of two go through one product of a matrix and a vector, in which the order of additions depends on all rows.
-    """
-    summed: Array = values.dot(ones(values.shape[-1]))
-    return summed
+
+def inner(first: Array, second: Array) -> Array:
+    """Sum of products over the last axis."""
+    return first.dot(second) if first.ndim == 1 else np.vecdot(first, second)  # type: ignore[no-any-return]
 
 
 def mean(values: Array) -> Array:
@@ -96,7 +96,7 @@ def harmonic_mean(values: Array) -> Array:
 
     Written as n / sum(1/x): the product form of Martín De Diego et al. (2022, eq. 8) is 0/0 once two values are 0.
     """
-    return values.shape[-1] / total(1.0 / values)
+    return values.shape[-1] / total(np.reciprocal(values))
 
 
 def geometric_mean(values: Array) -> Array:
@@ -114,7 +114,7 @@ def dispersion(values: Array) -> Array:
 
     Martín De Diego et al. (2022), eq. 9. NaN when the mean is 0 or there are fewer than two parts.
     """
-    return dispersion_of_reciprocals(1.0 / values)
+    return dispersion_of_reciprocals(np.reciprocal(values))
 
 
 def dispersion_of_reciprocals(reciprocals: Array) -> Array:
@@ -124,7 +124,7 @@ def dispersion_of_reciprocals(reciprocals: Array) -> Array:
     if parts == 1:
         return np.full_like(center, np.nan)
     away = reciprocals - each(center)
-    return np.sqrt(total(away * away)) / (center * center * (parts - 1))
+    return np.sqrt(inner(away, away)) / (center * center * (parts - 1))
 
 
 def x_log_x(values: Array) -> Array:

@@ -51,7 +51,7 @@ def sweep_shares(shares: Array, class_index: int, grid: Array) -> Array:
         raise ValueError("shares lie between 0 and 1")
     if rest.sum() == 0:
         raise ValueError("the other classes have no share to scale")
-    swept = (1.0 - grid)[:, None] * (rest / rest.sum())
+    swept: Array = (1.0 - grid)[:, None] * (rest / rest.sum())
     swept[:, class_index] = grid
     return swept
 

@@ -306,15 +306,27 @@ class Ranking:
         of_members = [self.weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds]
         return np.stack(weight, axis=-1), np.stack(weighted, axis=-1), np.stack(of_members, axis=-1)
 
-    def at_threshold(self, queries: Array) -> tuple[Array, Array, Array, Array]:
-        """tp and predicted samples at or above, then above, thresholds (q,) given rising; each of shape (..., q)."""
+    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Array, Array]:
+        """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
+
+        Args:
+            queries: thresholds (q,), rising.
+            besides: queries that need no answer, shape (q,).
+
+        Returns:
+            Both of shape (..., q).
+        """
         rising = self.values[::-1]
-        at_or_above = rising.size - np.searchsorted(rising, queries, side="left")
-        tied = rising.take(np.minimum(rising.size - at_or_above, rising.size - 1)) == queries
-        above = at_or_above - tied
-        if self.ends is not None:
-            above = rising.size - np.searchsorted(rising, queries, side="right")
-        return *self.up_to(at_or_above), *self.up_to(above)
+        below = np.searchsorted(rising, queries, side="left")
+        tied = rising.take(below, mode="clip") == queries
+        tied &= ~besides
+        tp, predicted = self.up_to(rising.size - below)
+        heights = _precision_anywhere(tp, predicted)
+        if tied.any():
+            above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries, side="right"))
+            heights = 0.5 * (heights + _precision_anywhere(above_tp, above_predicted))
+            predicted = 0.5 * (predicted + above_predicted)
+        return predicted, heights
 
     def up_to(self, counts: Positions) -> tuple[Array, Array]:
         """tp and predicted samples by weight among the first so many samples, shape (..., q)."""
@@ -434,8 +446,10 @@ def _equal_error_rate(row: Row) -> float:
 def _partial_auc(row: Row, max_fpr: float) -> float:
     limit = max_fpr * row.negatives
     inside = row.first(lambda tpr, fpr: fpr > max_fpr)
-    tp, fp, tp_before, fp_before = row.part(0, inside)
-    area = float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
+    area = 0.0
+    for start in range(0, inside, _BLOCK):
+        tp, fp, tp_before, fp_before = row.part(start, min(start + _BLOCK, inside))
+        area += float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
     if inside < row.size:
         tp, fp, tp_before, fp_before = row.part(inside, inside + 1)
         if fp_before[0] < limit:
@@ -444,6 +458,16 @@ def _partial_auc(row: Row, max_fpr: float) -> float:
     area /= row.positives * row.negatives
     lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
     return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
+
+
+def _precision_anywhere(tp: Array, predicted: Array) -> Array:
+    """Precision, 1 where nothing is predicted."""
+    with silently():
+        values = tp / predicted
+    empty = predicted == 0
+    if empty.any():
+        values[empty] = 1.0
+    return values
 
 
 _HULL_ROUNDS = 40

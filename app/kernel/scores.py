@@ -1,13 +1,13 @@
 """Probabilities (or scores) of samples with everything that more than one metric needs, each computed once."""
 
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.fold import Fold
-from app.kernel.numerics import Array, Mask, lazy, ratio, silently
+from app.kernel.numerics import Array, Mask, lazy, ratio, silently, total
 from app.kernel.ranking import Mirrored, Ranking, last_of_ties
 from app.kernel.sorting import ascending_order
 
@@ -15,6 +15,9 @@ Codes = NDArray[np.intp]
 
 # Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
 CLIP = float(np.finfo(np.float64).eps)
+_BLOCK = 8192
+# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
+TOLERANCE = 1e-12
 
 
 class Scores:
@@ -68,12 +71,14 @@ class Scores:
     @lazy
     def n(self) -> Array:
         """Total weight, shape (...)."""
-        return np.add.reduce(self.class_weight, axis=-1)
+        return total(self.class_weight)
 
     @lazy
     def class_weight(self) -> Array:
         """Weight of the samples of each class, shape (..., K)."""
-        return self.class_sums(None)
+        if self.weights is None:
+            return np.bincount(self.y, minlength=self.n_classes).astype(np.float64)
+        return sums_by_code(self.y, self.weights, self.n_classes)
 
     @lazy
     def rest_weight(self) -> Array:
@@ -85,29 +90,6 @@ class Scores:
     def prevalence(self) -> Array:
         """Shape (..., K)."""
         return ratio(self.class_weight, self.n[..., None])
-
-    @cached_property
-    def indicators(self) -> Array:
-        """One-hot truth, shape (n, K)."""
-        return np.eye(self.n_classes)[self.y]
-
-    def class_sums(self, values: Array | None) -> Array:
-        """Weighted sum over the samples of each class of values (n,), or of 1, shape (..., K)."""
-        if self.weights is not None and self.weights.ndim > 1:
-            summed: Array = (self.weights if values is None else self.weights * values) @ self.indicators
-            return summed
-        if self.weights is not None:
-            values = self.weights if values is None else self.weights * values
-        return np.bincount(self.y, values, self.n_classes).astype(np.float64)
-
-    def class_means(self, values: Array) -> Array:
-        """Weighted mean over the samples of each class, shape (..., K)."""
-        return ratio(self.class_sums(values), self.class_weight)
-
-    def mean(self, values: Array) -> Array:
-        """Weighted mean of values (n,) over all samples, shape (...)."""
-        summed = np.add.reduce(values) if self.weights is None else self.weights @ values
-        return ratio(np.asarray(summed), self.n)
 
     def share(self, mask: Mask) -> Array:
         """Share of the weight that lies on samples of a mask (n,), shape (...)."""
@@ -126,49 +108,65 @@ class Scores:
         """Probability given to the actual class; NaN for scores that are no probabilities."""
         if not self.are_probabilities:
             return np.full(self.n_samples, np.nan)
-        if self.n_classes == 2:
-            return np.where(self.y, self.columns[1], self.columns[0])
-        return self.probabilities.ravel().take(self._true_entries)
+        return self.p_true_of(slice(None))
+
+    def p_true_of(self, part: slice) -> Array:
+        """Entries of the actual classes of some samples."""
+        codes = self.y[part]
+        entries = np.arange(0, codes.size * self.n_classes, self.n_classes)
+        entries += codes
+        return self.probabilities[part].ravel().take(entries)
 
     @lazy
     def phi(self) -> Array:
         """1 - Hellinger distance between the row and the truth, 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
         return closeness(self.p_true)
 
-    @lazy
-    def phi_means(self) -> Array:
-        """Mean phi of each class, shape (..., K)."""
-        return self.class_means(self.phi)
+    @cached_property
+    def losses(self) -> "Losses":
+        """What is added up over the samples, in one pass through pieces small enough for the cache."""
+        sums = np.zeros((*self.n.shape, len(Losses._fields) - 2, self.n_classes))
+        lowest, highest = np.inf, -np.inf
+        one_hot = np.eye(self.n_classes)
+        low, high = 1.0 / self.n_classes - TOLERANCE, 0.5 + TOLERANCE
+        for start in range(0, self.n_samples, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            columns, truth = np.ascontiguousarray(self.probabilities[part].T), one_hot.take(self.y[part], axis=0)
+            p_true = self.p_true_of(part)
+            lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
+            error = (columns[1:] if self.n_classes == 2 else columns) - truth.T[-len(columns) + (self.n_classes == 2) :]
+            pieces = np.stack(
+                [
+                    closeness(p_true),
+                    -np.log(np.maximum(p_true, CLIP)),
+                    np.einsum("kn,kn->n", error, error),
+                    p_true / np.sqrt(np.einsum("kn,kn->n", columns, columns)),
+                    p_true > high,
+                    p_true < low,
+                ]
+            )
+            if self.weights is not None:
+                pieces = self.weights[..., None, part] * pieces
+            sums += pieces @ truth
+        if not self.are_probabilities:
+            sums[...] = np.nan
+        return Losses(*(sums[..., row, :] for row in range(sums.shape[-2])), np.float64(lowest), np.float64(highest))
 
-    @lazy
-    def surprise(self) -> Array:
-        """-ln p_true, the smallest p_true read as the machine's epsilon."""
-        return -np.log(np.maximum(self.p_true, CLIP))
-
-    @lazy
-    def surprise_sums(self) -> Array:
-        """Sum of ``surprise`` over the samples of each class, shape (..., K)."""
-        return self.class_sums(self.surprise)
-
-    @lazy
-    def squared_error(self) -> Array:
-        """Brier loss of each sample: (y - p)^2 for two classes, the sum over all classes for more."""
-        if self.n_classes == 2:
-            error = self.columns[1] - self.y if self.are_probabilities else self.p_true
-            return np.multiply(error, error, out=error)
-        error = self.probabilities.copy()
-        error.ravel()[self._true_entries] -= 1.0
-        return np.einsum("nk,nk->n", error, error)
-
-    @lazy
-    def squared_error_sums(self) -> Array:
-        """Sum of ``squared_error`` over the samples of each class, shape (..., K)."""
-        return self.class_sums(self.squared_error)
+    def sums_of(self, values: Array) -> Array:
+        """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
+        return sums_by_code(self.y, values if self.weights is None else self.weights * values, self.n_classes)
 
     @cached_property
-    def _true_entries(self) -> Codes:
-        """Flat positions of p_true in ``probabilities``."""
-        return np.arange(0, self.n_samples * self.n_classes, self.n_classes) + self.y
+    def ahead(self) -> NDArray[np.int32]:
+        """How many classes come before the actual one when the most probable comes first, ties by index, shape (n,)."""
+        own = self.p_true if self.are_probabilities else np.where(self.y == 1, self.columns[1], self.columns[0])
+        count = np.zeros(self.n_samples, dtype=np.int32)
+        for code, column in enumerate(self.columns):
+            count += column > own
+            tied = column == own
+            tied &= self.y > code
+            count += tied
+        return count
 
     @cached_property
     def predicted(self) -> Codes:
@@ -200,9 +198,9 @@ class Scores:
     @cached_property
     def fold(self) -> Fold | None:
         """One order that serves every ranking of a binary problem; None where it does not apply."""
-        if not self.are_probabilities or self.n_classes != 2 or not Fold.applies(self.columns):
+        if not self.are_probabilities or self.n_classes != 2 or not Fold.applies(self.probabilities):
             return None
-        return Fold(self.columns, self.y, self.weights)
+        return Fold(self.probabilities, self.y, self.weights)
 
     def ranking(self, code: int) -> Ranking:
         """Samples ordered by the probability of one class."""
@@ -222,10 +220,11 @@ class Scores:
             if code == 0 and self.fold.distinct:
                 return Mirrored(self.ranking(1), values, members, weights)
             return Ranking(values, members, weights, distinct=self.fold.distinct)
-        order = ascending_order(self.columns[code])[::-1]
+        order, rising = ascending_order(self.columns[code])
+        order = order[::-1]
         codes = self.y.take(order)
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        made = Ranking(self.columns[code].take(order), codes == code, weights)
+        made = Ranking(rising[::-1], codes == code, weights)
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
 
@@ -251,22 +250,23 @@ class Scores:
         """Samples ordered by their highest probability; members are the correctly classified ones."""
         if self.fold is not None:
             return Ranking(*self.fold.top_label(), distinct=self.fold.distinct)
-        order = ascending_order(self.confidence)[::-1]
+        order, rising = ascending_order(self.confidence)
+        order = order[::-1]
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        return Ranking(self.confidence.take(order), (self.predicted == self.y).take(order), weights)
+        return Ranking(rising[::-1], (self.ahead == 0).take(order), weights)
 
     @cached_property
-    def by_p_true(self) -> tuple[Array, Codes, Array | None]:
+    def by_p_true(self) -> tuple[Array, NDArray[np.intp | np.bool_], Array | None]:
         """p_true ascending with codes and weights; ties by class, then by weight, so that no order of the input shows through."""
         if self.fold is not None and self.fold.distinct:
             values, members, weights = self.fold.by_p_true()
-            return values, members.astype(np.intp), weights
-        order = ascending_order(self.p_true)
-        if last_of_ties(self.p_true.take(order)) is not None:
+            return values, members, weights
+        order, rising = ascending_order(self.p_true)
+        if last_of_ties(rising) is not None:
             keys = () if self.weights is None else tuple(np.atleast_2d(self.weights))
             order = np.lexsort((*keys, self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        return self.p_true.take(order), self.y.take(order), weights
+        return rising, self.y.take(order), weights
 
     @cached_property
     def common_threshold(self) -> tuple[Array, Array]:
@@ -281,14 +281,15 @@ class Scores:
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
         thresholds, codes, weights = self.by_p_true
-        for other in range(self.n_classes):
-            tp, predicted, tp_above, predicted_above = self.ranking(other).at_threshold(thresholds)
-            counts = 0.5 * (predicted + predicted_above)
-            heights = 0.5 * (_or_one(tp, predicted) + _or_one(tp_above, predicted_above))
+        for other, ranking in enumerate(self.rankings):
+            counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
             if weights is not None:
                 counts, heights = counts * weights, heights * weights
-            above += np.add.reduce(counts, axis=-1)
+            met = sums_by_code(codes, counts, self.n_classes)
+            met[..., other] = ranking.losses + 0.5 * ranking.positives**2
+            above += total(met)
             precision[..., other] = sums_by_code(codes, heights, self.n_classes)
+            precision[..., other, other] = ranking.precision_sum
         return above, precision
 
     def _common_threshold_folded(self, fold: Fold) -> tuple[Array, Array]:
@@ -302,16 +303,24 @@ class Scores:
         return above, precision
 
 
-def _or_one(tp: Array, predicted: Array) -> Array:
-    """Precision, 1 while nothing is predicted."""
-    with silently():
-        values = tp / predicted
-    if np.isnan(values).any():
-        values[np.isnan(values)] = 1.0
-    return values
+class Losses(NamedTuple):
+    """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
+
+    The squared error is (y - p)^2 for two classes, the sum over all classes for more; ``surprise`` is -ln p_true, clipped;
+    ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
+    """
+
+    phi: Array
+    surprise: Array
+    squared_error: Array
+    cosine: Array
+    sure: Array
+    ruled_out: Array
+    lowest: np.float64
+    highest: np.float64
 
 
-def sums_by_code(codes: Codes, values: Array, n_classes: int) -> Array:
+def sums_by_code(codes: NDArray[np.intp | np.bool_], values: Array, n_classes: int) -> Array:
     """Sum of values (..., n) over the samples of each class, shape (..., K)."""
     rows = values.reshape(-1, codes.size)
     return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*values.shape[:-1], n_classes)

@@ -1,6 +1,6 @@
-"""Sorting probabilities fast: numpy sorts 16-bit keys by radix, so sort coarsely first and repair what is left.
+"""Sorting fast: numpy sorts 16-bit numbers by radix, so passes over those do most of the work.
 
-All orders are ascending and leave ties in no particular order: whoever needs one groups them.
+Large temporary arrays cost more than the arithmetic on them; they are few here and reused.
 """
 
 import numpy as np
@@ -12,39 +12,42 @@ Order = NDArray[np.intp]
 Flags = NDArray[np.uint8]
 
 # Below this size a plain sort is faster.
-_SMALL = 4096
-_BUCKETS = 65535
-# Rows sorted after the coarse pass, twice, half a row apart: that repairs every bucket of up to half a row.
+_SMALL = 2048
+# Leaves room for rounding below the highest level.
+_LEVELS_32 = 2.0**32 - 1024.0
+_LEVELS_16 = 65535.0
+# Rows of this length are sorted after a 16-bit pass, twice, half a row apart: that repairs every level of half a row.
 _ROW = 64
 _FLAG_BITS = np.uint64(2)
+_FLAG_MASK = np.uint64(3)
+# Neighbours out of order that are exchanged one by one; more of them are left to timsort.
+_FEW = 4096
+_EXCHANGES = 16
 
 
-def _coarse_order(values: Array) -> Order | None:
-    """Order of values rounded to 65536 levels, or None where levels would not tell them apart."""
-    low, high = float(values.min()), float(values.max())
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = np.float64(_BUCKETS) / (high - low)
-    if not np.isfinite(scale * max(abs(low), abs(high))) or scale == 0.0:
-        return None
-    scaled = values * scale
-    scaled -= scaled.min()
-    return np.argsort(scaled.astype(np.uint16), kind="stable")
+def ascending_order(values: Array) -> tuple[Order, Array]:
+    """Indices (n,) that sort finite values (n,), ties in any order, and the sorted values.
 
-
-def ascending_order(values: Array) -> Order:
-    """Indices (n,) that sort finite values (n,), ties in any order."""
-    coarse = _coarse_order(values) if values.size >= _SMALL else None
-    if coarse is None:
-        return np.argsort(values)
-    nearly = values.take(coarse)
-    if (nearly[1:] >= nearly[:-1]).all():
-        return coarse
-    # Timsort finds the long sorted runs that the coarse pass has left.
-    return coarse.take(np.argsort(nearly, kind="stable"))
+    The values are rounded to 32 bits and sorted by their lower, then by their upper half. What rounding has left in disorder is
+    next to nothing. Where rounding tells values badly apart, there is merely more to repair.
+    """
+    scaled = _scaled(values, _LEVELS_32) if values.size >= _SMALL else None
+    if scaled is None:
+        order = np.argsort(values)
+        return order, values.take(order)
+    levels = scaled.astype(np.uint32)
+    by_lower = np.argsort(levels.astype(np.uint16), kind="stable")
+    levels >>= np.uint32(16)
+    order = by_lower.take(np.argsort(levels.astype(np.uint16).take(by_lower), kind="stable"))
+    ordered = values.take(order, out=scaled, mode="clip")
+    if _exchange(ordered, order):
+        return order, ordered
+    repair = np.argsort(ordered, kind="stable")
+    return order.take(repair), ordered.take(repair)
 
 
 def sort_flagged(values: Array, flags: Flags) -> tuple[Array, Flags]:
-    """Sorted values (n,) with the flags that belong to them.
+    """Sorted values (n,) with the flags that belong to them; ties in any order.
 
     Numbers in [0, 2) leave the two highest of their 64 bits unused: shifted out, they make room for the flags, and the keys
     sort as integers without an index and without losing a digit.
@@ -53,24 +56,53 @@ def sort_flagged(values: Array, flags: Flags) -> tuple[Array, Flags]:
         values: numbers in [0, 2), shape (n,).
         flags: 0 to 3, shape (n,).
     """
-    keys = values.view(np.uint64) << _FLAG_BITS
+    scaled = _scaled(values, _LEVELS_16) if values.size >= _SMALL else None
+    keys = np.empty(values.shape, dtype=np.uint64) if scaled is None else scaled.view(np.uint64)
+    order = None if scaled is None else np.argsort(scaled.astype(np.uint16), kind="stable")
+    np.left_shift(values.view(np.uint64), _FLAG_BITS, out=keys)
     keys |= flags
-    coarse = _coarse_order(values) if values.size >= _SMALL else None
-    if coarse is None:
+    if order is None:
         keys.sort()
     else:
-        keys = keys.take(coarse)
+        keys = keys.take(order)
         for start in (0, _ROW // 2):
             rows = (keys.size - start) // _ROW
             keys[start : start + rows * _ROW].reshape(rows, _ROW).sort(axis=1)
         keys[-2 * _ROW :].sort()
-    sorted_flags = (keys & np.uint64(3)).astype(np.uint8)
+    flags = (keys & _FLAG_MASK).astype(np.uint8)
     keys >>= _FLAG_BITS
     ordered = keys.view(np.float64)
-    if not (ordered[1:] >= ordered[:-1]).all():
-        keys <<= _FLAG_BITS
-        keys |= sorted_flags
-        keys.sort(kind="stable")
-        sorted_flags = (keys & np.uint64(3)).astype(np.uint8)
-        keys >>= _FLAG_BITS
-    return ordered, sorted_flags
+    if (ordered[1:] >= ordered[:-1]).all():
+        return ordered, flags
+    repair, ordered = ascending_order(ordered)
+    return ordered, flags.take(repair)
+
+
+def _scaled(values: Array, levels: float) -> Array | None:
+    """Values spread over 0..levels, or None where that would not tell them apart."""
+    low, high = float(values.min()), float(values.max())
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = np.float64(levels) / (high - low)
+    if not np.isfinite(scale * max(abs(low), abs(high))) or scale == 0.0:
+        return None
+    scaled = values * scale
+    scaled -= low * scale
+    return scaled
+
+
+def _exchange(ordered: Array, order: Order) -> bool:
+    """Put a few neighbours right that stand in the wrong order, in place. False when that is not enough."""
+    wrong = np.flatnonzero(ordered[1:] < ordered[:-1])
+    for _ in range(_EXCHANGES):
+        if wrong.size == 0:
+            return True
+        if wrong.size > _FEW:
+            return False
+        # No two exchanges at once may touch.
+        first = wrong[np.concatenate([[True], np.diff(wrong) > 1])]
+        for array in (ordered, order):
+            array[first], array[first + 1] = array[first + 1], array[first]
+        near = np.unique(np.concatenate([first - 1, first, first + 1, wrong]))
+        near = near[(near >= 0) & (near < ordered.size - 1)]
+        wrong = near[ordered[near + 1] < ordered[near]]
+    return wrong.size == 0

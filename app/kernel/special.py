@@ -95,3 +95,25 @@ def incomplete_beta(a: float, b: float, x: Array) -> Array:
 def log_beta(a: float, b: float) -> float:
     """Logarithm of the beta function."""
     return float(_scipy().betaln(a, b))
+
+
+def find_integers(rows: Array, low: Array, high: Array, upper: Array) -> Array | None:
+    """Whole numbers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
+
+    The solver allows a small violation, so a solution has to be verified; that there is none can be relied on.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    count = upper.size
+    answer = milp(
+        np.zeros(count),
+        constraints=LinearConstraint(rows, low, high),
+        integrality=np.ones(count),
+        bounds=Bounds(np.zeros(count), upper),
+    )
+    if answer.status == 2:  # infeasible
+        return None
+    if answer.x is None:
+        raise RuntimeError(f"the integer search did not finish: {answer.message}")
+    found: Array = np.round(answer.x)
+    return found

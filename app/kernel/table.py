@@ -5,7 +5,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.numerics import ABOVE_MINUS_ONE, Array, cells, each, hollow, lazy, mean, ones, ratio, total, x_log_x
+from app.kernel.numerics import (
+    ABOVE_MINUS_ONE,
+    Array,
+    cells,
+    dispersion_of_reciprocals,
+    each,
+    hollow,
+    inner,
+    lazy,
+    mean,
+    ones,
+    ratio,
+    total,
+    x_log_x,
+)
+
+# Positions in the block of rates.
+RECALL, SPECIFICITY, PRECISION, NPV = range(4)
 
 
 class Table:
@@ -135,11 +152,38 @@ class Table:
         """T (n - T)."""
         return self.predicted * self.predicted_rest
 
-    # Rates, shape (..., K).
+    # Rates, shape (..., K). The four that are worth averaging stand in one block, which is averaged at once.
+
+    @lazy
+    def rates(self) -> Array:
+        """Recall, specificity, precision and NPV, shape (4, ..., K)."""
+        hits = np.array((self.tp, self.tn, self.tp, self.tn))
+        hits /= np.array((self.actual, self.rest, self.predicted, self.predicted_rest))
+        return hits
+
+    @lazy
+    def mean_rates(self) -> Array:
+        """Arithmetic means over the classes, shape (4, ...)."""
+        return mean(self.rates)
+
+    @lazy
+    def rate_reciprocals(self) -> Array:
+        """Their reciprocals, infinite where nothing is right, shape (4, ..., K)."""
+        return np.reciprocal(self.rates)
+
+    @lazy
+    def harmonic_rates(self) -> Array:
+        """Harmonic means over the classes, shape (4, ...)."""
+        return self.n_classes / total(self.rate_reciprocals)
+
+    @lazy
+    def rate_dispersions(self) -> Array:
+        """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), shape (4, ...)."""
+        return dispersion_of_reciprocals(self.rate_reciprocals)
 
     @lazy
     def recall(self) -> Array:
-        return ratio(self.tp, self.actual)
+        return self.rates[RECALL]
 
     @lazy
     def fnr(self) -> Array:
@@ -147,7 +191,7 @@ class Table:
 
     @lazy
     def specificity(self) -> Array:
-        return ratio(self.tn, self.rest)
+        return self.rates[SPECIFICITY]
 
     @lazy
     def fpr(self) -> Array:
@@ -155,11 +199,11 @@ class Table:
 
     @lazy
     def precision(self) -> Array:
-        return ratio(self.tp, self.predicted)
+        return self.rates[PRECISION]
 
     @lazy
     def npv(self) -> Array:
-        return ratio(self.tn, self.predicted_rest)
+        return self.rates[NPV]
 
     @lazy
     def prevalence(self) -> Array:
@@ -203,7 +247,7 @@ class Table:
     @lazy
     def upm(self) -> Array:
         """Unified performance measure in its count form; 0 where there are errors and nothing is right."""
-        return 1.0 / self.upm_reciprocals
+        return np.reciprocal(self.upm_reciprocals)
 
     @lazy
     def rate_product(self) -> Array:
@@ -219,23 +263,6 @@ class Table:
     def odds(self) -> Array:
         """Diagnostic odds ratio TP TN / (FP FN)."""
         return ratio(self.right, self.mixed_up)
-
-    @lazy
-    def recall_reciprocals(self) -> Array:
-        """1 / TPR, infinite where nothing of the class is found."""
-        return 1.0 / self.recall
-
-    @lazy
-    def specificity_reciprocals(self) -> Array:
-        return 1.0 / self.specificity
-
-    @lazy
-    def precision_reciprocals(self) -> Array:
-        return 1.0 / self.precision
-
-    @lazy
-    def npv_reciprocals(self) -> Array:
-        return 1.0 / self.npv
 
     # Overall quantities, shape (...).
 
@@ -258,23 +285,6 @@ class Table:
         return np.maximum.reduce(self.recall, axis=-1)
 
     @lazy
-    def harmonic_recall(self) -> Array:
-        """Harmonic mean of the recalls."""
-        return self.n_classes / total(self.recall_reciprocals)
-
-    @lazy
-    def mean_recall(self) -> Array:
-        return mean(self.recall)
-
-    @lazy
-    def mean_specificity(self) -> Array:
-        return mean(self.specificity)
-
-    @lazy
-    def mean_precision(self) -> Array:
-        return mean(self.precision)
-
-    @lazy
     def correct_margins(self) -> Array:
         """sum P T."""
         return total(self.joint_margins)
@@ -282,12 +292,12 @@ class Table:
     @lazy
     def actual_squares(self) -> Array:
         """sum P^2."""
-        return total(self.actual * self.actual)
+        return inner(self.actual, self.actual)
 
     @lazy
     def predicted_squares(self) -> Array:
         """sum T^2."""
-        return total(self.predicted * self.predicted)
+        return inner(self.predicted, self.predicted)
 
     @lazy
     def pooled_squares(self) -> Array:
@@ -306,12 +316,12 @@ class Table:
     @lazy
     def chance_disagreement(self) -> Array:
         """sum P (n - T) = n^2 (1 - pe) without the cancellation of n^2 - sum P T."""
-        return total(self.actual * self.predicted_rest)
+        return inner(self.actual, self.predicted_rest)
 
     @lazy
     def pooled_disagreement(self) -> Array:
         """sum s (2n - s) with s = P + T: 4 n^2 (1 - pe) for pooled margins."""
-        return total(self.margins * (self.rest + self.predicted_rest))
+        return inner(self.margins, self.rest + self.predicted_rest)
 
     # The K - 1 cuts of ordered classes in two, {1..k} | {k+1..K}, shape (..., K - 1).
 

@@ -21,15 +21,21 @@ class Admission:
         Raises:
             Overloaded: no place became free in time.
         """
-        if self._places.locked():
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await self._places.acquire()
-            except TimeoutError:
-                raise Overloaded("too many writes are under way; nothing was kept, try again shortly") from None
-        else:
-            await self._places.acquire()
+        try:
+            await self._take()
+        except TimeoutError:
+            raise Overloaded("too many writes are under way; nothing was kept, try again shortly") from None
         try:
             yield
         finally:
             self._places.release()
+
+    async def _take(self) -> None:
+        if not self._places.locked():
+            await self._places.acquire()
+            return
+        if self._wait_seconds == 0:
+            # A waiter that times out at once would take each freed place with it.
+            raise TimeoutError
+        async with asyncio.timeout(self._wait_seconds):
+            await self._places.acquire()

@@ -238,7 +238,8 @@ def _requested(question: Question) -> tuple[dict[str, Value | dict[str, Value]],
         return answers, gaps
     labels, table = question.source.labels, Table(question.source.counts)
     explainer = Explainer(table)
-    for text, expression in zip(question.options.metrics, question.expressions, strict=True):
+    # What is asked twice is answered once.
+    for text, expression in dict(zip(question.options.metrics, question.expressions, strict=True)).items():
         values = compute(expression, table)
         found: Any = plain(np.asarray(values))
         answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found

@@ -22,11 +22,8 @@ from app.domain.report import IntervalChoice, Options, Report
 from app.kernel.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
-from app.services.evaluate import evaluate
 from app.services.ports import EvaluationStore
-
-# Beyond this many classes a report takes long enough to be noticed by other requests.
-_HEAVY_CLASSES = 64
+from app.services.reports import Reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +54,17 @@ class EvaluationService:
 
     def __init__(self, store: EvaluationStore, *, compute: ComputePool, admission: Admission) -> None:
         self._store = store
-        self._compute = compute
+        self._reports = Reports(compute)
         self._admission = admission
 
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""
-        report = await self._report(new.source, new.options)
+        report = await self._reports.make(new.source, new.options)
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=new.tags)
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Evaluation:
         """Compute and keep; durable on return."""
-        report = await self._report(new.source, new.options)
+        report = await self._reports.make(new.source, new.options)
         source = new.source
         record = EvaluationRecord(
             id=new_id(),
@@ -92,14 +89,14 @@ class EvaluationService:
     async def read(self, project: str, identifier: UUID) -> Evaluation:
         """One evaluation, its report computed anew from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
-        return _answer(record, await self._report(*stored_request(record)))
+        return _answer(record, await self._reports.make(*stored_request(record)))
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
         """Put tags in the place of all tags."""
         async with self._admission.place():
             record = await self._store.replace_tags(project, identifier, tags)
         found = _found(record, identifier)
-        return _answer(found, await self._report(*stored_request(found)))
+        return _answer(found, await self._reports.make(*stored_request(found)))
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
@@ -118,10 +115,6 @@ class EvaluationService:
     async def datasets(self, project: str, limit: int, after: DatasetRef | None) -> Page[DatasetRef, DatasetRef]:
         """Datasets that have an evaluation."""
         return await self._store.datasets(project, limit, after)
-
-    async def _report(self, source: MatrixInput, options: Options) -> Report:
-        heavy = len(source.labels) > _HEAVY_CLASSES
-        return await self._compute.run(lambda: evaluate(source, options), heavy=heavy)
 
 
 def options_as_json(options: Options) -> dict[str, Any]:

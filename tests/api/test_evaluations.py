@@ -231,8 +231,8 @@ def test_names_of_any_text(client: httpx.Client, name: str) -> None:
         ({"options": {"metrics": ["h_mean"] * 201}}, "/options/metrics"),
         ({"options": {"interpretation": 1}}, "/options/interpretation"),
         ({"option": {}}, "/option"),
-        ({"input": {"kind": "matrix"}}, "/input"),
-        ({"input": {"matrix": [[1, 2], [3, 4]]}}, "/input"),
+        ({"input": {"kind": "matrix"}}, "/input/kind"),
+        ({"input": {"matrix": [[1, 2], [3, 4]]}}, "/input/kind"),
         ({"input": []}, "/input"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.api.cursors import decode_cursor, encode_cursor
 from app.api.v1.evaluation_models import EvaluationPage
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
 
@@ -75,16 +76,16 @@ FILTERS: list[tuple[dict[str, Any], Any]] = [
     ({"model": "m", "model_version": "2"}, lambda e: e["model"] == {"name": "m", "version": "2"}),
     ({"model_version": "1"}, lambda e: e["model"]["version"] == "1"),
     ({"dataset": "e"}, lambda e: e["dataset"]["name"] == "e"),
-    ({"dataset_version": "1"}, lambda e: True),
-    ({"dataset_version": "2"}, lambda e: False),
+    ({"dataset_version": "1"}, lambda _: True),
+    ({"dataset_version": "2"}, lambda _: False),
     ({"split": "test"}, lambda e: e["dataset"]["split"] == "test"),
     ({"dataset": "d", "split": "train"}, lambda e: e["dataset"] == {"name": "d", "version": "1", "split": "train"}),
     ({"tag": "even:True"}, lambda e: e["tags"]["even"] == "True"),
     ({"tag": ["even:True", "at:3"]}, lambda e: e["tags"] == {"even": "True", "at": "3"}),
-    ({"tag": ["at:3", "at:4"]}, lambda e: False),
-    ({"model": "n", "tag": "at:0", "split": "train"}, lambda e: (e["model"]["name"], e["tags"]["at"], e["dataset"]["split"]) == ("n", "0", "train")),
-    ({"model": "unheard of"}, lambda e: False),
-    ({"model": "M"}, lambda e: False),
+    ({"tag": ["at:3", "at:4"]}, lambda _: False),
+    ({"model": "n", "tag": "at:0"}, lambda e: (e["model"]["name"], e["tags"]["at"]) == ("n", "0")),
+    ({"model": "unheard of"}, lambda _: False),
+    ({"model": "M"}, lambda _: False),
 ]  # fmt: skip
 
 
@@ -192,8 +193,6 @@ def test_what_is_no_cursor(client: httpx.Client, path: str, cursor: str) -> None
 
 @pytest.mark.parametrize("sort", ["-created_at", "-h_mean"])
 def test_forged_cursors_do_no_harm(client: httpx.Client, kept: list[Json], sort: str) -> None:
-    from app.api.cursors import decode_cursor, encode_cursor
-
     cursor = client.get("/v1/evaluations", params={"limit": 5, "sort": sort}).json()["next_cursor"]
     empty = dict.fromkeys(("model", "model_version", "dataset", "dataset_version", "split", "tags", "after", "before"))
     filters = {**empty, "sort": sort}
@@ -203,7 +202,7 @@ def test_forged_cursors_do_no_harm(client: httpx.Client, kept: list[Json], sort:
         ["0" * 32, 1e308],
         ["f" * 32, -0.0],
         [kept[0]["id"], None],
-        [kept[0]["id"], 2**70],
+        [kept[0]["id"], 2**63],
         [1, 2],
         [None, "x"],
         ["a\x00", 1],

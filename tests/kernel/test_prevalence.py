@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.kernel.catalogue import catalogue
 from app.kernel.numerics import Array
@@ -122,13 +123,14 @@ def test_recalibration_to_the_same_shares_changes_nothing_and_follows_bayes() ->
         recalibrate(p, np.array([0.0, 1.0]), new)
 
 
-def shifted(shares: Array, n: int = 20_000) -> tuple[Array, Array]:
+def shifted(shares: Array, n: int = 20_000) -> tuple[Array, NDArray[np.int64]]:
     """Exact posteriors under equal shares for items that come with other shares, and their classes."""
     random = np.random.default_rng(0)
     truth = random.choice(len(shares), n, p=shares)
     x = truth * 1.5 + random.normal(size=n)
     likelihood = np.exp(-((x[:, None] - 1.5 * np.arange(len(shares))) ** 2) / 2)
-    return likelihood / likelihood.sum(1, keepdims=True), truth
+    posterior: Array = likelihood / likelihood.sum(1, keepdims=True)
+    return posterior, truth
 
 
 def test_likelihood_finds_the_shares_and_stops_at_a_vertex() -> None:

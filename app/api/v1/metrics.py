@@ -15,16 +15,48 @@ from app.domain.catalogue import describe_metric, find_metrics, metric_by_name
 from app.domain.recommendations import Request as Question
 from app.domain.recommendations import recommend
 from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
+from app.kernel.references import REFERENCES
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], dependencies=[Depends(only_known_parameters)])
 Text = Annotated[str | None, Query(max_length=128)]
 _CRITICAL_DECIMALS = 4
+# Reciprocals of smaller recalls would lose what they are added to.
+_SMALLEST_RECALL = 1e-9
+
+
+class MetricCard(BaseModel):
+    """Everything that is declared of a metric."""
+
+    key: str
+    name: str
+    symbol: str | None
+    aliases: dict[str, str | list[str]] = Field(description="`names` here, and the name in other libraries by library.")
+    scope: Literal["class", "overall"]
+    inputs: Literal["matrix", "probabilities"]
+    tasks: list[str]
+    range: dict[str, float | None]
+    ideal: float | None
+    orientation: str
+    comparable: bool
+    prevalence: Literal["insensitive", "sensitive", "insensitive_binary"]
+    chance_corrected: bool
+    symmetric: bool
+    ordered_classes: bool
+    needs_counts: bool
+    parameters: list[dict[str, Any]]
+    formula: str = Field(description="LaTeX.")
+    sentence: str
+    undefined: list[dict[str, str]]
+    interpretation: list[dict[str, Any]]
+    references: list[str]
+    since: str
+    revision: int
 
 
 class MetricPage(BaseModel):
     """Metrics of the catalogue."""
 
-    items: list[dict[str, Any]]
+    items: list[MetricCard]
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"model": MetricPage}}, operation_id="listMetrics")
@@ -49,7 +81,7 @@ async def list_metrics(
     return json_response({"items": [describe_metric(metric) for metric in found]})
 
 
-@router.get("/metrics/{key}", response_class=Response, operation_id="getMetric")
+@router.get("/metrics/{key}", response_class=Response, responses={200: {"model": MetricCard}}, operation_id="getMetric")
 async def get_metric(key: str) -> Response:
     """Describe one metric, by its key or an alias."""
     return json_response(describe_metric(metric_by_name(key)))
@@ -66,19 +98,34 @@ class RecommendationRequest(Wire):
     )
     chance_corrected: bool = False
     graphical: bool = False
-    inputs: list[Literal["matrix", "probabilities"]] = Field(default_factory=lambda: ["matrix"], min_length=1)
+    inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1)
+
+
+class RecommendationResponse(BaseModel):
+    """Metrics, the most specific to what was asked first, and the way there."""
+
+    metrics: list[dict[str, Any]]
+    path: list[dict[str, Any]] = Field(description="Questions, answers, and why they lead on as they do.")
+    notes: list[str]
+    references: dict[str, str] = Field(description="What the sources in `metrics` and `path` are.")
 
 
 @router.post(
     "/metrics/recommendations",
     response_class=Response,
+    responses={200: {"model": RecommendationResponse}},
     openapi_extra=body_schema("RecommendationRequest", examples.RECOMMENDATIONS),
     operation_id="recommendMetrics",
 )
 async def recommend_metrics(request: Request) -> Response:
     """Recommend metrics by the survey's decision tree and the advice of the other papers."""
     asked = parse_body(await read_body(request), RecommendationRequest)
-    return json_response(recommend(Question(**asked.model_dump())))
+    advice = recommend(Question(**asked.model_dump()))
+    named = [step.source for step in advice.path] + [item.source for item in advice.metrics]
+    references = {source.reference: REFERENCES[source.reference] for source in named}
+    return json_response(
+        {"metrics": advice.metrics, "path": advice.path, "notes": advice.notes, "references": references}
+    )
 
 
 class BoundsRequest(Wire):
@@ -88,8 +135,8 @@ class BoundsRequest(Wire):
     classes: int | None = Field(None, ge=1, le=1_000_000)
     weak: int | None = Field(None, ge=1, description="Classes with a recall of at most weak_recall.")
     weak_recall: float | None = Field(None, ge=0, le=1)
-    max_recall: float = Field(1.0, gt=0, le=1, description="No class is better than this.")
-    target: float | None = Field(None, gt=0, le=1, description="The H that is to be reached.")
+    max_recall: float = Field(1.0, ge=_SMALLEST_RECALL, le=1, description="No class is better than this.")
+    target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
 
     @model_validator(mode="after")
     def check_choice(self) -> Self:
@@ -109,9 +156,28 @@ class BoundsRequest(Wire):
         return self
 
 
+class BoundsResponse(BaseModel):
+    """Bounds on H, and the recall that a weak class needs for a target."""
+
+    message: str
+    h_mean: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    weakest: int | None = Field(None, description="Index of the worst recall.")
+    classes: int | None = None
+    weak: int | None = None
+    weak_recall: float | None = None
+    max_recall: float | None = None
+    target: float | None = None
+    critical_recall: float | None = None
+    critical_recall_rounded: float | None = Field(None, description="Rounded down, so that it never claims too much.")
+    target_reachable: bool | None = None
+
+
 @router.post(
     "/bounds/h-mean",
     response_class=Response,
+    responses={200: {"model": BoundsResponse}},
     openapi_extra=body_schema("BoundsRequest", examples.BOUNDS),
     operation_id="boundHMean",
 )
@@ -137,41 +203,39 @@ def _from_recalls(recalls: list[float], target: float | None) -> dict[str, Any]:
     }
     if target is not None:
         answer["target"] = target
-        answer["critical_recall"] = _rounded(critical_recall(classes=count, weak=1, max_recall=best, target=target))
+        exact = critical_recall(classes=count, weak=1, max_recall=best, target=target)
+        answer["critical_recall"] = exact
+        answer["critical_recall_rounded"] = _rounded(exact)
     return answer
 
 
 def _from_weak(asked: BoundsRequest) -> dict[str, Any]:
     assert asked.classes is not None  # noqa: S101 - checked by the model
     assert asked.weak is not None  # noqa: S101
-    shape = {"classes": asked.classes, "weak": asked.weak, "max_recall": asked.max_recall}
+    shape: dict[str, Any] = {"classes": asked.classes, "weak": asked.weak, "max_recall": asked.max_recall}
     answer: dict[str, Any] = dict(shape)
+    classes = "one class" if asked.weak == 1 else f"{asked.weak} classes"
+    said = []
     if asked.weak_recall is not None:
-        answer["weak_recall"] = asked.weak_recall
-        answer["upper"] = h_mean_upper_bound(
-            classes=asked.classes, weak=asked.weak, weak_recall=asked.weak_recall, max_recall=asked.max_recall
+        upper = h_mean_upper_bound(**shape, weak_recall=asked.weak_recall)
+        answer |= {"weak_recall": asked.weak_recall, "upper": upper}
+        said.append(
+            f"With {classes} of {asked.classes} at a recall of at most {asked.weak_recall:g}, "
+            f"H is at most {upper:.6g} however good the others are."
         )
     if asked.target is not None:
-        exact = critical_recall(
-            classes=asked.classes, weak=asked.weak, max_recall=asked.max_recall, target=asked.target
-        )
-        answer["target"] = asked.target
-        answer["critical_recall"] = exact
-        answer["critical_recall_rounded"] = _rounded(exact)
-        answer["message"] = _said(asked, exact)
+        exact = critical_recall(**shape, target=asked.target)
+        answer |= {"target": asked.target, "critical_recall": exact, "critical_recall_rounded": _rounded(exact)}
         if asked.weak_recall is not None:
             answer["target_reachable"] = exact is not None and asked.weak_recall >= exact
+        said.append(
+            f"No H above {asked.max_recall:g} can be reached: H is never above the best recall."
+            if exact is None
+            else f"With {classes} of {asked.classes} below a recall of {rounded_down(exact, 6):g}, "
+            f"H stays below {asked.target:g} however good the others are."
+        )
+    answer["message"] = " ".join(said)
     return answer
-
-
-def _said(asked: BoundsRequest, exact: float | None) -> str:
-    if exact is None:
-        return f"No H above {asked.max_recall:g} can be reached: H is never above the best recall."
-    classes = "one class" if asked.weak == 1 else f"{asked.weak} classes"
-    return (
-        f"With {classes} of {asked.classes} below a recall of {exact:.6g}, H stays below {asked.target:g} "
-        "however good the others are."
-    )
 
 
 def _rounded(value: float | None) -> float | None:

@@ -11,7 +11,7 @@ from app.kernel.uncertainty.intervals import one_sided_z
 class Verdict(StrEnum):
     """Outcome of a rule: settled one way or the other, or open."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
 

@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
 )
-from app.kernel.numerics import Array, each, total
+from app.kernel.numerics import Array, each, inner, total
 from app.kernel.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.table import Table
 
@@ -59,7 +59,7 @@ def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
     """
     if weights == "linear":
         actual, predicted, n = t.lower_actual, t.lower_predicted, each(t.n)
-        return total(t.cut_errors), total(actual * (n - predicted) + predicted * (n - actual))
+        return total(t.cut_errors), inner(actual, n - predicted) + inner(predicted, n - actual)
     v = _disagreement(t.n_classes, weights)
     return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
@@ -280,7 +280,7 @@ def _aickin(t: Table) -> Array:
     references=("bangdiwala1985",),
 )
 def bangdiwala_b(t: Table) -> Array:
-    return total(t.tp * t.tp) / t.correct_margins
+    return inner(t.tp, t.tp) / t.correct_margins
 
 
 @_chance(

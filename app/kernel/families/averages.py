@@ -16,8 +16,8 @@ from app.kernel.conditions import (
     NOT_PREDICTED_THOUGH_ACTUAL,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, harmonic_mean_of_two, mean, total
-from app.kernel.table import Table
+from app.kernel.numerics import Array, harmonic_mean_of_two, inner, mean, total
+from app.kernel.table import NPV, PRECISION, RECALL, SPECIFICITY, Table
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
@@ -106,7 +106,7 @@ def zero_one_loss_count(t: Table) -> Array:
     references=("beddar2025",),
 )
 def survey_balanced_accuracy(t: Table) -> Array:
-    return (t.mean_recall + t.mean_specificity) / 2.0
+    return (t.mean_rates[RECALL] + t.mean_rates[SPECIFICITY]) / 2.0
 
 
 @_overall(
@@ -120,7 +120,7 @@ def survey_balanced_accuracy(t: Table) -> Array:
 )
 def prevalence_weighted_auc(t: Table) -> Array:
     # Recalls weighted by prevalence are the accuracy.
-    return (t.correct + total(t.actual * t.specificity)) / (2.0 * t.n)
+    return (t.correct + inner(t.actual, t.specificity)) / (2.0 * t.n)
 
 
 @_overall(
@@ -137,7 +137,7 @@ def prevalence_weighted_auc(t: Table) -> Array:
     references=("martin2022", "beddar2025"),
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_precision if undefined == "strict" else mean(_filled(t.precision, undefined))
+    return t.mean_rates[PRECISION] if undefined == "strict" else mean(_filled(t.precision, undefined))
 
 
 @_overall(
@@ -167,7 +167,7 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025"),
 )
 def macro_npv(t: Table) -> Array:
-    return mean(t.npv)
+    return t.mean_rates[NPV]
 
 
 @_overall(
@@ -193,7 +193,7 @@ def macro_jaccard(t: Table) -> Array:
     references=("beddar2025", "opitz2019"),
 )
 def macro_f1_of_means(t: Table) -> Array:
-    return harmonic_mean_of_two(t.mean_precision, t.mean_recall)
+    return harmonic_mean_of_two(t.mean_rates[PRECISION], t.mean_rates[RECALL])
 
 
 @_overall(
@@ -236,7 +236,7 @@ def macro_f1_negative(t: Table) -> Array:
     references=("beddar2025",),
 )
 def macro_specificity(t: Table) -> Array:
-    return t.mean_specificity
+    return t.mean_rates[SPECIFICITY]
 
 
 @_error(
@@ -398,7 +398,7 @@ def class_balance_accuracy(t: Table) -> Array:
     references=("labatut2012",),
 )
 def classification_success_index(t: Table) -> Array:
-    return t.mean_precision + t.mean_recall - 1.0
+    return t.mean_rates[PRECISION] + t.mean_rates[RECALL] - 1.0
 
 
 @_overall(

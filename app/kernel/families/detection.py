@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     UNIVERSAL,
 )
 from app.kernel.numerics import Array
-from app.kernel.table import Table
+from app.kernel.table import NPV, PRECISION, RECALL, SPECIFICITY, Table
 
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
 _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall higher", above=0.0)
@@ -103,7 +103,7 @@ def upm(t: Table) -> Array:
     references=("martin2022",),
 )
 def upm_strict(t: Table) -> Array:
-    return 4.0 / (t.precision_reciprocals + t.recall_reciprocals + t.specificity_reciprocals + t.npv_reciprocals)
+    return 4.0 / np.add.reduce(t.rate_reciprocals, axis=0)
 
 
 @_score(

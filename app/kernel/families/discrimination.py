@@ -31,7 +31,7 @@ from app.kernel.scales import (
     SINGLE_POINT_AUC,
     YULE,
 )
-from app.kernel.table import Table
+from app.kernel.table import RECALL, SPECIFICITY, Table
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE_BINARY, undefined=_BOTH_SIDES)
@@ -225,7 +225,7 @@ def g_mean_ovr(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def h_mean_ovr(t: Table) -> Array:
-    return 2.0 / (t.recall_reciprocals + t.specificity_reciprocals)
+    return 2.0 / (t.rate_reciprocals[RECALL] + t.rate_reciprocals[SPECIFICITY])
 
 
 @_score(
@@ -264,7 +264,7 @@ def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
 )
 def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
-    return (1.0 + square) / (square * t.specificity_reciprocals + t.recall_reciprocals)
+    return (1.0 + square) / (square * t.rate_reciprocals[SPECIFICITY] + t.rate_reciprocals[RECALL])
 
 
 @_score(

@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     UNIVERSAL,
 )
 from app.kernel.numerics import Array, Mask, dispersion_of_reciprocals, total
-from app.kernel.table import Table, unified_performance_reciprocals
+from app.kernel.table import NPV, PRECISION, SPECIFICITY, Table, unified_performance_reciprocals
 
 _gps = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
 _sd = partial(
@@ -39,7 +39,7 @@ _sd = partial(
     undefined=(NEVER_PREDICTED,),
 )
 def gps_precision(t: Table) -> Array:
-    return t.n_classes / total(t.precision_reciprocals)
+    return t.harmonic_rates[PRECISION]
 
 
 @_sd(
@@ -48,7 +48,7 @@ def gps_precision(t: Table) -> Array:
     undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
 )
 def gps_precision_sd(t: Table) -> Array:
-    return dispersion_of_reciprocals(t.precision_reciprocals)
+    return t.rate_dispersions[PRECISION]
 
 
 @_gps(
@@ -59,7 +59,7 @@ def gps_precision_sd(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED,),
 )
 def gps_npv(t: Table) -> Array:
-    return t.n_classes / total(t.npv_reciprocals)
+    return t.harmonic_rates[NPV]
 
 
 @_sd(
@@ -68,7 +68,7 @@ def gps_npv(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
 )
 def gps_npv_sd(t: Table) -> Array:
-    return dispersion_of_reciprocals(t.npv_reciprocals)
+    return t.rate_dispersions[NPV]
 
 
 @_gps(
@@ -102,7 +102,7 @@ def gps_upm_sd(t: Table) -> Array:
     undefined=(NO_REST,),
 )
 def gps_specificity(t: Table) -> Array:
-    return t.n_classes / total(t.specificity_reciprocals)
+    return t.harmonic_rates[SPECIFICITY]
 
 
 def _has_empty_split(t: Table) -> Mask:

@@ -6,12 +6,10 @@ from math import sqrt
 import numpy as np
 
 from app.kernel.card import Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.numerics import Array, mean, ratio
+from app.kernel.numerics import Array, mean, ratio, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.scores import Scores, closeness
 
-# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
-_TOLERANCE = 1e-12
 _BLOCK = 32768
 
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
@@ -38,7 +36,7 @@ def threshold_incorrect(n_classes: int) -> float:
     references=("aguilar2024",),
 )
 def au_imcp(s: Scores) -> Array:
-    return mean(s.phi_means)
+    return mean(mean_phi.compute(s))
 
 
 @_overall(
@@ -59,12 +57,12 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     for start in range(0, s.n_samples - 1, _BLOCK):
         # One sample more than the block: the last difference reaches into the next one.
         part = slice(start, start + _BLOCK + 1)
-        delta = widths.take(codes[part], axis=-1)
+        delta = widths.take(codes[part].astype(np.intp), axis=-1)
         if weights is not None:
             delta = delta * weights[..., part]
         phi = closeness(values[part])
         correction = correction + np.vecdot(delta[..., 1:] - delta[..., :-1], phi[1:] - phi[:-1])
-    return au_imcp(s) - 0.25 * correction
+    return au_imcp.compute(s) - 0.25 * correction
 
 
 @_overall(
@@ -77,7 +75,7 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
 )
 def au_mcp(s: Scores) -> Array:
-    return s.mean(s.phi)
+    return ratio(total(s.losses.phi), s.n)
 
 
 @_overall(
@@ -93,8 +91,8 @@ def au_mcp(s: Scores) -> Array:
 def au_mcp_trapezoid(s: Scores) -> Array:
     if s.weights is not None or s.n_samples < 2:
         return np.full(s.n.shape, np.nan)
-    average = au_mcp(s)
-    ends = closeness(np.array([s.p_true.min(), s.p_true.max()]))
+    average = au_mcp.compute(s)
+    ends = closeness(np.array([s.losses.lowest, s.losses.highest]))
     return average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
 
 
@@ -108,7 +106,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def mean_phi(s: Scores) -> Array:
-    return s.phi_means
+    return ratio(s.losses.phi, s.class_weight)
 
 
 @_per_class(
@@ -146,7 +144,7 @@ def phi_quartiles(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def fraction_correct_certain(s: Scores) -> Array:
-    return _share(s, s.p_true > 0.5 + _TOLERANCE)
+    return ratio(total(s.losses.sure), s.n)
 
 
 @_overall(
@@ -160,7 +158,7 @@ def fraction_correct_certain(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def fraction_uncertain(s: Scores) -> Array:
-    return _share(s, (s.p_true >= 1.0 / s.n_classes - _TOLERANCE) & (s.p_true <= 0.5 + _TOLERANCE))
+    return ratio(total(_undecided(s)), s.n)
 
 
 @_overall(
@@ -174,15 +172,13 @@ def fraction_uncertain(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:
-    return _share(s, s.p_true < 1.0 / s.n_classes - _TOLERANCE)
+    return ratio(total(s.losses.ruled_out), s.n)
 
 
-def _share(s: Scores, mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Array:
-    return s.share(mask) if s.are_probabilities else np.full(s.n.shape, np.nan)
+def _undecided(s: Scores) -> Array:
+    return s.class_weight - s.losses.sure - s.losses.ruled_out
 
 
 def regions(s: Scores) -> Array:
     """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
-    low, high = 1.0 / s.n_classes - _TOLERANCE, 0.5 + _TOLERANCE
-    masks = (s.p_true > high, (s.p_true >= low) & (s.p_true <= high), s.p_true < low)
-    return np.stack([s.class_means(mask.astype(np.float64)) for mask in masks])
+    return np.stack([ratio(sums, s.class_weight) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])

@@ -24,8 +24,8 @@ _loss = partial(
 
 def _surprise_sums(s: Scores, clip: float) -> Array:
     if clip == CLIP:
-        return s.surprise_sums
-    return s.class_sums(-np.log(np.maximum(s.p_true, clip)))
+        return s.losses.surprise
+    return s.sums_of(-np.log(np.maximum(s.p_true, clip)))
 
 
 def clipped(s: Scores, clip: float = CLIP) -> int:
@@ -60,7 +60,7 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     references=("brier1950", "gneiting2007", "beddar2025"),
 )
 def brier_score(s: Scores) -> Array:
-    return ratio(total(s.squared_error_sums), s.n)
+    return ratio(total(s.losses.squared_error), s.n)
 
 
 @_loss(
@@ -86,7 +86,7 @@ def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     references=("brier1950",),
 )
 def balanced_brier_score(s: Scores) -> Array:
-    return mean(ratio(s.squared_error_sums, s.class_weight))
+    return mean(ratio(s.losses.squared_error, s.class_weight))
 
 
 @_loss(
@@ -105,7 +105,7 @@ def balanced_brier_score(s: Scores) -> Array:
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
     spread = total(s.class_weight * s.rest_weight) / (2.0 if s.n_classes == 2 else 1.0)
-    return 1.0 - ratio(total(s.squared_error_sums) * s.n, spread)
+    return 1.0 - ratio(total(s.losses.squared_error) * s.n, spread)
 
 
 @_loss(
@@ -120,6 +120,4 @@ def brier_skill_score(s: Scores) -> Array:
     references=("gneiting2007",),
 )
 def spherical_score(s: Scores) -> Array:
-    lengths = np.einsum("kn,kn->n", s.columns, s.columns)
-    np.sqrt(lengths, out=lengths)
-    return s.mean(np.divide(s.p_true, lengths, out=lengths))
+    return ratio(total(s.losses.cosine), s.n)

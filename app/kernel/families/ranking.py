@@ -45,7 +45,7 @@ def roc_auc(s: Scores) -> Array:
     references=("fawcett2006", "aguilar2024", "beddar2025"),
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
-    return mean(roc_auc(s))
+    return mean(roc_auc.compute(s))
 
 
 @_overall(
@@ -58,7 +58,7 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     references=("provost2000", "aguilar2024"),
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
-    return total(roc_auc(s) * s.prevalence)
+    return total(roc_auc.compute(s) * s.prevalence)
 
 
 @_overall(
@@ -144,7 +144,7 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     references=("hand2001",),
 )
 def roc_gini(s: Scores) -> Array:
-    return 2.0 * roc_auc(s) - 1.0
+    return 2.0 * roc_auc.compute(s) - 1.0
 
 
 @_per_class(
@@ -186,7 +186,7 @@ def pr_auc_trapezoid(s: Scores) -> Array:
     references=("davis2006", "beddar2025"),
 )
 def macro_average_precision(s: Scores) -> Array:
-    return mean(average_precision(s))
+    return mean(average_precision.compute(s))
 
 
 @_overall(
@@ -297,9 +297,4 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:
         return ratio(s.n, s.n)
-    own = s.probabilities.ravel().take(np.arange(0, s.n_samples * s.n_classes, s.n_classes) + s.y)
-    ahead = np.zeros(s.n_samples, dtype=np.int16)
-    for code, column in enumerate(s.columns):
-        ahead += column > own
-        ahead += (column == own) & (code < s.y)
-    return s.share(ahead < k)
+    return s.share(s.ahead < k)

@@ -12,7 +12,7 @@ import numpy as np
 from app.kernel.card import Choice, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.numerics import TINY, Array, dispersion_of_reciprocals, geometric_mean, mean, total
-from app.kernel.table import Table
+from app.kernel.table import RECALL, Table
 
 _mean = partial(
     metric,
@@ -57,7 +57,7 @@ def _count(t: Table, classes: str) -> Array | float:
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def balanced_accuracy(t: Table, classes: str = "all") -> Array:
-    return t.mean_recall if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
+    return t.mean_rates[RECALL] if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
 
 
 @_mean(
@@ -71,7 +71,7 @@ def balanced_accuracy(t: Table, classes: str = "all") -> Array:
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
-    return (t.mean_recall - chance) / (1.0 - chance)
+    return (t.mean_rates[RECALL] - chance) / (1.0 - chance)
 
 
 @_mean(
@@ -99,8 +99,8 @@ def g_mean(t: Table, classes: str = "all") -> Array:
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
-        return t.harmonic_recall
-    return _count(t, classes) / total(np.where(t.actual > 0, t.recall_reciprocals, 0.0))
+        return t.harmonic_rates[RECALL]
+    return _count(t, classes) / total(np.where(t.actual > 0, t.rate_reciprocals[RECALL], 0.0))
 
 
 @_mean(
@@ -165,7 +165,7 @@ def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     if r == 0:
         return geometric_mean(x)
     if r == -1:
-        return t.harmonic_recall
+        return t.harmonic_rates[RECALL]
     extreme = t.best_recall if r > 0 else t.worst_recall
     if isinf(r):
         return extreme
@@ -178,13 +178,13 @@ def _power_sum(t: Table, power: float) -> Array:
     if power == 0:
         return np.full_like(t.n, t.n_classes)
     if power == -1:
-        return total(t.recall_reciprocals)
+        return total(t.rate_reciprocals[RECALL])
     return total(t.recall**power)
 
 
 def _gini(t: Table, p: float, q: float) -> Array:
     if {p, q} == {0.0, -1.0}:
-        return t.harmonic_recall
+        return t.harmonic_rates[RECALL]
     x = t.recall
     if p == q == 0:
         return geometric_mean(x)
@@ -282,4 +282,4 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     references=("martin2022",),
 )
 def gps_recall_sd(t: Table) -> Array:
-    return dispersion_of_reciprocals(t.recall_reciprocals)
+    return t.rate_dispersions[RECALL]

@@ -1,0 +1,200 @@
+"""Reported scores against every matrix there is."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from mlscorecheck.check.binary import check_1_testset_no_kfold
+
+from app.kernel.catalogue import catalogue
+from app.kernel.consistency import (
+    COMPLEMENTS,
+    SCORES,
+    Feasible,
+    Printed,
+    alternatives,
+    feasible_matrices,
+    normalise,
+    printed_range,
+)
+from app.kernel.integer_consistency import Answer, check_classes, check_folds
+from app.kernel.numerics import silently
+from app.kernel.table import Table
+
+
+def feasible(p: int, n: int, printed: str = Printed.NEAREST, **scores: str) -> Feasible:
+    return feasible_matrices(p, n, normalise({name: printed_range(text, Printed(printed)) for name, text in scores.items()}))
+
+
+def test_published_impossible_report() -> None:
+    scores = {"accuracy": "0.9567", "recall": "0.8545", "specificity": "0.9734"}
+    found = feasible(100, 200, **scores)
+    assert found.count == 0
+    assert found.examples() == []
+    assert found.implied() == {}
+    theirs = check_1_testset_no_kfold(
+        testset={"p": 100, "n": 200}, scores={"acc": 0.9567, "sens": 0.8545, "spec": 0.9734}, eps=1e-4
+    )
+    assert theirs["inconsistency"]
+    assert alternatives(100, 200, scores, Printed.NEAREST) == []
+
+
+def test_published_set_of_three() -> None:
+    found = feasible(50, 50, f1=".80", accuracy=".80")
+    assert found.count == 3
+    assert found.examples() == [(39, 41), (40, 40), (41, 39)]
+    low, high = found.implied()["mcc"]
+    assert low == pytest.approx(0.6, abs=1e-4)
+    assert high == pytest.approx(0.6005, abs=1e-4)
+
+
+def test_published_truncation() -> None:
+    assert feasible(10, 20, accuracy=".766").count == 0
+    assert feasible(10, 20, Printed.ANY, accuracy=".766").count > 0
+    assert feasible(10, 20, Printed.TRUNCATED, accuracy=".766").count == feasible(10, 20, accuracy=".767").count
+    found = alternatives(10, 20, {"accuracy": ".766"}, Printed.NEAREST)
+    assert [alternative.code for alternative in found] == ["truncated"]
+
+
+def test_printed_numbers() -> None:
+    half = printed_range("0.80")
+    assert (half.low, half.high) == (Fraction(795, 1000), Fraction(805, 1000))
+    cut = printed_range("-0.5", Printed.TRUNCATED)
+    assert (cut.low, cut.high) == (Fraction(-6, 10), Fraction(-1, 2))
+    assert printed_range("1").high == Fraction(3, 2)
+    for text in ("abc", "nan", "inf"):
+        with pytest.raises(ValueError, match="number"):
+            printed_range(text)
+    with pytest.raises(KeyError):
+        normalise({"area": half})
+    with pytest.raises(ValueError, match="both classes"):
+        feasible(0, 5, accuracy="0.5")
+
+
+@pytest.mark.parametrize("name", [*SCORES, *COMPLEMENTS])
+@pytest.mark.parametrize(("p", "n"), [(7, 12), (12, 7), (1, 1), (9, 9)])
+def test_every_score_finds_what_trying_all_matrices_finds(name: str, p: int, n: int) -> None:
+    base = SCORES[COMPLEMENTS.get(name, name)]
+    for text in ("0.67", "0.7", "0.0", "1.0", "-0.3", "0.583"):
+        wanted = printed_range(text)
+        expected = set()
+        for tp, tn in product(range(p + 1), range(n + 1)):
+            value = base.exact(tp, tn, p, n)
+            if value is None:
+                continue
+            if name in COMPLEMENTS:
+                value = 1 - value
+            if wanted.holds(value, squared=base.squared):
+                expected.add((tp, tn))
+        found = feasible(p, n, **{name: text})
+        assert found.count == len(expected)
+        assert set(found.examples(10_000)) == expected
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_scores_are_those_of_the_catalogue_and_grow(name: str) -> None:
+    p, n = 6, 9
+    key = {"f1_negative": "f1", "jaccard_negative": "jaccard"}.get(name, name)
+    known = {"recall", "specificity", "precision", "npv", "f1", "jaccard", "informedness", "fowlkes_mallows"}
+    values = np.full((p + 1, n + 1), np.nan)
+    for tp, tn in product(range(p + 1), range(n + 1)):
+        exact = SCORES[name].exact(tp, tn, p, n)
+        if exact is None:
+            values[tp, tn] = 0.0
+            continue
+        value = float(exact)
+        values[tp, tn] = np.sign(value) * np.sqrt(abs(value)) if SCORES[name].squared else value
+        table = Table([[tn, n - tn], [p - tp, tp]])
+        metric = catalogue().by_name.get(key)
+        if metric is not None:
+            with silently():
+                found = np.atleast_1d(metric(table))
+            theirs = found[0 if name.endswith("_negative") else -1] if key in known else found[0]
+            assert values[tp, tn] == pytest.approx(float(theirs), abs=1e-12)
+        floating = SCORES[name].floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n))
+        assert float(floating) == pytest.approx(values[tp, tn], abs=1e-12)
+    assert (np.diff(values, axis=0) >= -1e-12).all()
+    assert (np.diff(values, axis=1) >= -1e-12).all()
+
+
+def test_reports_of_real_matrices_are_always_consistent() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        p, n = (int(x) for x in random.integers(5, 300, 2))
+        tp, tn = int(random.integers(1, p + 1)), int(random.integers(1, n + 1))
+        scores = {}
+        for name in ("accuracy", "f1", "mcc", "g_mean", "cohen_kappa", "npv"):
+            score = SCORES[name]
+            value = float(score.floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n)))
+            scores[name] = f"{value:.4f}"
+        found = feasible(p, n, **scores)
+        assert (tp, tn) in found.examples(10**6)
+        for name, (low, high) in found.implied().items():
+            if name in SCORES:
+                value = float(SCORES[name].floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n)))
+                assert low - 1e-12 <= value <= high + 1e-12
+
+
+def test_large_counts_need_no_table_of_all_matrices() -> None:
+    found = feasible(2_000_000, 3000, accuracy="0.95", recall="0.95")
+    assert found.count > 10**6
+    assert len(found.examples()) == 5
+    assert found.implied()["recall"][0] == pytest.approx(0.945, abs=1e-6)
+
+
+def test_alternatives_name_what_would_fit() -> None:
+    # tp 40 of 50, tn 90 of 150
+    recall, precision, specificity = 40 / 50, 40 / 100, 90 / 150
+    true = {"recall": f"{recall:.4f}", "precision": f"{precision:.4f}", "specificity": f"{specificity:.4f}"}
+    assert feasible(50, 150, **true).count == 1
+    swapped = {"recall": true["specificity"], "specificity": true["recall"], "accuracy": "0.6500"}
+    codes = {a.code for a in alternatives(50, 150, swapped, Printed.NEAREST)}
+    assert {"swapped_classes", "swapped_counts"} <= codes
+    turned = {"recall": "0.4000", "precision": "0.8000", "accuracy": "0.6500"}
+    assert feasible(50, 150, **turned).count == 0
+    assert "transposed" in {a.code for a in alternatives(50, 150, turned, Printed.NEAREST)}
+    never = {"recall": "0.000", "precision": "0.000", "specificity": "1.000"}
+    assert feasible(50, 150, **never).count == 0
+    assert "undefined_as_zero" in {a.code for a in alternatives(50, 150, never, Printed.NEAREST)}
+
+
+def test_classes() -> None:
+    matrix = np.array([[30, 5, 5], [4, 20, 6], [1, 2, 27]])
+    table = Table(matrix)
+    actual = [40, 30, 30]
+    accuracy = {"accuracy": printed_range("0.7700"), "balanced_accuracy": printed_range(f"{table.mean_recall:.4f}")}
+    by_class = {("recall", k): printed_range(f"{table.recall[k]:.4f}") for k in range(3)}
+    by_class |= {("precision", k): printed_range(f"{table.precision[k]:.4f}") for k in range(3)}
+    by_class |= {("f1", k): printed_range(f"{table.f1[k]:.4f}") for k in range(3)}
+    found = check_classes(actual, accuracy, by_class)
+    assert found.answer is Answer.CONSISTENT
+    assert found.example is not None
+    np.testing.assert_array_equal(found.example.sum(1), actual)
+    np.testing.assert_allclose(np.diagonal(found.example), np.diagonal(matrix))
+    impossible = by_class | {("precision", 0): printed_range("0.7000")}
+    assert check_classes(actual, accuracy, impossible).answer is Answer.INCONSISTENT
+    assert check_classes(actual, {"accuracy": printed_range("0.7750")}, {}).answer is Answer.INCONSISTENT
+    with pytest.raises(KeyError):
+        check_classes(actual, {"macro_precision": printed_range("0.7")}, {})
+    with pytest.raises(ValueError, match="needs items"):
+        check_classes([3, 0], {}, {})
+
+
+def test_folds() -> None:
+    folds = [(10, 20), (10, 20), (11, 19)]
+    tp, tn = [8, 7, 9], [18, 20, 15]
+    recall = sum(t / p for t, (p, _) in zip(tp, folds, strict=True)) / 3
+    accuracy = sum((a + b) / (p + n) for a, b, (p, n) in zip(tp, tn, folds, strict=True)) / 3
+    means = {"recall": printed_range(f"{recall:.4f}"), "accuracy": printed_range(f"{accuracy:.4f}")}
+    found = check_folds(folds, means)
+    assert found.answer is Answer.CONSISTENT
+    assert found.example is not None
+    assert found.example.shape == (3, 2)
+    assert check_folds([(10, 20)] * 3, {"accuracy": printed_range("0.7500")}).answer is Answer.INCONSISTENT
+    both = {"recall": printed_range("1.000"), "specificity": printed_range("1.000"), "accuracy": printed_range("0.900")}
+    assert check_folds(folds, both).answer is Answer.INCONSISTENT
+    with pytest.raises(KeyError):
+        check_folds(folds, {"f1": printed_range("0.5")})
+    with pytest.raises(ValueError, match="both classes"):
+        check_folds([(0, 5)], {})
