@@ -1,9 +1,10 @@
 """Ways to store one evaluation, one commit each or shared: what the write path was chosen by.
 
-    python -m benchmarks.write_paths [--url postgresql://user:password@host/database] [--seconds 3]
+    python -m benchmarks.write_paths [--url postgresql://user:password@host/database] [--seconds 1] [--rounds 5]
 
 Everything is durable: a caller goes on when its row is on disk. Without a URL an embedded Postgres is started in a
-folder that is removed afterwards. Prints a table in Markdown; CPU is that of this process, per evaluation.
+folder that is removed afterwards. Prints the best round of each as a table in Markdown; CPU is that of this process,
+per evaluation.
 """
 
 import argparse
@@ -36,6 +37,7 @@ from app.store.tables import HEADLINE_METRICS, evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
 POOL = 16
+CONCURRENCY = (1, 16, 64)
 SLOTS = {f"metric_{slot}": slot for slot in range(len(HEADLINE_METRICS) + 1, 86)} | {
     key: slot for slot, key in enumerate(HEADLINE_METRICS, start=1)
 }
@@ -160,7 +162,7 @@ async def measure(write: Write, concurrency: int, seconds: float) -> Result:
             await write(make_row(number))
             times.append(time.perf_counter() - begin)
 
-    await asyncio.gather(*(call(time.perf_counter() + 0.5) for _ in range(concurrency)))
+    await asyncio.gather(*(call(time.perf_counter() + 0.2) for _ in range(concurrency)))
     times.clear()
     cpu, begin = time.process_time(), time.perf_counter()
     await asyncio.gather(*(call(begin + seconds) for _ in range(concurrency)))
@@ -169,25 +171,32 @@ async def measure(write: Write, concurrency: int, seconds: float) -> Result:
     return Result(len(times) / elapsed, float(p50), float(p99), cpu / len(times) * 1e3)
 
 
-async def run(url: str, seconds: float) -> None:
+async def run(url: str, *, seconds: float, rounds: int) -> None:
     engine = create_engine(url, pool_size=POOL)
     print("| write path | 1 caller: rate, p50 / p99, CPU | 16 callers | 64 callers |\n| --- | --- | --- | --- |")
     for note, statements in (("", ()), (", with foreign keys", FOREIGN_KEYS)):
         async with engine.begin() as connection:
             for statement in ("TRUNCATE evaluations", *statements):
                 await connection.execute(text(statement))
-        for name, path in PATHS.items():
-            if note and path not in (driver, group):
-                continue
-            async with path(engine) as write:
-                results = [await measure(write, concurrency, seconds) for concurrency in (1, 16, 64)]
-            print(f"| {name}{note} | {' | '.join(map(str, results))} |", flush=True)
+        paths = {name: path for name, path in PATHS.items() if not statements or path in (driver, group)}
+        best: dict[tuple[str, int], Result] = {}
+        # Round by round, so that a busy moment of the machine does not hit one path alone.
+        for _ in range(rounds):
+            for name, path in paths.items():
+                async with path(engine) as write:
+                    for concurrency in CONCURRENCY:
+                        result = await measure(write, concurrency, seconds)
+                        if (name, concurrency) not in best or result.rate > best[name, concurrency].rate:
+                            best[name, concurrency] = result
+        for name in paths:
+            print(f"| {name}{note} | {' | '.join(str(best[name, count]) for count in CONCURRENCY)} |", flush=True)
     await engine.dispose()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.write_paths")
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--url", help="an empty database; without it an embedded Postgres")
     arguments = parser.parse_args()
     with ExitStack() as stack:
@@ -200,7 +209,7 @@ def main() -> None:
             url = server.dsn("writes")
         url = normalize_database_url(url)
         upgrade(SecretStr(url), "head")
-        uvloop.run(run(url, arguments.seconds))
+        uvloop.run(run(url, seconds=arguments.seconds, rounds=arguments.rounds))
 
 
 if __name__ == "__main__":

@@ -79,9 +79,8 @@ def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:
                 tags=app.openapi_tags,
                 license_info=app.license_info,
             )
-            described: list[tuple[type[BaseModel], Literal["validation"]]] = [
-                (model, "validation") for model in (*models, ProblemValue)
-            ]
+            shown: list[type[BaseModel]] = [*models, ProblemValue]
+            described: list[tuple[type[BaseModel], Literal["validation"]]] = [(model, "validation") for model in shown]
             _, definitions = models_json_schema(
                 described,
                 ref_template="#/components/schemas/{model}",

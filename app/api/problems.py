@@ -200,7 +200,7 @@ def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
         case "extra_forbidden":
             return "unknown field"
         case "union_tag_invalid":
-            return f"expected kind to be one of {context['expected_tags']}, got {context['tag']!r}"
+            return f"expected kind to be one of {context['expected_tags']}, got {context['tag'][:60]!r}"
         case "union_tag_not_found":
             return "expected a field kind that says what the input is"
         case "model_attributes_type" | "model_type" | "dict_type":

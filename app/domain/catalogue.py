@@ -6,6 +6,7 @@ from typing import Any
 
 from app.domain.errors import NotFound
 from app.domain.expressions import suggest
+from app.domain.labels import shown
 from app.kernel.card import Card, Choice, Metric, Number, Orientation, Parameter
 from app.kernel.catalogue import catalogue
 from app.kernel.references import REFERENCES
@@ -20,7 +21,7 @@ def metric_by_name(name: str) -> Metric:
     metric = catalogue().by_name.get(name)
     if metric is None:
         near = suggest(name)
-        raise NotFound(f"there is no metric {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
     return metric
 
 

@@ -108,3 +108,27 @@ class InvalidParameter(InvalidExpression):
     """A metric does not take the parameter, or the parameter not the value."""
 
     code = "invalid_parameter"
+
+
+class NotComparable(InvalidExpression):
+    """The expression does not say which of two values is better."""
+
+    code = "not_comparable"
+
+
+class IncomparableLabels(DomainError):
+    """Two runs that are to be compared have different classes."""
+
+    code = "different_labels"
+
+
+class IncomparableRuns(DomainError):
+    """Runs cannot be compared in the way asked for."""
+
+    code = "incomparable_runs"
+
+
+class OutOfReach(DomainError):
+    """What is asked for would take minutes, or more of the service than one request may have."""
+
+    code = "out_of_reach"

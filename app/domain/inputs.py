@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import Content
-from app.domain.labels import Column, Label, described, encode, first_fraction, label_text, listed
+from app.domain.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
 from app.kernel.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -61,7 +61,9 @@ def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text in seen:
-            raise _refuse(f"{pointer}/{index}", "duplicate_label", f"expected labels that differ, got {text!r} twice")
+            raise _refuse(
+                f"{pointer}/{index}", "duplicate_label", f"expected labels that differ, got {shown(text)} twice"
+            )
         seen.add(text)
     return texts
 
@@ -88,7 +90,7 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
         return 1
     text = label_text(positive)
     if text not in labels:
-        raise _refuse(pointer, "unknown_label", f"expected one of {listed(labels)}, got {text!r}")
+        raise _refuse(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
     return labels.index(text)
 
 
@@ -170,17 +172,18 @@ def whole_or_weights(matrix: NDArray[np.float64]) -> Content:
 
 
 def from_binary_counts(
-    *, tp: float, fn: float, fp: float, tn: float, negative: str, positive: str, pointer: str
+    *, tp: float, fn: float, fp: float, tn: float, negative: Label, positive: Label, pointer: str
 ) -> MatrixInput:
     """Four counts, as [[tn, fp], [fn, tp]]."""
     matrix = np.array([[tn, fp], [fn, tp]], dtype=np.float64)
     check_entries(matrix, pointer, lambda row, column: f"{pointer}/{_COUNT_NAMES[row][column]}")
-    if negative == positive:
-        raise _refuse(f"{pointer}/positive", "duplicate_label", f"expected two different names, got {positive!r} twice")
+    names = (label_text(negative), label_text(positive))
+    if names[0] == names[1]:
+        raise _refuse(f"{pointer}/positive", "duplicate_label", f"expected two different names, got {names[0]!r} twice")
     content = whole_or_weights(matrix)
     return MatrixInput(
         kind="binary_counts",
-        labels=(negative, positive),
+        labels=names,
         positive=1,
         content=content,
         counts=matrix.astype(np.int64) if content is Content.counts else matrix,
@@ -234,7 +237,7 @@ def _check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], po
         raise _refuse(
             pointer,
             "too_few_classes",
-            f"expected at least 2 classes, got only {labels[0]!r}; name all classes in `labels`",
+            f"expected at least 2 classes, got only {shown(labels[0])}; name all classes in `labels`",
         )
     check_class_count(len(labels), pointer)
     for text in labels:
@@ -289,7 +292,7 @@ def check_unique(sample_ids: Column, pointer: str) -> None:
             raise _refuse(
                 f"{pointer}/{index}",
                 "duplicate_sample_id",
-                f"expected ids that differ, got {text!r} at {seen[text]} and again here",
+                f"expected ids that differ, got {shown(text)} at {seen[text]} and again here",
             )
         seen[text] = index
 

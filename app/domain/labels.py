@@ -16,6 +16,7 @@ Column = list[Any] | NDArray[Any]
 _TABLE_SPAN = 1 << 16
 # Messages list this many labels.
 _MOST_LISTED = 10
+_LONGEST_SHOWN = 60
 
 
 def label_text(label: Any) -> str:
@@ -52,10 +53,7 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         raise InvalidInput(
             [Fault(f"{pointer}/{name}", "mixed_labels", "expected strings as in the other column, got integers")]
         )
-    texts = {
-        name: [label_text(label) for label in column] if kinds[name] is int else column
-        for name, column in columns.items()
-    }
+    texts = {name: list(map(label_text, column)) for name, column in columns.items()}
     return _encode_texts(texts, declared, pointer)
 
 
@@ -163,10 +161,15 @@ def _encode_texts(columns: Mapping[str, Sequence[str]], declared: Sequence[str] 
 
 
 def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
-    return InvalidInput([Fault(pointer, "unknown_label", f"expected one of {listed(labels)}, got {text!r}")])
+    return InvalidInput([Fault(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")])
+
+
+def shown(text: str) -> str:
+    """A text for a message, cut when it is long."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
 
 
 def listed(labels: Sequence[str]) -> str:
     """Labels for a message, the first ten of many."""
     more = f" and {len(labels) - _MOST_LISTED} more" if len(labels) > _MOST_LISTED else ""
-    return ", ".join(map(repr, labels[:_MOST_LISTED])) + more
+    return ", ".join(map(shown, labels[:_MOST_LISTED])) + more

@@ -7,6 +7,8 @@ from typing import NotRequired, TypedDict
 
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
+from app.kernel.uncertainty.design import Prior, Shares
+from app.kernel.uncertainty.estimation import DRAWS
 
 Value = float | None
 # Group of prevalence sensitivity -> metric key -> value.
@@ -29,6 +31,32 @@ class IntervalChoice(StrEnum):
     NONE = "none"
 
 
+class IntervalMethod(StrEnum):
+    """How the intervals of ``all`` are made of what is no plain rate."""
+
+    POSTERIOR = "posterior"
+    DELTA = "delta"
+    BOOTSTRAP = "bootstrap"
+    BCA = "bca"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """What is assumed of the sample when intervals of everything are asked for.
+
+    Attributes:
+        prior: Of every row of the matrix; ``pseudo_counts`` (K x K, rows actual) belong to a custom one.
+        shares: Class counts taken as fixed (observed), or as random too (sampled).
+        draws: Simulated matrices.
+    """
+
+    method: IntervalMethod = IntervalMethod.POSTERIOR
+    prior: Prior = Prior.EDGE
+    pseudo_counts: tuple[tuple[float, ...], ...] | None = None
+    shares: Shares = Shares.OBSERVED
+    draws: int = DRAWS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What is computed beyond the report that everyone gets.
@@ -38,6 +66,7 @@ class Options:
         level: Coverage of the intervals, between 0 and 1.
         seed: Of everything random; None derives it from the input.
         interpretation: Whether verbal scales of the literature are answered too.
+        sampling: How intervals of everything are made.
     """
 
     metrics: tuple[str, ...] = ()
@@ -45,6 +74,7 @@ class Options:
     seed: int | None = None
     intervals: IntervalChoice = IntervalChoice.HEADLINE
     interpretation: bool = False
+    sampling: Sampling = Sampling()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +91,7 @@ class Undefined:
 class Interval(TypedDict):
     """Ends of an interval; None with a reason where there is none. ``given`` are the counts it takes as fixed.
 
+    What was simulated says from which seed, with how many draws, and the standard error that an end has from that.
     A dict as it is answered, since a report has more than a hundred and every other form costs more to make.
     """
 
@@ -69,6 +100,10 @@ class Interval(TypedDict):
     level: float
     method: str
     given: str
+    prior: NotRequired[str]
+    seed: NotRequired[int]
+    draws: NotRequired[int]
+    monte_carlo_error: NotRequired[Value]
     reason: NotRequired[str]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array, each, inner, total
+from app.kernel.numerics import Array, each, every, inner, some, total
 from app.kernel.roots import newton_root, rising_root, solve_where
 
 _ROUGH_STEPS = 400
@@ -29,17 +29,17 @@ def alpha(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Arr
     Where all confusions go one way between the classes no agreement by chance is left: p_e -> 0 and the iteration tends
     to p_o.
     """
-    under_predicted = total(np.maximum(actual - predicted, 0.0))
+    under_predicted = total(np.abs(predicted - actual)) / 2.0
     above = kappa > 0
     one_way = above & (under_predicted >= (1.0 - observed) * (1.0 - _ROUNDING))
     above = above & ~one_way
-    if above.all():
+    if every(above):
         return above_chance(actual, predicted, observed, kappa)
     below = kappa < 0
     solution = np.where(one_way, observed, kappa)
-    if above.any():
+    if some(above):
         solution = np.where(above, solve_where(above, above_chance, actual, predicted, observed, kappa), solution)
-    if below.any():
+    if some(below):
         solution = np.where(below, solve_where(below, below_chance, actual, predicted, observed), solution)
     return solution
 
@@ -51,9 +51,8 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
     """
     equation, middle = _equation(actual, predicted, observed, None), (kappa + observed) / 2.0
     root = newton_root(equation, middle, low=kappa, high=observed)
-    if np.isfinite(root).all():
-        return root
-    return rising_root(equation, middle, low=kappa, high=observed)
+    missed = np.isnan(root)
+    return rising_root(equation, middle, low=kappa, high=observed) if some(missed) else root
 
 
 def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
@@ -77,7 +76,7 @@ def _iterate(actual: Array, predicted: Array, observed: Array) -> tuple[Array, A
         free, pull = each(1.0 - rough), each(rough / chance)
         a = predicted / (free + pull * b)
         b = actual / (free + pull * a)
-        if not (np.abs(rough - before) > _ROUGHLY).any():
+        if not some(np.abs(rough - before) > _ROUGHLY):
             break
     return rough, b
 

@@ -81,13 +81,11 @@ def _binned(ranking: Ranking, starts: Positions) -> Bins:
 
 def _width_starts(ranking: Ranking, bins: int) -> Positions:
     limits = np.arange(bins - 1, 0, -1) / bins + _TOLERANCE
-    size = ranking.values.size
-    above = size - np.searchsorted(ranking.values[::-1], limits, side="right")
-    return np.concatenate([[0], above, [size]])
+    return np.concatenate([[0], ranking.above(limits), [ranking.members.size]])
 
 
 def _mass_starts(ranking: Ranking, bins: int) -> Positions:
-    size = ranking.values.size
+    size = ranking.members.size
     if ranking.plain:
         inner = np.ceil(np.arange(1, bins) * (size / bins) - 0.5).astype(np.intp)
         return np.concatenate([[0], inner, [size]])

@@ -5,8 +5,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from app.kernel.card import Condition
 from app.kernel.numerics import Mask
 from app.kernel.table import Table
@@ -68,7 +66,7 @@ ONE_ACTUAL_CLASS = _overall(
 ONE_PREDICTED_CLASS = _overall(
     "one_predicted_class",
     "all samples are predicted as one class",
-    lambda t: np.maximum.reduce(t.predicted, axis=-1) == t.n,
+    lambda t: t.largest_predicted == t.n,
 )
 CHANCE_IS_CERTAIN = _overall(
     "chance_agreement_is_one",

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.card import Condition, Metric
+from app.kernel.card import Condition, Metric, Scope
 from app.kernel.numerics import Array, Mask, silently
 from app.kernel.scores import Scores
 from app.kernel.table import Table
@@ -16,6 +17,9 @@ DIVISION_BY_ZERO = Condition(
     "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
 )
 INFINITE = Condition("infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True)
+
+# Of a long batch, so many cells at a time: what is computed from them stays in the cache.
+_CELLS_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,40 @@ def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
         for position, metric in enumerate(metrics[1:], start=1):
             values[position] = metric.compute(table)
     return values
+
+
+def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array, ...]:
+    """Values of several groups of metrics, each of one scope, from tables that they share.
+
+    A long batch is worked off in parts that stay in the cache.
+
+    Args:
+        counts: confusion matrices (..., K, K), rows actual.
+        groups: metrics of scope class or of scope overall, not mixed within a group.
+
+    Returns:
+        For each group what ``evaluate`` gives.
+    """
+    matrices = np.asarray(counts, dtype=np.float64)
+    *batch, _, n_classes = matrices.shape
+    part = max(1, _CELLS_AT_ONCE // n_classes**2)
+    if prod(batch) <= part:
+        table = Table(matrices)
+        return tuple(evaluate_table(table, group) for group in groups)
+    flat = matrices.reshape(-1, n_classes, n_classes)
+    results = [np.empty((len(group), len(flat), *_class_axis(group, n_classes))) for group in groups]
+    for start in range(0, len(flat), part):
+        here = slice(start, start + part)
+        table = Table(flat[here])
+        with silently():
+            for group, values in zip(groups, results, strict=True):
+                for position, metric in enumerate(group):
+                    values[position, here] = metric.compute(table)
+    return tuple(values.reshape(len(values), *batch, *values.shape[2:]) for values in results)
+
+
+def _class_axis(metrics: Sequence[Metric], n_classes: int) -> tuple[int, ...]:
+    return (n_classes,) if metrics[0].card.scope is Scope.CLASS else ()
 
 
 class Explainer:

@@ -6,16 +6,17 @@ order of either class, of the confidence, of p_true and of all 2n entries togeth
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics import Array, Mask
-from app.kernel.sorting import ascending_order, sort_flagged
+from app.kernel.sorting import Flags, ascending_order, sort_flagged
 
 # Rows may miss 1 by the rounding of their last bit.
 _LAST_BIT = 2.0**-52
+_BLOCK = 8192
 
 
 class Sorted(NamedTuple):
@@ -32,10 +33,7 @@ class Fold:
     # Smaller problems are sorted column by column, exactly as they came.
     minimum_size = 4096
 
-    def __init__(self, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> None:
-        smaller = np.minimum(probabilities[:, 0], probabilities[:, 1])
-        flags = (probabilities[:, 1] <= probabilities[:, 0]).view(np.uint8) << np.uint8(1)
-        flags |= y.astype(np.uint8)
+    def __init__(self, smaller: Array, flags: Flags, weights: Array | None) -> None:
         self.weights: Array | None = None
         if weights is None:
             self.small, flags = sort_flagged(smaller, flags)
@@ -48,18 +46,29 @@ class Fold:
         # Where class 0, where class 1 has the smaller probability.
         self.sides = (np.flatnonzero(~small_is_one), np.flatnonzero(small_is_one))
 
+    @classmethod
+    def of(cls, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> Self | None:
+        """The fold of rows (n, 2); None where there are too few, or one misses 1 by more than rounding."""
+        size = probabilities.shape[0]
+        if size < cls.minimum_size:
+            return None
+        smaller, flags = np.empty(size), np.empty(size, dtype=np.uint8)
+        for start in range(0, size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            zero, one = np.ascontiguousarray(probabilities[part].T)
+            totals = zero + one
+            if totals.min() < 1.0 - _LAST_BIT or totals.max() > 1.0 + _LAST_BIT:
+                return None
+            np.minimum(zero, one, out=smaller[part])
+            # Second bit: class 1 has the smaller probability. First bit: class 1 is the actual one.
+            np.multiply(one <= zero, np.uint8(2), out=flags[part])
+            flags[part] += y[part].astype(np.uint8)
+        return cls(smaller, flags, weights)
+
     @cached_property
     def large(self) -> Array:
         """The larger probabilities, falling."""
         return 1.0 - self.small
-
-    @classmethod
-    def applies(cls, probabilities: Array) -> bool:
-        """Are there enough samples, and do the rows sum to 1 but for rounding?"""
-        if probabilities.shape[0] < cls.minimum_size:
-            return False
-        totals = probabilities[:, 0] + probabilities[:, 1]
-        return bool(totals.min() >= 1.0 - _LAST_BIT and totals.max() <= 1.0 + _LAST_BIT)
 
     @cached_property
     def distinct(self) -> bool:
@@ -74,15 +83,39 @@ class Fold:
         """Samples by falling probability of one class; members are of it."""
         low, high = self.sides[code], self.sides[1 - code]
         members = self.y if code else ~self.y
-        return self._join(high, low, members, falling=True)
+        return self._join(high, low, members)
+
+    def value(self, code: int, position: int) -> float:
+        """The probability of a class at one position of its falling order."""
+        low, high = self.sides[code], self.sides[1 - code]
+        if position < high.size:
+            return 1.0 - float(self.small[high[position]])
+        return float(self.small[low[self.small.size - 1 - position]])
 
     def top_label(self) -> Sorted:
         """Samples by falling confidence; members have it rightly."""
         return Sorted(self.large, self.correct, self.weights)
 
-    def by_p_true(self) -> Sorted:
-        """Samples by rising p_true; members are of class 1."""
-        return self._join(np.flatnonzero(~self.correct), np.flatnonzero(self.correct), self.y, falling=False)
+    @cached_property
+    def _right(self) -> NDArray[np.intp]:
+        """Samples whose class has the larger probability, by rising p_true."""
+        return np.flatnonzero(self.correct)[::-1]
+
+    @cached_property
+    def _wrong(self) -> NDArray[np.intp]:
+        """Samples whose class has the smaller probability, by rising p_true."""
+        return np.flatnonzero(~self.correct)
+
+    def by_p_true(self, start: int, stop: int) -> Sorted:
+        """Some of the samples by rising p_true; members are of class 1."""
+        border = self._wrong.size
+        wrong = self._wrong[min(start, border) : min(stop, border)]
+        right = self._right[max(start - border, 0) : max(stop - border, 0)]
+        picked = np.concatenate([wrong, right])
+        values = self.small.take(picked)
+        values[wrong.size :] = 1.0 - values[wrong.size :]
+        weights = None if self.weights is None else self.weights.take(picked, axis=-1)
+        return Sorted(values, self.y.take(picked), weights)
 
     def crossing(self, code: int) -> Callable[[NDArray[np.intp]], NDArray[np.intp]]:
         """From positions in falling order of a class to how many samples have the other class at least as probable."""
@@ -97,18 +130,14 @@ class Fold:
 
         return count
 
-    def _join(self, first: NDArray[np.intp], last: NDArray[np.intp], members: Mask, *, falling: bool) -> Sorted:
-        """The samples ``first`` in their order, then ``last`` backwards.
-
-        Falling: large probabilities fall along the order, small ones against it. Rising: the other way round.
-        """
+    def _join(self, first: NDArray[np.intp], last: NDArray[np.intp], members: Mask) -> Sorted:
+        """By falling probability: the samples ``first``, of which it is the larger, then ``last`` backwards."""
         values, flags = np.empty_like(self.small), np.empty_like(self.y)
         head, tail = slice(first.size), slice(first.size, None)
         for picked, part in ((first, head), (last[::-1], tail)):
             self.small.take(picked, out=values[part], mode="clip")
             members.take(picked, out=flags[part], mode="clip")
-        large = values[head if falling else tail]
-        np.subtract(1.0, large, out=large)
+        np.subtract(1.0, values[head], out=values[head])
         if self.weights is None:
             return Sorted(values, flags, None)
         return Sorted(values, flags, self.weights.take(np.concatenate([first, last[::-1]]), axis=-1))

@@ -17,6 +17,11 @@ Mask = NDArray[np.bool_]
 TINY = float(np.finfo(np.float64).tiny)
 ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
+# An array meets an array of no dimension in two thirds of the time that a plain number takes.
+HALF, ONE, TWO, FOUR = (np.array(number) for number in (0.5, 1.0, 2.0, 4.0))
+for _constant in (HALF, ONE, TWO, FOUR):
+    _constant.flags.writeable = False
+
 _Owner = TypeVar("_Owner")
 
 
@@ -66,6 +71,15 @@ def hollow(size: int) -> Array:
     return matrix
 
 
+@cache
+def triangles(size: int) -> tuple[Array, Array]:
+    """Ones on and below the diagonal, and ones above it, each (size, size), made once per size and read-only."""
+    lower = np.tri(size)
+    upper = 1.0 - lower
+    lower.flags.writeable = upper.flags.writeable = False
+    return lower, upper
+
+
 def each(values: Array) -> Array:
     """One value per matrix (...) made to meet one per class (..., K). A single matrix has a plain number, which meets anything."""
     return values[..., None] if values.ndim else values
@@ -76,6 +90,16 @@ def cells(values: Array) -> Array:
     return values[..., None, None] if values.ndim else values
 
 
+def every(mask: Mask) -> bool:
+    """Are all true? Asking a single numpy boolean by its method costs more than a comparison of two vectors."""
+    return bool(mask.all() if mask.ndim else mask)
+
+
+def some(mask: Mask) -> bool:
+    """Is one true?"""
+    return bool(mask.any() if mask.ndim else mask)
+
+
 def total(values: Array) -> Array:
     """Sum over the last axis. A product with ones: on the short axes here it takes a third of the time of ``sum``."""
     return values.dot(ones(values.shape[-1]))  # type: ignore[no-any-return]
@@ -84,6 +108,16 @@ def total(values: Array) -> Array:
 def inner(first: Array, second: Array) -> Array:
     """Sum of products over the last axis."""
     return first.dot(second) if first.ndim == 1 else np.vecdot(first, second)  # type: ignore[no-any-return]
+
+
+def largest(values: Array) -> Array:
+    """Maximum over the last axis, NaN as soon as one is. Looking up the position is the faster way for a single vector."""
+    return values[values.argmax()] if values.ndim == 1 else np.maximum.reduce(values, axis=-1)
+
+
+def smallest(values: Array) -> Array:
+    """Minimum over the last axis, NaN as soon as one is."""
+    return values[values.argmin()] if values.ndim == 1 else np.minimum.reduce(values, axis=-1)
 
 
 def mean(values: Array) -> Array:
@@ -124,7 +158,7 @@ def dispersion_of_reciprocals(reciprocals: Array) -> Array:
     if parts == 1:
         return np.full_like(center, np.nan)
     away = reciprocals - each(center)
-    return np.sqrt(inner(away, away)) / (center * center * (parts - 1))
+    return np.sqrt(total(away * away)) / (center * center * (parts - 1))
 
 
 def x_log_x(values: Array) -> Array:

@@ -15,6 +15,10 @@ Positions = NDArray[np.intp]
 _BLOCK = 16384
 # Relative width within which a cumulative weight stands exactly at a quantile.
 _SLACK = 1e-12
+_HULL_ROUNDS = 40
+_HULL_SMALL = 256
+_HULL_LARGE = 8192
+_HULL_STRIDE = 64
 
 
 class Ranking:
@@ -25,17 +29,24 @@ class Ranking:
     cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one order.
 
     Args:
-        values: scores (n,), falling.
+        values: scores (n,), falling, or what makes them when they are asked for.
         members: is the sample a member, shape (n,), in that order.
         weights: shape (..., n) in that order, or None for 1 each.
         distinct: no two values are equal, which is already known.
     """
 
-    def __init__(self, values: Array, members: Mask, weights: Array | None = None, *, distinct: bool = False) -> None:
-        self.values = values
+    def __init__(
+        self, values: Array | Callable[[], Array], members: Mask, weights: Array | None = None, *, distinct: bool = False
+    ) -> None:
+        self._values = values
         self.members = members
         self.weights = weights
-        self.ends: Positions | None = None if distinct else last_of_ties(values)
+        self.ends: Positions | None = None if distinct else last_of_ties(self.values)
+
+    @cached_property
+    def values(self) -> Array:
+        """Scores (n,), falling."""
+        return self._values() if callable(self._values) else self._values
 
     @cached_property
     def at(self) -> Positions:
@@ -51,18 +62,23 @@ class Ranking:
         return self.values.take(self.at)
 
     @cached_property
-    def _members_up_to(self) -> Array:
-        """Members up to and with each position, shape (..., n), by weight."""
+    def _members_among(self) -> Array:
+        """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         if self.weights is None:
-            return np.cumsum(self.members, dtype=np.int32)
-        return np.cumsum(self.weights * self.members, axis=-1)
+            counts = np.zeros(self.members.size + 1, dtype=np.int32)
+            np.cumsum(self.members, out=counts[1:])
+            return counts
+        return _cumulative(self.weights * self.members)
 
     @cached_property
-    def _samples_up_to(self) -> Array:
-        """Samples up to and with each position, shape (..., n), by weight."""
-        if self.weights is None:
-            return np.arange(1, self.members.size + 1, dtype=np.int32)
-        return np.cumsum(self.weights, axis=-1)
+    def _others_among(self) -> Array:
+        """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
+        return _cumulative(~self.members * (1.0 if self.weights is None else self.weights))
+
+    @cached_property
+    def _samples_among(self) -> Array:
+        """The first 0, 1, ... n samples by weight, shape (..., n + 1)."""
+        return _cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
 
     @cached_property
     def _before(self) -> Positions:
@@ -77,14 +93,14 @@ class Ranking:
         """Members up to and with each cut, shape (..., c)."""
         if self.plain:
             return np.arange(1.0, self.at.size + 1.0)
-        return self._members_up_to.take(self.at, axis=-1).astype(np.float64)
+        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64)
 
     @lazy
     def fp(self) -> Array:
         """Non-members up to and with each cut, shape (..., c)."""
         if self.weights is None:
             return (self.at + 1) - self.tp
-        return self._others.take(self.at, axis=-1)
+        return self._others_among.take(self.at + 1, axis=-1)
 
     @lazy
     def tp_before(self) -> Array:
@@ -100,29 +116,21 @@ class Ranking:
         """Non-members above each cut, shape (..., c)."""
         if self.weights is None:
             return self.fp if self.ends is None else self._before - self.tp_before
-        empty = np.zeros((*self._others.shape[:-1], 1))
-        return np.concatenate([empty, self._others], axis=-1).take(self._before, axis=-1)
-
-    @lazy
-    def _others(self) -> Array:
-        """Weight of the non-members up to each position, shape (..., n)."""
-        if self.weights is None:
-            return np.cumsum(~self.members, dtype=np.float64)
-        return np.cumsum(self.weights * ~self.members, axis=-1)
+        return self._others_among.take(self._before, axis=-1)
 
     @lazy
     def positives(self) -> Array:
         """Members, shape (...)."""
         if self.weights is None:
             return np.asarray(float(np.count_nonzero(self.members)))
-        return self._members_up_to[..., -1]
+        return self._members_among[..., -1]
 
     @lazy
     def negatives(self) -> Array:
         """Non-members, shape (...)."""
         if self.weights is None:
             return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
-        return self._others[..., -1]
+        return self._others_among[..., -1]
 
     @lazy
     def held(self) -> Array:
@@ -190,14 +198,13 @@ class Ranking:
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
         """``losses`` split by the class of the non-member, shape (..., K). One weighted count replaces a loop over classes."""
-        members = self._members_up_to
         if self.ends is None:
-            upper = lower = members
+            upper = lower = self._members_among[..., 1:]
         else:
+            bounds = self._members_among.take(np.concatenate([[0], self.ends + 1]), axis=-1)
             sizes = np.diff(self.ends, prepend=-1)
-            at_end = members.take(self.ends, axis=-1)
-            upper = np.repeat(at_end, sizes, axis=-1)
-            lower = np.repeat(np.concatenate([np.zeros_like(at_end[..., :1]), at_end[..., :-1]], axis=-1), sizes, axis=-1)
+            upper = np.repeat(bounds[..., 1:], sizes, axis=-1)
+            lower = np.repeat(bounds[..., :-1], sizes, axis=-1)
         lost = self.positives[..., None] - 0.5 * (upper + lower)
         if self.weights is not None:
             lost = lost * self.weights
@@ -254,8 +261,8 @@ class Ranking:
                 else:
                     first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
                     last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
-                upper[row] = self.values[self.at[max(first, 0)]]
-                lower[row] = self.values[self.at[min(last, self.at.size - 1)]]
+                upper[row] = self.value_at(int(self.at[max(first, 0)]))
+                lower[row] = self.value_at(int(self.at[min(last, self.at.size - 1)]))
         return lower, upper
 
     @cached_property
@@ -289,6 +296,14 @@ class Ranking:
             if positives > 0 and negatives > 0:
                 values[row] = function(Row(self, row, positives, negatives))
         return values
+
+    def value_at(self, position: int) -> float:
+        """Score of one sample."""
+        return float(self.values[position])
+
+    def above(self, limits: Array) -> Positions:
+        """How many samples score more than each limit."""
+        return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
 
     def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
         """Weight, sum of scores and weight of members in slices of the samples, each of shape (..., b).
@@ -330,12 +345,8 @@ class Ranking:
 
     def up_to(self, counts: Positions) -> tuple[Array, Array]:
         """tp and predicted samples by weight among the first so many samples, shape (..., q)."""
-        last = counts - 1
-        tp = self._members_up_to.take(last, axis=-1, mode="wrap")
-        predicted = counts if self.weights is None else self._samples_up_to.take(last, axis=-1, mode="wrap")
-        if counts.all():
-            return tp, predicted
-        return np.where(counts > 0, tp, 0), np.where(counts > 0, predicted, 0)
+        tp = self._members_among.take(counts, axis=-1)
+        return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
 
 
 class Block(NamedTuple):
@@ -364,9 +375,21 @@ class Sums(NamedTuple):
 class Mirrored(Ranking):
     """The other side of a ranking without ties: what does not depend on the side is taken from there."""
 
-    def __init__(self, other: Ranking, values: Array, members: Mask, weights: Array | None) -> None:
-        super().__init__(values, members, weights, distinct=True)
+    def __init__(self, other: Ranking, values: Callable[[], Array], value_at: Callable[[int], float]) -> None:
+        weights = None if other.weights is None else other.weights[..., ::-1]
+        super().__init__(values, ~other.members[::-1], weights, distinct=True)
         self.other = other
+        self._value_at = value_at
+
+    def value_at(self, position: int) -> float:
+        return self._value_at(position)
+
+    def above(self, limits: Array) -> Positions:
+        return np.searchsorted(self.other.values[::-1], 1.0 - limits, side="left")
+
+    def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
+        weight, expected, observed = self.other.slices(self.members.size - starts[::-1])
+        return weight[..., ::-1], (weight - expected)[..., ::-1], (weight - observed)[..., ::-1]
 
     @lazy
     def wins(self) -> Array:
@@ -423,6 +446,13 @@ def last_of_ties(ordered: Array) -> Positions | None:
     return np.append(np.flatnonzero(changes), ordered.size - 1)
 
 
+def _cumulative(values: Array) -> Array:
+    """Sums of the first 0, 1, ... n values along the last axis."""
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return sums
+
+
 def _precision(tp: Array, fp: Array) -> Array:
     predicted = tp + fp
     with silently():
@@ -470,17 +500,33 @@ def _precision_anywhere(tp: Array, predicted: Array) -> Array:
     return values
 
 
-_HULL_ROUNDS = 40
-_HULL_SMALL = 256
+def _outside(tp: Array, fp: Array) -> tuple[Array, Array]:
+    """Points that the hull of every 64th of them does not cover, and the ends."""
+    height, run = upper_hull(np.append(tp[::_HULL_STRIDE], tp[-1]), np.append(fp[::_HULL_STRIDE], fp[-1]))
+    # The hull is concave, so within each stretch of points it lies on or above its own chord.
+    full = (tp.size - 1) // _HULL_STRIDE
+    ends = fp[: full * _HULL_STRIDE + 1 : _HULL_STRIDE]
+    tops = np.interp(ends, run, height)
+    shape = (full, _HULL_STRIDE)
+    # Twice the area of the triangle of chord and point, positive where the point is outside.
+    side = (tp[: full * _HULL_STRIDE].reshape(shape) - tops[:-1, None]) * np.diff(ends)[:, None]
+    side -= (fp[: full * _HULL_STRIDE].reshape(shape) - ends[:-1, None]) * np.diff(tops)[:, None]
+    # Vertical stretches have no chord to speak of: their points stay.
+    outside = side >= -_SLACK * float(tp[-1]) * float(fp[-1])
+    outside |= (np.diff(ends) == 0.0)[:, None]
+    keep = np.concatenate([np.flatnonzero(outside), np.arange(full * _HULL_STRIDE, tp.size)])
+    return tp.take(keep), fp.take(keep)
 
 
 def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
     """Vertices of the upper convex hull of a ROC curve in counts.
 
-    Points below the line between their neighbours go, all at once, until few are left or none goes; a monotone chain does the
-    rest. The slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
+    The slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
     """
+    if tp.size > _HULL_LARGE:
+        tp, fp = _outside(tp, fp)
     for _ in range(_HULL_ROUNDS):
+        # Points below the line between their neighbours go, all at once, until few are left or none goes.
         if tp.size <= _HULL_SMALL:
             break
         up, right = np.diff(tp), np.diff(fp)

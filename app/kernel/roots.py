@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array, Mask
+from app.kernel.numerics import Array, Mask, every, some
 
 # Bisection alone would need about fifty steps.
 _STEPS = 80
@@ -27,34 +27,35 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
         step = value / slope
         guess = root - step
         inside = (guess >= low) & (guess <= high)
-        if not inside.all():
+        if not every(inside):
             guess = np.where(inside, guess, (low + high) / 2.0)
-        root = np.where(settled, root, guess) if settled.any() else guess
+        root = np.where(settled, root, guess) if some(settled) else guess
         settled = settled | (inside & (np.abs(step) <= _LAST_STEP * np.abs(guess)))
-        if settled.all():
+        if every(settled):
             return root
     return np.where(settled, root, np.nan)
 
 
 def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
-    """Root of a smooth function (value, derivative) near a good start, elementwise. NaN where none settles inside the bracket."""
+    """Root of a smooth function (value, derivative) near a good start, elementwise. NaN where none settles in the bracket."""
     root = start
     for _ in range(_NEWTON_STEPS):
         value, slope = function(root)
         step = value / slope
         root = root - step
-        settled = np.abs(step) <= _LAST_STEP * np.abs(root)
-        if settled.all():
+        settled = step * step <= _LAST_STEP * _LAST_STEP * (root * root)
+        if every(settled):
             break
-    return np.where(settled & (root >= low) & (root <= high), root, np.nan)
+    sound = settled & (low <= root) & (root <= high)
+    return root if every(sound) else np.where(sound, root, np.nan)
 
 
 def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Array:
     """``solver(*arrays)`` for the matrices in the mask (...), NaN for the others, which cost nothing."""
-    if mask.all():
+    if every(mask):
         return solver(*arrays)
     result: Array = np.full(mask.shape, np.nan)
-    if mask.any():
+    if some(mask):
         # With one more axis in front rows are summed one by one, alike in every batch (see `numerics.total`).
         result[mask] = solver(*(array[mask][None] for array in arrays))[0]
     return result

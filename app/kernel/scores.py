@@ -16,6 +16,8 @@ Codes = NDArray[np.intp]
 # Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
 CLIP = float(np.finfo(np.float64).eps)
 _BLOCK = 8192
+# Up to so many classes a product with the one-hot truth is faster than counting.
+_BY_PRODUCT = 8
 # Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
 TOLERANCE = 1e-12
 
@@ -23,8 +25,8 @@ TOLERANCE = 1e-12
 class Scores:
     """What a model said about n samples of K classes, beside the truth.
 
-    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading axes are a
-    batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
+    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading axes are
+    a batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
 
     Args:
         y: class codes 0..K-1, shape (n,).
@@ -45,7 +47,7 @@ class Scores:
             raise ValueError(f"probabilities need shape (n, K) with K >= 2, got {self.probabilities.shape}")
         self.n_samples, self.n_classes = self.probabilities.shape
         if self.y.shape != (self.n_samples,) or self.n_samples == 0:
-            raise ValueError(f"{self.n_samples} rows of probabilities need as many codes and at least one, got {self.y.shape}")
+            raise ValueError(f"{self.n_samples} rows need as many codes and at least one, got shape {self.y.shape}")
         if self.y.min() < 0 or self.y.max() >= self.n_classes:
             raise ValueError(f"class codes must lie in 0..{self.n_classes - 1}")
         if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
@@ -119,8 +121,24 @@ class Scores:
 
     @lazy
     def phi(self) -> Array:
-        """1 - Hellinger distance between the row and the truth, 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
+        """1 - Hellinger distance between row and truth = 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
         return closeness(self.p_true)
+
+    @lazy
+    def phi_sums(self) -> Array:
+        """Sum of phi over the samples of each class, shape (..., K)."""
+        sums = np.zeros(self.class_weight.shape)
+        one_hot = np.eye(self.n_classes)
+        for start in range(0, self.n_samples, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            phi = closeness(self.p_true_of(part))
+            if self.weights is not None:
+                phi = phi * self.weights[..., part]
+            if self.n_classes < _BY_PRODUCT:
+                sums += phi @ one_hot.take(self.y[part], axis=0)
+            else:
+                sums += sums_by_code(self.y[part], phi, self.n_classes)
+        return sums if self.are_probabilities else np.full(sums.shape, np.nan)
 
     @cached_property
     def losses(self) -> "Losses":
@@ -134,20 +152,19 @@ class Scores:
             columns, truth = np.ascontiguousarray(self.probabilities[part].T), one_hot.take(self.y[part], axis=0)
             p_true = self.p_true_of(part)
             lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
-            error = (columns[1:] if self.n_classes == 2 else columns) - truth.T[-len(columns) + (self.n_classes == 2) :]
-            pieces = np.stack(
-                [
-                    closeness(p_true),
-                    -np.log(np.maximum(p_true, CLIP)),
-                    np.einsum("kn,kn->n", error, error),
-                    p_true / np.sqrt(np.einsum("kn,kn->n", columns, columns)),
-                    p_true > high,
-                    p_true < low,
-                ]
-            )
+            pieces = np.empty((len(Losses._fields) - 2, p_true.size))
+            np.log(np.maximum(p_true, CLIP, out=pieces[0]), out=pieces[0])
+            np.einsum("kn,kn->n", columns, columns, out=pieces[2])
+            np.divide(p_true, np.sqrt(pieces[2], out=pieces[2]), out=pieces[2])
+            np.greater(p_true, high, out=pieces[3], casting="unsafe")
+            np.less(p_true, low, out=pieces[4], casting="unsafe")
+            columns -= truth.T
+            error = columns[-1:] if self.n_classes == 2 else columns
+            np.einsum("kn,kn->n", error, error, out=pieces[1])
             if self.weights is not None:
                 pieces = self.weights[..., None, part] * pieces
             sums += pieces @ truth
+        sums[..., 0, :] *= -1.0
         if not self.are_probabilities:
             sums[...] = np.nan
         return Losses(*(sums[..., row, :] for row in range(sums.shape[-2])), np.float64(lowest), np.float64(highest))
@@ -198,9 +215,9 @@ class Scores:
     @cached_property
     def fold(self) -> Fold | None:
         """One order that serves every ranking of a binary problem; None where it does not apply."""
-        if not self.are_probabilities or self.n_classes != 2 or not Fold.applies(self.probabilities):
+        if not self.are_probabilities or self.n_classes != 2:
             return None
-        return Fold(self.probabilities, self.y, self.weights)
+        return Fold.of(self.probabilities, self.y, self.weights)
 
     def ranking(self, code: int) -> Ranking:
         """Samples ordered by the probability of one class."""
@@ -216,10 +233,10 @@ class Scores:
 
     def _rank(self, code: int) -> Ranking:
         if self.fold is not None:
-            values, members, weights = self.fold.column(code)
-            if code == 0 and self.fold.distinct:
-                return Mirrored(self.ranking(1), values, members, weights)
-            return Ranking(values, members, weights, distinct=self.fold.distinct)
+            fold = self.fold
+            if code == 0 and fold.distinct:
+                return Mirrored(self.ranking(1), lambda: fold.column(0).values, lambda position: fold.value(0, position))
+            return Ranking(*fold.column(code), distinct=fold.distinct)
         order, rising = ascending_order(self.columns[code])
         order = order[::-1]
         codes = self.y.take(order)
@@ -256,11 +273,8 @@ class Scores:
         return Ranking(rising[::-1], (self.ahead == 0).take(order), weights)
 
     @cached_property
-    def by_p_true(self) -> tuple[Array, NDArray[np.intp | np.bool_], Array | None]:
-        """p_true ascending with codes and weights; ties by class, then by weight, so that no order of the input shows through."""
-        if self.fold is not None and self.fold.distinct:
-            values, members, weights = self.fold.by_p_true()
-            return values, members, weights
+    def by_p_true(self) -> tuple[Array, Codes, Array | None]:
+        """p_true rising, with codes and weights; ties by class, then by weight: no order of the input shows through."""
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
             keys = () if self.weights is None else tuple(np.atleast_2d(self.weights))
@@ -268,13 +282,22 @@ class Scores:
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
 
+    def part_by_p_true(self, start: int, stop: int) -> tuple[Array, Codes, Array | None]:
+        """Some of ``by_p_true``, without making the rest where the fold has it."""
+        if self.fold is not None and self.fold.distinct:
+            values, members, weights = self.fold.by_p_true(start, stop)
+            return values, members.astype(np.intp), weights
+        values, codes, weights = self.by_p_true
+        part = slice(start, stop)
+        return values[part], codes[part], None if weights is None else weights[..., part]
+
     @cached_property
     def common_threshold(self) -> tuple[Array, Array]:
         """What all columns look like at the thresholds p_true, the probabilities of the actual classes.
 
         Returns:
-            How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and the
-            precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
+            How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and
+            the precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
         """
         if self.fold is not None and self.fold.distinct:
             return self._common_threshold_folded(self.fold)
@@ -310,7 +333,6 @@ class Losses(NamedTuple):
     ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
     """
 
-    phi: Array
     surprise: Array
     squared_error: Array
     cosine: Array
@@ -320,15 +342,15 @@ class Losses(NamedTuple):
     highest: np.float64
 
 
-def sums_by_code(codes: NDArray[np.intp | np.bool_], values: Array, n_classes: int) -> Array:
+def sums_by_code(codes: Codes, values: Array, n_classes: int) -> Array:
     """Sum of values (..., n) over the samples of each class, shape (..., K)."""
     rows = values.reshape(-1, codes.size)
     return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*values.shape[:-1], n_classes)
 
 
-def closeness(p_true: Array) -> Array:
-    """phi = 1 - sqrt(1 - sqrt(p)), any shape."""
-    values = np.sqrt(p_true)
+def closeness(p_true: Array, out: Array | None = None) -> Array:
+    """1 - sqrt(1 - sqrt(p)), any shape."""
+    values = np.sqrt(p_true, out=out)
     np.subtract(1.0, values, out=values)
     with silently():
         np.sqrt(values, out=values)

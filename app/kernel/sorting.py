@@ -69,7 +69,8 @@ def sort_flagged(values: Array, flags: Flags) -> tuple[Array, Flags]:
             rows = (keys.size - start) // _ROW
             keys[start : start + rows * _ROW].reshape(rows, _ROW).sort(axis=1)
         keys[-2 * _ROW :].sort()
-    flags = (keys & _FLAG_MASK).astype(np.uint8)
+    flags = np.empty(keys.shape, dtype=np.uint8)
+    np.bitwise_and(keys, _FLAG_MASK, out=flags, casting="unsafe")
     keys >>= _FLAG_BITS
     ordered = keys.view(np.float64)
     if (ordered[1:] >= ordered[:-1]).all():

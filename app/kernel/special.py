@@ -36,7 +36,7 @@ def binomial_upper_tail(successes: Array, trials: Array, failure: Array) -> Arra
 
     It takes the probability of a failure: where that is tiny the probability of a success has lost its digits.
     """
-    tail: Array = _scipy().betaincc(trials - successes + 1.0, np.maximum(successes, TINY), failure)
+    tail: Array = _scipy().betaincc(trials - successes + 1.0, successes + TINY, failure)
     return tail
 
 
@@ -117,3 +117,9 @@ def find_integers(rows: Array, low: Array, high: Array, upper: Array) -> Array |
         raise RuntimeError(f"the integer search did not finish: {answer.message}")
     found: Array = np.round(answer.x)
     return found
+
+
+def beta_cdf(a: Array, b: Array, value: Array | float) -> Array:
+    """P(X <= value) of Beta(a, b), broadcast over its arguments."""
+    values: Array = _scipy().betainc(a, b, value)
+    return values

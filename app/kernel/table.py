@@ -1,26 +1,32 @@
 """A batch of confusion matrices with everything that more than one metric needs, each computed once."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from app.kernel.numerics import (
     ABOVE_MINUS_ONE,
+    HALF,
+    ONE,
+    TINY,
+    TWO,
     Array,
     cells,
     dispersion_of_reciprocals,
     each,
     hollow,
     inner,
+    largest,
     lazy,
     mean,
     ones,
-    ratio,
+    smallest,
+    some,
     total,
+    triangles,
     x_log_x,
 )
 
+_QUARTER = HALF * HALF
 # Positions in the block of rates.
 RECALL, SPECIFICITY, PRECISION, NPV = range(4)
 
@@ -69,11 +75,6 @@ class Table:
     def n_each(self) -> Array:
         """All samples, repeated for each class: arrays of one shape meet faster than an array and a number."""
         return each(self.n) * ones(self.n_classes)
-
-    @lazy
-    def is_empty(self) -> Any:
-        """Which classes have no actual samples, a mask."""
-        return self.actual == 0
 
     @lazy
     def fn(self) -> Array:
@@ -187,7 +188,7 @@ class Table:
 
     @lazy
     def fnr(self) -> Array:
-        return ratio(self.fn, self.actual)
+        return self.fn / self.actual
 
     @lazy
     def specificity(self) -> Array:
@@ -195,7 +196,12 @@ class Table:
 
     @lazy
     def fpr(self) -> Array:
-        return ratio(self.fp, self.rest)
+        return self.fp / self.rest
+
+    @lazy
+    def roc_distance(self) -> Array:
+        """Distance of (FPR, TPR) from (0, 1)."""
+        return np.hypot(self.fpr, self.fnr)
 
     @lazy
     def precision(self) -> Array:
@@ -222,17 +228,17 @@ class Table:
     @lazy
     def f1(self) -> Array:
         """2 TP / (2 TP + FP + FN) = 2 TP / (P + T)."""
-        return ratio(self.tp + self.tp, self.margins)
+        return (self.tp + self.tp) / self.margins
 
     @lazy
     def f1_negative(self) -> Array:
         """F1 of the rest."""
-        return ratio(self.tn + self.tn, self.rest + self.predicted_rest)
+        return (self.tn + self.tn) / (self.rest + self.predicted_rest)
 
     @lazy
     def jaccard(self) -> Array:
         """TP / (TP + FP + FN)."""
-        return ratio(self.tp, self.union)
+        return self.tp / self.union
 
     @lazy
     def union(self) -> Array:
@@ -250,6 +256,26 @@ class Table:
         return np.reciprocal(self.upm_reciprocals)
 
     @lazy
+    def balanced_accuracy_ovr(self) -> Array:
+        """(TPR + TNR) / 2."""
+        return (self.recall + self.specificity) * HALF
+
+    @lazy
+    def g_mean_ovr(self) -> Array:
+        """sqrt(TPR TNR)."""
+        return np.sqrt(self.rate_product)
+
+    @lazy
+    def h_mean_ovr(self) -> Array:
+        """Harmonic mean of TPR and TNR."""
+        return TWO / (self.rate_reciprocals[RECALL] + self.rate_reciprocals[SPECIFICITY])
+
+    @lazy
+    def mean_f1(self) -> Array:
+        """Macro F1, shape (...)."""
+        return mean(self.f1)
+
+    @lazy
     def rate_product(self) -> Array:
         """TPR TNR."""
         return self.recall * self.specificity
@@ -262,7 +288,7 @@ class Table:
     @lazy
     def odds(self) -> Array:
         """Diagnostic odds ratio TP TN / (FP FN)."""
-        return ratio(self.right, self.mixed_up)
+        return self.right / self.mixed_up
 
     # Overall quantities, shape (...).
 
@@ -274,15 +300,20 @@ class Table:
     @lazy
     def largest(self) -> Array:
         """Samples of the most frequent class."""
-        return np.maximum.reduce(self.actual, axis=-1)
+        return largest(self.actual)
+
+    @lazy
+    def largest_predicted(self) -> Array:
+        """Samples of the most often predicted class."""
+        return largest(self.predicted)
 
     @lazy
     def worst_recall(self) -> Array:
-        return np.minimum.reduce(self.recall, axis=-1)
+        return smallest(self.recall)
 
     @lazy
     def best_recall(self) -> Array:
-        return np.maximum.reduce(self.recall, axis=-1)
+        return largest(self.recall)
 
     @lazy
     def correct_margins(self) -> Array:
@@ -323,6 +354,14 @@ class Table:
         """sum s (2n - s) with s = P + T: 4 n^2 (1 - pe) for pooled margins."""
         return inner(self.margins, self.rest + self.predicted_rest)
 
+    def weighted_sum(self, values: Array) -> Array:
+        """sum P x over the classes, shape (...); a class without actual samples adds 0 whatever its value."""
+        weighted = inner(self.actual, values)
+        # Only then is there anything to leave out.
+        if some(np.isnan(weighted)):
+            return total(np.where(self.actual == 0, 0.0, self.actual * values))
+        return weighted
+
     # The K - 1 cuts of ordered classes in two, {1..k} | {k+1..K}, shape (..., K - 1).
 
     @lazy
@@ -338,13 +377,15 @@ class Table:
     @lazy
     def lower_correct(self) -> Array:
         """Samples of the first k classes that are predicted as one of them."""
-        corners = np.add.accumulate(np.add.accumulate(self.counts, axis=-2), axis=-1)
-        return corners.diagonal(0, -2, -1)[..., :-1]
+        lower, upper = triangles(self.n_classes)
+        # Row k up to the diagonal and column k above it are what class k adds to the upper left corner.
+        added = total(self.counts * lower) + ones(self.n_classes).dot(self.counts * upper)
+        return np.add.accumulate(added, axis=-1)[..., :-1]
 
     @lazy
     def cut_errors(self) -> Array:
         """Samples that are on different sides of the cut in data and prediction."""
-        return self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct
+        return self.lower_actual + self.lower_predicted - TWO * self.lower_correct
 
     @lazy
     def upper_correct(self) -> Array:
@@ -373,7 +414,7 @@ class Table:
         return self.margins / self.n_each
 
     @lazy
-    def united_shares(self) -> Array:
+    def union_shares(self) -> Array:
         """(TP + FP + FN) / n of each class."""
         return self.union / self.n_each
 
@@ -396,6 +437,16 @@ class Table:
         off_diagonal = self.share_logs * hollow(self.n_classes)
         columns: Array = ones(self.n_classes).dot(off_diagonal)
         return total(off_diagonal) + columns
+
+    @lazy
+    def margin_entropy(self) -> Array:
+        """-sum p ln(p / m) over the errors of each class with m = (P + T)/n: m times its confusion entropy, 0 if absent."""
+        return self.error_rate_ovr * np.log(np.maximum(self.margin_shares, TINY)) - self.error_logs
+
+    @lazy
+    def union_entropy(self) -> Array:
+        """The same with m = (TP + FP + FN)/n."""
+        return self.error_rate_ovr * np.log(np.maximum(self.union_shares, TINY)) - self.error_logs
 
     @lazy
     def actual_logs(self) -> Array:
@@ -434,12 +485,12 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
     NaN only where there is no error and one side has no case at all. Martín De Diego et al. (2022), eqs. 16-17.
     """
-    return 1.0 + errors * (0.25 / tp + 0.25 / tn)
+    return ONE + errors * (_QUARTER / tp + _QUARTER / tn)
 
 
 def at_equal_prevalence(counts: Array) -> Array:
     """The matrices (..., K, K) with every row scaled to the same total, n kept. All NaN when a row is empty: no scale makes it equal."""
     actual = np.add.reduce(counts, axis=-1)
-    scale = ratio(total(actual)[..., None] / counts.shape[-1], actual)
+    scale = total(actual)[..., None] / counts.shape[-1] / actual
     scale = np.where(np.isfinite(scale).all(axis=-1, keepdims=True), scale, np.nan)
     return counts * scale[..., None]

@@ -1,7 +1,7 @@
 """From a confusion matrix to its report: a pure function, so a stored evaluation is answered by computing it again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,20 @@ from app.domain.evaluation import Content
 from app.domain.expressions import parse
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
-from app.domain.report import FoldValues, Group, Interval, IntervalChoice, Options, Report, Undefined, Value
+from app.domain.report import FoldValues, Group, Grouped, Interval, IntervalChoice, Options, Report, Undefined, Value
 from app.domain.syntax import write_label
 from app.kernel.engine import Explainer, Gap, evaluate_table
 from app.kernel.expression import Expression, Measure, compute, is_list, measures
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table, at_equal_prevalence
 from app.services.findings import matrix_findings
+from app.services.full_intervals import check_sampling, full_intervals
 from app.services.intervals import headline_intervals
 from app.services.layout import Layout, layout
 
 MOST_EXPRESSIONS = 200
+Requested = dict[str, Value | dict[str, Value]]
+Interpretation = dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +52,9 @@ def ask(source: MatrixInput, options: Options) -> Question:
 
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
+        InvalidInput: intervals of everything cannot be given for this input.
     """
+    check_sampling(source, options)
     return Question(source, options, parse_all(options.metrics, source))
 
 
@@ -59,17 +64,45 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
     """
-    return answer([ask(source, options)])[0]
+    return answer_alone(ask(source, options))
 
 
-def answer(questions: Sequence[Question]) -> list[Report]:
-    """Reports of questions of one family, computed in one pass: numpy's price is per call, hardly per matrix.
+def answer_alone(question: Question) -> Report:
+    """The report of one question; the only way to intervals of everything, which take a while."""
+    report = explain(measure([question]))[0]
+    if question.options.intervals is not IntervalChoice.ALL:
+        return report
+    found = full_intervals(question.source, question.options, question.expressions, report.intervals)
+    return replace(report, intervals=found.intervals, findings=(*report.findings, *found.findings))
 
-    Every report is the same, bit for bit, whatever it is computed together with (see `app.kernel.numerics.total`).
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Questions of one family and all values of their metrics, those at balanced prevalence beside the others.
+
+    Attributes:
+        counts: (B, 1, K, K).
+        by_class: (M, B, 2, K).
+        overall: (M, B, 2).
+        values: Overall metrics by key, question by question.
+        requested: Values of the metric expressions by their text, and why some are missing, question by question.
     """
-    n_classes, level = questions[0].family
+
+    questions: Sequence[Question]
+    counts: Array
+    by_class: Array
+    overall: Array
+    values: Sequence[dict[str, Value]]
+    requested: Sequence[tuple[Requested, list[Undefined]]]
+
+
+def measure(questions: Sequence[Question]) -> Measured:
+    """Values of all metrics for questions of one family, in one pass: numpy's price is per call, hardly per matrix.
+
+    Every value is the same, bit for bit, whatever it is computed together with (see `app.kernel.numerics.total`).
+    """
+    n_classes, _ = questions[0].family
     plan = layout(binary=n_classes == 2)
-    # (B, 1, K, K), and beside each matrix its twin at equal prevalence.
     counts = np.array([question.source.counts for question in questions], dtype=np.float64)[:, None]
     with silently():
         table = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
@@ -78,52 +111,71 @@ def answer(questions: Sequence[Question]) -> list[Report]:
     for index, question in enumerate(questions):
         if question.source.content is not Content.counts:
             overall[plan.needs_counts, index] = np.nan
-    complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
+    values = [dict(zip(plan.overall_keys, row, strict=True)) for row in plain(overall[:, :, 0].T)]
+    return Measured(questions, counts, by_class, overall, values, [_requested(question) for question in questions])
+
+
+def explain(measured: Measured) -> list[Report]:
+    """The reports: values in their groups, intervals, reasons and findings."""
+    questions, by_class, overall = measured.questions, measured.by_class, measured.overall
+    n_classes, level = questions[0].family
+    plan = layout(binary=n_classes == 2)
     intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
-        intervals = headline_intervals(Table(counts), [question.source.labels for question in questions], level)
-    parts = zip(
-        questions,
-        intervals,
-        plain(overall[:, :, 0].T),
-        plain(by_class[:, :, 0].transpose(1, 0, 2)),
-        plain(_overall_rows(plan, questions, overall, by_class)),
-        plain(_class_rows(plan, by_class)),
-        [
-            () if complete[index] else _undefined(plan, question.source, by_class[:, index], overall[:, index])
-            for index, question in enumerate(questions)
-        ],
-        strict=True,
-    )
-    return [_report(plan, *part) for part in parts]
+        labels = [question.source.labels for question in questions]
+        intervals = headline_intervals(Table(measured.counts), labels, level)
+    recalls = plain(by_class[plan.recall, :, 0])
+    complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
+    overall_rows = plain(_overall_rows(plan, questions, overall, by_class))
+    class_rows = plain(_class_rows(plan, by_class))
+    return [
+        _report(
+            plan,
+            question,
+            metrics=plan.overall.grouped(overall_rows[index]),
+            per_class=dict(zip(question.source.labels, map(plan.per_class.grouped, class_rows[index]), strict=True)),
+            values=measured.values[index],
+            requested=measured.requested[index],
+            intervals=intervals[index],
+            recalls=recalls[index],
+            undefined=()
+            if complete[index]
+            else _undefined(plan, question.source, by_class[:, index], overall[:, index]),
+            interpretation=_interpretation(plan, question, measured.values[index], by_class[:, index, 0])
+            if question.options.interpretation
+            else None,
+        )
+        for index, question in enumerate(questions)
+    ]
 
 
 def _report(
     plan: Layout,
     question: Question,
+    *,
+    metrics: Grouped,
+    per_class: dict[str, Grouped],
+    values: dict[str, Value],
+    requested: tuple[Requested, list[Undefined]],
     intervals: dict[str, Interval],
-    overall: Sequence[Value],
-    by_class: Sequence[Sequence[Value]],
-    overall_row: Sequence[Value],
-    class_rows: Sequence[Sequence[Value]],
+    recalls: Sequence[Value],
     undefined: Sequence[Undefined],
+    interpretation: Interpretation | None,
 ) -> Report:
-    source, options = question.source, question.options
-    values = dict(zip(plan.overall_keys, overall, strict=True))
-    class_lists = dict(zip(plan.class_keys, by_class, strict=True))
-    requested, gaps = _requested(question)
-    findings = matrix_findings(source.labels, source.counts, source.content, values, class_lists)
+    source = question.source
+    answers, gaps = requested
+    findings = matrix_findings(source.labels, source.counts, source.content, values, {"recall": recalls})
     return Report(
         input=source,
-        metrics=plan.overall.grouped(overall_row),
-        per_class={label: plan.per_class.grouped(row) for label, row in zip(source.labels, class_rows, strict=True)},
+        metrics=metrics,
+        per_class=per_class,
         values=values,
-        requested=requested,
+        requested=answers,
         intervals=intervals,
         undefined=(*undefined, *gaps),
-        findings=(*findings, *_cautions(question.expressions), *_no_intervals(source, options)),
+        findings=(*findings, *_cautions(question.expressions), *_no_intervals(source, question.options)),
         folds=None if source.fold_counts is None else _folds(plan, source.fold_counts),
-        interpretation=_interpretation(plan, values, class_lists, source.labels) if options.interpretation else None,
+        interpretation=interpretation,
     )
 
 
@@ -230,9 +282,9 @@ def reason(gap: Gap, labels: Sequence[str]) -> str:
     return f"{text}; the same holds for {', '.join(others[:5])}{more}"
 
 
-def _requested(question: Question) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
+def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
     """Values of the metric expressions by their text, and the reasons of those that are missing."""
-    answers: dict[str, Value | dict[str, Value]] = {}
+    answers: Requested = {}
     gaps: list[Undefined] = []
     if not question.expressions:
         return answers, gaps
@@ -304,18 +356,16 @@ def _folds(plan: Layout, fold_counts: Array) -> dict[str, FoldValues]:
     return {key: FoldValues(tuple(row), mean, sd) for key, row, mean, sd in rows}
 
 
-def _interpretation(
-    plan: Layout, values: Mapping[str, Value], class_lists: Mapping[str, Sequence[Value]], labels: Sequence[str]
-) -> dict[str, dict[str, str]]:
+def _interpretation(plan: Layout, question: Question, values: Mapping[str, Value], by_class: Array) -> Interpretation:
     """Labels of the verbal scales by metric, ``metric@label`` for one class."""
-    answers: dict[str, dict[str, str]] = {}
+    answers: Interpretation = {}
     for metric in plan.overall_metrics:
         value = values[metric.key]
         if metric.card.scales and value is not None:
             answers[metric.key] = {scale.name: scale.label(value) for scale in metric.card.scales}
-    for metric in plan.class_metrics:
+    for metric, row in zip(plan.class_metrics, plain(by_class), strict=True):
         if metric.card.scales:
-            for label, value in zip(labels, class_lists[metric.key], strict=True):
+            for label, value in zip(question.source.labels, row, strict=True):
                 if value is not None:
                     answers[f"{metric.key}@{write_label(label)}"] = {
                         scale.name: scale.label(value) for scale in metric.card.scales

@@ -1,5 +1,6 @@
 """Evaluations as a caller knows them: made, read, listed, tagged, deleted."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,8 +19,9 @@ from app.domain.evaluation import (
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs import MatrixInput
-from app.domain.report import IntervalChoice, Options, Report
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Report, Sampling
 from app.kernel.catalogue import catalogue
+from app.kernel.uncertainty.design import Prior, Shares
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.ports import EvaluationStore
@@ -49,6 +51,23 @@ class Evaluation:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Keeping:
+    """An evaluation that is being kept."""
+
+    evaluation: Evaluation
+    kept: "asyncio.Task[None]"
+
+    async def done(self) -> None:
+        """Wait until the evaluation is durable.
+
+        Raises:
+            Overloaded: too many writes are under way; nothing was kept.
+            Unavailable: the store did not answer.
+        """
+        await self.kept
+
+
 class EvaluationService:
     """Use cases of evaluations. Everything happens within one project."""
 
@@ -62,9 +81,9 @@ class EvaluationService:
         report = await self._reports.make(new.source, new.options)
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=new.tags)
 
-    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Evaluation:
-        """Compute and keep; durable on return."""
-        report = await self._reports.make(new.source, new.options)
+    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Keeping:
+        """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
+        draft = await self._reports.draft(new.source, new.options)
         source = new.source
         record = EvaluationRecord(
             id=new_id(),
@@ -80,11 +99,19 @@ class EvaluationService:
             options=options_as_json(new.options),
             extra=source.facts,
             revision=catalogue().revision,
-            values=report.values,
+            values=draft.values,
         )
-        async with self._admission.place():
+        kept = asyncio.create_task(self._keep(project, record))
+        try:
+            # While the database commits, the rest of the report is made.
+            return Keeping(_answer(record, await draft.report), kept)
+        except BaseException:
+            kept.cancel()
+            raise
+
+    async def _keep(self, project: str, record: EvaluationRecord) -> None:
+        async with self._admission:
             await self._store.add(project, record)
-        return _answer(record, report)
 
     async def read(self, project: str, identifier: UUID) -> Evaluation:
         """One evaluation, its report computed anew from what is stored."""
@@ -93,14 +120,14 @@ class EvaluationService:
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
         """Put tags in the place of all tags."""
-        async with self._admission.place():
+        async with self._admission:
             record = await self._store.replace_tags(project, identifier, tags)
         found = _found(record, identifier)
         return _answer(found, await self._reports.make(*stored_request(found)))
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
-        async with self._admission.place():
+        async with self._admission:
             if not await self._store.delete(project, identifier):
                 raise _missing(identifier)
 
@@ -117,15 +144,21 @@ class EvaluationService:
         return await self._store.datasets(project, limit, after)
 
 
+_DEFAULTS = Options()
+
+
 def options_as_json(options: Options) -> dict[str, Any]:
     """Options as they are stored; defaults are left out so that they cost nothing."""
-    defaults = Options()
+    defaults = _DEFAULTS
+    if options == defaults:
+        return {}
     chosen = {
         "metrics": list(options.metrics),
         "level": options.level,
         "seed": options.seed,
         "intervals": options.intervals.value,
         "interpretation": options.interpretation,
+        **_sampling_as_json(options.sampling),
     }
     left_out = {
         "metrics": [],
@@ -133,6 +166,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "seed": None,
         "intervals": defaults.intervals.value,
         "interpretation": False,
+        **_sampling_as_json(defaults.sampling),
     }
     return {key: value for key, value in chosen.items() if value != left_out[key]}
 
@@ -146,6 +180,29 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         seed=stored.get("seed"),
         intervals=IntervalChoice(stored.get("intervals", defaults.intervals)),
         interpretation=stored.get("interpretation", False),
+        sampling=_sampling_from_json(stored),
+    )
+
+
+def _sampling_as_json(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "interval_method": sampling.method.value,
+        "prior": sampling.prior.value,
+        "pseudo_counts": sampling.pseudo_counts,
+        "prevalence_design": sampling.shares.value,
+        "draws": sampling.draws,
+    }
+
+
+def _sampling_from_json(stored: Mapping[str, Any]) -> Sampling:
+    defaults = Sampling()
+    rows = stored.get("pseudo_counts")
+    return Sampling(
+        method=IntervalMethod(stored.get("interval_method", defaults.method)),
+        prior=Prior(stored.get("prior", defaults.prior)),
+        pseudo_counts=None if rows is None else tuple(map(tuple, rows)),
+        shares=Shares(stored.get("prevalence_design", defaults.shares)),
+        draws=stored.get("draws", defaults.draws),
     )
 
 

@@ -21,18 +21,14 @@ class Block:
         order: Positions of all of them, groups one after another, in the values of the scope.
     """
 
-    keys: tuple[tuple[Group, tuple[str, ...]], ...]
+    keys: tuple[tuple[str, tuple[str, ...]], ...]
     order: NDArray[np.intp]
 
     def grouped(self, row: Sequence[Value]) -> dict[str, dict[str, Value]]:
         """The values of one class or of the whole matrix, which stand in ``order``, under their names."""
-        answer: dict[str, dict[str, Value]] = {}
-        start = 0
-        for group, keys in self.keys:
-            end = start + len(keys)
-            answer[group.value] = dict(zip(keys, row[start:end], strict=True))
-            start = end
-        return answer
+        rest = iter(row)
+        # Each group takes as many values as it has keys and leaves the rest.
+        return {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
 
 
 def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
@@ -42,9 +38,9 @@ def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
     names = [metric.key for metric in metrics]
     return Block(
         keys=(
-            (Group.INSENSITIVE, tuple(names[i] for i in insensitive)),
-            (Group.SENSITIVE, tuple(names[i] for i in sensitive)),
-            (Group.BALANCED, tuple(names[i] for i in sensitive)),
+            (Group.INSENSITIVE.value, tuple(names[i] for i in insensitive)),
+            (Group.SENSITIVE.value, tuple(names[i] for i in sensitive)),
+            (Group.BALANCED.value, tuple(names[i] for i in sensitive)),
         ),
         order=np.array(insensitive + sensitive + [i + len(metrics) for i in sensitive], dtype=np.intp),
     )
@@ -64,6 +60,7 @@ class Layout:
     per_class: Block
     overall: Block
     needs_counts: NDArray[np.intp]
+    recall: int
 
     def is_sensitive(self, metric: Metric, n_classes: int) -> bool:
         """Does the metric have a twin at balanced prevalence?"""
@@ -83,5 +80,6 @@ def layout(*, binary: bool) -> Layout:
         overall_keys=tuple(metric.key for metric in overall),
         per_class=_block(by_class, n_classes),
         overall=_block((*overall, *by_class) if binary else overall, n_classes),
+        recall=[metric.key for metric in by_class].index("recall"),
         needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
     )

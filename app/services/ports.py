@@ -1,10 +1,14 @@
 """What the services need from the world outside, and how it fails."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.decisions import ComparisonRecord, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -71,6 +75,10 @@ class EvaluationStore(Protocol):
         """Return the record, or None when the project has none of that id."""
         ...
 
+    async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
+        """Return those of the records that the project has."""
+        ...
+
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
         ...
@@ -98,4 +106,75 @@ class EvaluationStore(Protocol):
 
         A version or split of `dataset` that is None stands for all of them.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleLabels:
+    """What is kept of the samples of an evaluation that came with ids.
+
+    Attributes:
+        ids: (n) all different, integers or text.
+        truth: (n) codes into the labels of the evaluation.
+        predicted: (n) the same.
+    """
+
+    ids: NDArray[Any]
+    truth: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+
+
+class PairedLabels(Protocol):
+    """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
+
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+        """Return the samples of those evaluations of which they were kept with ids."""
+        ...
+
+
+class ComparisonStore(Protocol):
+    """The memory of comparisons."""
+
+    async def add(self, project: str, record: ComparisonRecord) -> None:
+        """Keep a comparison; durable on return."""
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
+        """Return the comparison, or None when the project has none of that id."""
+        ...
+
+
+class GateStore(Protocol):
+    """The memory of gates and their checks. No version is ever changed or forgotten."""
+
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+        """Make the definition the latest version, unless it is that already; True when there was no such gate."""
+        ...
+
+    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+        """Return a version, the latest by default. A deleted gate has no latest version; the older ones stay."""
+        ...
+
+    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+        """List all versions, latest first, those before a deletion too."""
+        ...
+
+    async def delete(self, project: str, name: str) -> bool:
+        """End a gate; False when there is none."""
+        ...
+
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
+        """List the latest versions by name."""
+        ...
+
+    async def add_check(self, project: str, check: GateCheck) -> None:
+        """Keep a check; durable on return."""
+        ...
+
+    async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
+        """Return a check of that gate."""
+        ...
+
+    async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
+        """List the checks of a gate, latest first."""
         ...

@@ -5,23 +5,34 @@ long as those of one. Nothing waits for company: who comes alone is answered at 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.inputs import MatrixInput
-from app.domain.report import Options, Report
+from app.domain.report import IntervalChoice, Options, Report, Value
 from app.services.compute import ComputePool
-from app.services.evaluate import Question, answer, ask
+from app.services.evaluate import Measured, Question, answer_alone, ask, explain, measure
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64
 _GROUP_LIMIT = 32
+# Turns of the event loop between values and report: so many until the store has sent off what it was given meanwhile.
+_TURNS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """What is known of a report first: its overall values. The report follows, while the store is busy with them."""
+
+    values: Mapping[str, Value]
+    report: Awaitable[Report]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     question: Question
-    done: "asyncio.Future[Report]"
+    draft: "asyncio.Future[Draft]"
+    report: "asyncio.Future[Report]"
 
 
 class Reports:
@@ -38,39 +49,66 @@ class Reports:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
         """
+        return await (await self.draft(source, options)).report
+
+    async def draft(self, source: MatrixInput, options: Options) -> Draft:
+        """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
-        if source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size) > _HEAVY_ENTRIES:
-            return await self._compute.run(lambda: answer([question])[0], heavy=True)
         loop = asyncio.get_running_loop()
+        report: asyncio.Future[Report] = loop.create_future()
+        entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
+        if entries > _HEAVY_ENTRIES or options.intervals is IntervalChoice.ALL:
+            made = await self._compute.run(lambda: answer_alone(question), heavy=True)
+            report.set_result(made)
+            return Draft(made.values, report)
         if not self._waiting:
             # Behind everything that is ready to run now: requests that came together are here by then.
-            loop.call_soon(self._answer_all)
-        done: asyncio.Future[Report] = loop.create_future()
-        self._waiting.append(_Waiting(question, done))
-        return await done
+            loop.call_soon(self._measure_all)
+        waiting = _Waiting(question, loop.create_future(), report)
+        self._waiting.append(waiting)
+        return await waiting.draft
 
-    def _answer_all(self) -> None:
+    def _measure_all(self) -> None:
         waiting, self._waiting = self._waiting, []
         families: dict[tuple[int, float | None], list[_Waiting]] = {}
         for one in waiting:
-            if not one.done.done():
+            if not one.draft.done():
                 families.setdefault(one.question.family, []).append(one)
         for (n_classes, _), members in families.items():
             size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
             for start in range(0, len(members), size):
-                _answer_group(members[start : start + size])
+                _measure_group(members[start : start + size])
 
 
-def _answer_group(group: Sequence[_Waiting]) -> None:
-    """Answer a group, one by one if it fails as a whole: a question that cannot be answered spoils no other."""
+def _measure_group(group: Sequence[_Waiting]) -> None:
+    """Give a group its drafts, one by one if it fails as a whole: what cannot be computed spoils no other."""
     try:
-        reports = answer([one.question for one in group])
+        measured = measure([one.question for one in group])
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
-            group[0].done.set_exception(error)
+            group[0].draft.set_exception(error)
             return
         for one in group:
-            _answer_group([one])
+            _measure_group([one])
+        return
+    for one, values in zip(group, measured.values, strict=True):
+        one.draft.set_result(Draft(values, one.report))
+    _after(_TURNS, lambda: _explain_group(group, measured))
+
+
+def _explain_group(group: Sequence[_Waiting], measured: Measured) -> None:
+    try:
+        reports = explain(measured)
+    except Exception as error:  # noqa: BLE001 - it belongs to the callers
+        for one in group:
+            one.report.set_exception(error)
         return
     for one, report in zip(group, reports, strict=True):
-        one.done.set_result(report)
+        if not one.report.done():
+            one.report.set_result(report)
+
+
+def _after(turns: int, function: Callable[[], None]) -> None:
+    """Call a function some turns of the event loop from now."""
+    loop = asyncio.get_running_loop()
+    loop.call_soon(function if turns <= 1 else lambda: _after(turns - 1, function))

@@ -58,6 +58,15 @@ class PostgresEvaluationStore:
             async with self._engine.connect() as connection:
                 return await self._read(connection, project, identifier)
 
+    async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
+        """Return those of the records that the project has."""
+        with translated():
+            async with self._engine.connect() as connection:
+                rows = await _fetch(connection, statements.select_records(project, identifiers))
+                keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
+        records = [decode_record(row._mapping, keys) for row in rows]
+        return {record.id: record for record in records}
+
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
         """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)

@@ -76,6 +76,12 @@ def select_record(project: str, identifier: UUID) -> Select[Any]:
     return _with_names(select(*RECORD)).where(evaluations.c.project == project, evaluations.c.id == identifier)
 
 
+def select_records(project: str, identifiers: Sequence[UUID]) -> Select[Any]:
+    """Select some evaluations whole, in no order."""
+    wanted = evaluations.c.id == func.any(literal(list(identifiers), ARRAY(Uuid)))
+    return _with_names(select(*RECORD)).where(evaluations.c.project == project, wanted)
+
+
 def select_by_time(scope: Scope, query: EvaluationQuery, limit: int) -> Select[Any]:
     """Select one page of summaries in the order of creation."""
     conditions = _conditions(query)

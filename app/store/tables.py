@@ -98,6 +98,44 @@ evaluations = Table(
     PrimaryKeyConstraint("project", "id"),
 )
 
+# Answers are kept as the text that was sent: what is read later is what was said, byte for byte, though metrics may
+# have been mended and evaluations deleted since.
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("project", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("answer", JSON, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+
+gates = Table(
+    "gates",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7 of this version."),
+    Column("version", Integer, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("definition", JSON(none_as_null=True), comment="NULL: the gate was deleted with this version."),
+    PrimaryKeyConstraint("project", "name", "version"),
+)
+
+gate_checks = Table(
+    "gate_checks",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("baseline_id", Uuid),
+    Column("version", Integer, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("answer", JSON, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+Index("ix_gate_checks_gate", gate_checks.c.project, gate_checks.c.gate, gate_checks.c.id)
+
 
 def value_in_slot(slot: int) -> ColumnElement[float]:
     """Return the value of the metric in a slot as SQL: NULL where undefined or absent.

@@ -212,7 +212,7 @@ def test_binary_counts(client: httpx.Client) -> None:
     assert list(named["per_class"]) == ["benign", "malign"]
     same = compute(client, matrix_input([[55, 5], [10, 30]], labels=["benign", "malign"]))
     assert same["metrics"] == named["metrics"]
-    faults = [
+    faults: list[tuple[dict[str, Any], str, str]] = [
         ({"tp": -1}, "/input/tp", "negative_entry"),
         ({"fp": -0.5}, "/input/fp", "negative_entry"),
         ({"tn": 1e-20}, "/input/tn", "entry_too_small"),
@@ -386,7 +386,7 @@ def test_a_million_labels(client: httpx.Client) -> None:
 # Folds.
 
 
-def fold(matrix: list[list[float]], **members: Any) -> dict[str, Any]:
+def fold(matrix: list[list[Any]], **members: Any) -> dict[str, Any]:
     return matrix_input(matrix, **members)
 
 

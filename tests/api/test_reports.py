@@ -82,7 +82,7 @@ def check_gaps(answer: Json) -> None:
         assert "{" not in entry["reason"]
         assert "nan" not in entry["reason"].lower().split()
     positive = answer["input"]["positive"]
-    places = [(None, *gap) for gap in gaps(answer["metrics"])]
+    places: list[tuple[str | None, str, str]] = [(None, *gap) for gap in gaps(answer["metrics"])]
     places += [(label, *gap) for label, groups in answer["per_class"].items() for gap in gaps(groups)]
     class_keys = {metric.key for metric in OF_MATRICES if metric.card.scope is Scope.CLASS}
     used = set()

@@ -12,14 +12,19 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from app.api.body import Wire
 from app.api.v1.inputs import AnyInput, clean_text
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.domain.report import IntervalChoice, Options
+from app.domain.inputs import MOST_CLASSES
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
+from app.kernel.uncertainty.design import Prior, Shares
+from app.kernel.uncertainty.estimation import DRAWS
 from app.services.evaluate import MOST_EXPRESSIONS
 from app.services.evaluations import NewEvaluation
+from app.services.full_intervals import FEWEST_DRAWS, MOST_DRAWS
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(clean_text)]
 TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$")]
 TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(clean_text)]
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64)]
+PseudoCount = Annotated[float, Field(ge=0)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(clean_text)]
 
 
@@ -58,10 +63,31 @@ class OptionsField(Wire):
     seed: int | None = Field(
         None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out."
     )
-    intervals: Literal["headline", "none"] = Field(
-        "headline", description="`headline`: closed forms for the usual metrics and every rate. `none`: no intervals."
+    intervals: Literal["headline", "all", "none"] = Field(
+        "headline",
+        description="`headline`: closed forms for the usual metrics and every rate. `all`: every matrix metric and "
+        "every expression, by simulation; needs counts. `none`: no intervals.",
     )
     interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
+    interval_method: Literal["posterior", "delta", "bootstrap", "bca"] = Field(
+        "posterior",
+        description="With `all`, for what is no plain rate: row-wise Dirichlet posterior, delta method, bootstrap with "
+        "percentile limits or with bias-corrected and accelerated ones.",
+    )
+    prior: Literal["edge", "jeffreys_recall", "uniform", "custom"] = Field(
+        "edge",
+        description="With `posterior`: what every row is given before its counts. `edge`: nothing, except where a "
+        "recall is 0 or 1. `custom`: `pseudo_counts`.",
+    )
+    pseudo_counts: list[list[PseudoCount]] | None = Field(
+        None, max_length=MOST_CLASSES, description="K x K, rows actual; with the prior `custom` only."
+    )
+    prevalence_design: Literal["observed", "sampled"] = Field(
+        "observed",
+        description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
+        "(`sampled`)?",
+    )
+    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=MOST_DRAWS, description="With `all`: simulated matrices.")
 
     def to_domain(self) -> Options:
         """The domain's form."""
@@ -71,6 +97,13 @@ class OptionsField(Wire):
             seed=self.seed,
             intervals=IntervalChoice(self.intervals),
             interpretation=self.interpretation,
+            sampling=Sampling(
+                method=IntervalMethod(self.interval_method),
+                prior=Prior(self.prior),
+                pseudo_counts=None if self.pseudo_counts is None else tuple(map(tuple, self.pseudo_counts)),
+                shares=Shares(self.prevalence_design),
+                draws=self.draws,
+            ),
         )
 
 
@@ -146,6 +179,12 @@ class IntervalValue(BaseModel):
     level: float
     method: str
     given: str = Field(description="The counts that it takes as fixed.")
+    prior: str | None = Field(None, description="What every row of the matrix was given before its counts.")
+    seed: int | None = Field(None, description="Of the simulation: the same seed gives the same interval.")
+    draws: int | None = Field(None, description="Simulated matrices.")
+    monte_carlo_error: float | None = Field(
+        None, description="Standard error of an end that comes from the finite number of draws."
+    )
     reason: str | None = Field(None, description="Why there is none.")
 
 
@@ -226,6 +265,20 @@ class EvaluationPage(BaseModel):
     """Some evaluations; `next_cursor` is null on the last page."""
 
     items: list[EvaluationSummaryResponse]
+    next_cursor: str | None
+
+
+class ModelPage(BaseModel):
+    """Some model versions."""
+
+    items: list[dict[str, str | None]]
+    next_cursor: str | None
+
+
+class DatasetPage(BaseModel):
+    """Some datasets."""
+
+    items: list[dict[str, str | None]]
     next_cursor: str | None
 
 

@@ -20,9 +20,11 @@ from app.api.v1 import examples
 from app.api.v1.evaluation_models import (
     BatchRequest,
     BatchResponse,
+    DatasetPage,
     EvaluationPage,
     EvaluationRequest,
     EvaluationResponse,
+    ModelPage,
     TagsRequest,
 )
 from app.api.v1.present import (
@@ -38,7 +40,7 @@ from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Positio
 from app.domain.expressions import suggest
 from app.kernel.card import Inputs, Scope
 from app.kernel.catalogue import catalogue
-from app.services.evaluations import Evaluation, NewEvaluation
+from app.services.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(only_known_parameters)])
 # Bodies from here on are parsed in a thread.
@@ -48,7 +50,7 @@ _BATCH_AT_ONCE = 8
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
 Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
-Filter = Annotated[str | None, Query(max_length=256)]
+Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name.")]
 
 
 @router.post(
@@ -71,8 +73,12 @@ async def create_evaluation(
     new = await _read_new(await read_body(request), services)
     if not store:
         return await _answer(await services.evaluations.compute(new), services)
-    evaluation = await _keep(services, project, new)
-    return await _answer(evaluation, services, HTTPStatus.CREATED, {"Location": f"/v1/evaluations/{evaluation.id}"})
+    keeping = await _keep(services, project, new)
+    headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
+    # Written while the database commits, and sent when it has.
+    answer = await _answer(keeping.evaluation, services, HTTPStatus.CREATED, headers)
+    await keeping.done()
+    return answer
 
 
 @router.post(
@@ -126,7 +132,12 @@ async def _batch_item(
         # Others get their turn between two items.
         await asyncio.sleep(0)
         new = await services.compute.run(lambda: parse_value(value, EvaluationRequest).to_domain(), heavy=heavy)
-        evaluation = await (_keep(services, project, new) if store else services.evaluations.compute(new))
+        if store:
+            keeping = await _keep(services, project, new)
+            await keeping.done()
+            evaluation = keeping.evaluation
+        else:
+            evaluation = await services.evaluations.compute(new)
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
@@ -149,7 +160,7 @@ async def _read_new(body: bytes, services: Services) -> NewEvaluation:
     return await services.compute.run(lambda: parse(body, EvaluationRequest).to_domain(), heavy=heavy)
 
 
-async def _keep(services: Services, project: str, new: NewEvaluation) -> Evaluation:
+async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping:
     if new.model is None or new.dataset is None:
         absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
         raise InvalidInput(
@@ -313,7 +324,13 @@ async def delete_evaluation(identifier: UUID, services: UseServices, project: Pr
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("/models", response_class=Response, operation_id="listModels", tags=["evaluations"])
+@router.get(
+    "/models",
+    response_class=Response,
+    responses={200: {"model": ModelPage}},
+    operation_id="listModels",
+    tags=["evaluations"],
+)
 async def list_models(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the model versions that have an evaluation, by name."""
     after = None if cursor is None else ModelRef(*decode_cursor(cursor, {"list": "models"}, (str, str | None)))
@@ -327,7 +344,13 @@ async def list_models(services: UseServices, project: Project, limit: Limit = 50
     )
 
 
-@router.get("/datasets", response_class=Response, operation_id="listDatasets", tags=["evaluations"])
+@router.get(
+    "/datasets",
+    response_class=Response,
+    responses={200: {"model": DatasetPage}},
+    operation_id="listDatasets",
+    tags=["evaluations"],
+)
 async def list_datasets(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the datasets that have an evaluation, by name."""
     after = (

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.api.body import Wire
@@ -51,7 +51,6 @@ NumberColumn = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": _MOST_ROWS}),
 ]
 Labels = Annotated[list[LabelField], Field(description="The classes in the order of the matrix, all different.")]
-ClassName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LABEL), PlainValidator(_label)]
 
 
 class ConfusionMatrixInput(Wire):
@@ -88,8 +87,8 @@ class BinaryCountsInput(Wire):
     fn: float = Field(description="False negatives.")
     fp: float = Field(description="False positives.")
     tn: float = Field(description="True negatives.")
-    negative: ClassName = Field("0", description="Name of the negative class.")
-    positive: ClassName = Field("1", description="Name of the positive class.")
+    negative: LabelField = Field("0", description="Name of the negative class.")
+    positive: LabelField = Field("1", description="Name of the positive class.")
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""

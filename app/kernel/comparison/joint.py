@@ -121,8 +121,10 @@ def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
     right = joint.correct().astype(np.float64)
     actual = joint.actual()
     guarded = np.zeros(joint.n_classes, dtype=np.bool_)
+    order = np.argsort(joint.truth, kind="stable")
+    ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
     for k in np.flatnonzero(actual):
-        mine = joint.truth == k
+        mine = order[ends[k] : ends[k + 1]]
         hits, counts = right[:, mine], joint.counts[mine]
         only = (hits * counts) @ (1.0 - hits).T
         np.fill_diagonal(only, 1.0)
@@ -172,7 +174,8 @@ def draw_matrices(
     Within each class the combinations follow a Dirichlet with their counts as parameters. A class of
     ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
     predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
-    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``.
+    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth
+    a single item more per class.
 
     Raises:
         ValueError: as ``posterior.draw_matrices`` for given shares.

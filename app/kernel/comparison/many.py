@@ -59,9 +59,17 @@ def rank_runs(draws: Array, level: float = 0.95) -> Ranking:
 
 def mean_ranks(values: Array) -> Array:
     """Ranks along the last axis from 1 for the smallest; equal values share the mean of their ranks."""
-    below = (values[..., None, :] < values[..., :, None]).sum(axis=-1)
-    equal = (values[..., None, :] == values[..., :, None]).sum(axis=-1)
-    ranks: Array = below + (equal + 1) / 2.0
+    order = np.argsort(values, axis=-1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=-1)
+    place = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
+    edge = np.ones((*values.shape[:-1], 1), dtype=np.bool_)
+    differs = ordered[..., 1:] != ordered[..., :-1]
+    first = np.where(np.concatenate([edge, differs], axis=-1), place, 0)
+    last = np.where(np.concatenate([differs, edge], axis=-1), place, values.shape[-1])
+    start = np.maximum.accumulate(first, axis=-1)
+    end = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (start + end) / 2.0 + 1.0, axis=-1)
     return ranks
 
 
@@ -150,16 +158,12 @@ def reversals(values: Array) -> list[tuple[int, int, int, int]]:
 
     Each (metric, other metric, run, other run): the metric prefers the run, the other metric the other run.
     """
+    runs, rivals = np.triu_indices(values.shape[1], 1)
+    with silently():
+        signs = np.nan_to_num(np.sign(values[:, runs] - values[:, rivals]))
     found = []
-    count, runs = values.shape
-    for metric in range(count):
-        for other in range(metric + 1, count):
-            for run in range(runs):
-                for rival in range(run + 1, runs):
-                    mine, theirs = (
-                        values[metric, run] - values[metric, rival],
-                        values[other, run] - values[other, rival],
-                    )
-                    if mine * theirs < 0:
-                        found.append((metric, other, run, rival) if mine > 0 else (metric, other, rival, run))
+    for metric, mine in enumerate(signs):
+        for other, pair in np.argwhere(mine * signs[metric + 1 :] < 0).tolist():
+            run, rival = int(runs[pair]), int(rivals[pair])
+            found.append((metric, metric + 1 + other, *((run, rival) if mine[pair] > 0 else (rival, run))))
     return found

@@ -41,11 +41,6 @@ def _filled(values: Array, undefined: str) -> Array:
     return values if undefined == "strict" else np.where(np.isnan(values), 0.0, values)
 
 
-def _weighted(t: Table, values: Array) -> Array:
-    """Mean of per-class values weighted by prevalence; a class without samples has weight 0 whatever its value."""
-    return total(np.where(t.is_empty, 0.0, t.actual * values)) / t.n
-
-
 @_overall(
     name="accuracy",
     symbol="ACC",
@@ -155,7 +150,7 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025", "opitz2019"),
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
-    return mean(_filled(t.f1, undefined))
+    return t.mean_f1 if undefined == "strict" else mean(_filled(t.f1, undefined))
 
 
 @_overall(
@@ -206,6 +201,8 @@ def macro_f1_of_means(t: Table) -> Array:
     references=("beddar2025",),
 )
 def macro_f_beta(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.mean_f1
     square = beta * beta
     return (1.0 + square) * mean(t.tp / (square * t.actual + t.predicted))
 
@@ -342,7 +339,7 @@ def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     references=("aguilar2025", "beddar2025"),
 )
 def weighted_precision(t: Table, undefined: str = "strict") -> Array:
-    return _weighted(t, _filled(t.precision, undefined))
+    return t.weighted_sum(_filled(t.precision, undefined)) / t.n
 
 
 @_overall(
@@ -354,7 +351,7 @@ def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     references=("aguilar2025", "beddar2025"),
 )
 def weighted_f1(t: Table) -> Array:
-    return _weighted(t, t.f1)
+    return t.weighted_sum(t.f1) / t.n
 
 
 @_overall(
@@ -369,7 +366,7 @@ def weighted_f1(t: Table) -> Array:
     references=("aguilar2025", "beddar2025"),
 )
 def weighted_jaccard(t: Table) -> Array:
-    return _weighted(t, t.jaccard)
+    return t.weighted_sum(t.jaccard) / t.n
 
 
 @_overall(

@@ -15,9 +15,10 @@ from app.kernel.conditions import (
     NO_TRUE_POSITIVES,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array
+from app.kernel.numerics import FOUR, HALF, ONE, Array
 from app.kernel.table import NPV, PRECISION, RECALL, SPECIFICITY, Table
 
+_FIVE = FOUR + ONE
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
 _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall higher", above=0.0)
 
@@ -48,6 +49,8 @@ def f1(t: Table) -> Array:
     references=("aguilar2025", "beddar2025"),
 )
 def f_beta(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.f1
     square = beta * beta
     # The denominator is (1 + b^2) TP + b^2 FN + FP.
     return (1.0 + square) * t.tp / (square * t.actual + t.predicted)
@@ -76,6 +79,8 @@ def f1_negative(t: Table) -> Array:
     references=("martin2022",),
 )
 def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.f1_negative
     square = beta * beta
     return (1.0 + square) * t.tn / (square * t.rest + t.predicted_rest)
 
@@ -103,7 +108,7 @@ def upm(t: Table) -> Array:
     references=("martin2022",),
 )
 def upm_strict(t: Table) -> Array:
-    return 4.0 / np.add.reduce(t.rate_reciprocals, axis=0)
+    return FOUR / np.add.reduce(t.rate_reciprocals, axis=0)
 
 
 @_score(
@@ -149,7 +154,7 @@ def jaccard(t: Table) -> Array:
     references=("tversky1977",),
 )
 def tversky_index(t: Table, alpha: float = 0.5, beta: float = 0.5) -> Array:
-    return t.tp / (t.tp + alpha * t.fp + beta * t.fn)
+    return t.f1 if alpha == beta == 0.5 else t.tp / (t.tp + alpha * t.fp + beta * t.fn)
 
 
 @_score(
@@ -192,7 +197,7 @@ def braun_blanquet(t: Table) -> Array:
     references=("labatut2012",),
 )
 def class_success_index(t: Table) -> Array:
-    return t.precision + t.recall - 1.0
+    return t.precision + t.recall - ONE
 
 
 @_score(
@@ -205,7 +210,7 @@ def class_success_index(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def single_point_aupr(t: Table) -> Array:
-    return (t.precision + t.recall) / 2.0
+    return (t.precision + t.recall) * HALF
 
 
 @_score(
@@ -220,7 +225,7 @@ def single_point_aupr(t: Table) -> Array:
 )
 def adjusted_f(t: Table) -> Array:
     # F2 = 5 TP/(4 P + T), and F0.5 of the rest = 5 TN/(N + 4 (n - T)).
-    return 5.0 * np.sqrt(t.right / ((4.0 * t.actual + t.predicted) * (t.rest + 4.0 * t.predicted_rest)))
+    return _FIVE * np.sqrt(t.right / ((FOUR * t.actual + t.predicted) * (t.rest + FOUR * t.predicted_rest)))
 
 
 @_score(
@@ -366,4 +371,4 @@ def random_accuracy_unbiased(t: Table) -> Array:
     references=("martin2022",),
 )
 def markedness(t: Table) -> Array:
-    return t.precision + t.npv - 1.0
+    return t.precision + t.npv - ONE

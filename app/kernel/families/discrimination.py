@@ -21,7 +21,7 @@ from app.kernel.conditions import (
     NOTHING_CORRECT,
     UNIVERSAL,
 )
-from app.kernel.numerics import Array, ratio
+from app.kernel.numerics import ONE, Array
 from app.kernel.scales import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,
@@ -81,7 +81,7 @@ def cohen_kappa_ovr(t: Table) -> Array:
     references=("youden1950", "aguilar2025", "wu2025", "martin2022"),
 )
 def informedness(t: Table) -> Array:
-    return t.recall + t.specificity - 1.0
+    return t.recall + t.specificity - ONE
 
 
 @_score(
@@ -201,7 +201,7 @@ def yule_y(t: Table) -> Array:
     references=("wu2025", "martin2022", "beddar2025"),
 )
 def balanced_accuracy_ovr(t: Table) -> Array:
-    return (t.recall + t.specificity) / 2.0
+    return t.balanced_accuracy_ovr
 
 
 @_score(
@@ -213,7 +213,7 @@ def balanced_accuracy_ovr(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def g_mean_ovr(t: Table) -> Array:
-    return np.sqrt(t.rate_product)
+    return t.g_mean_ovr
 
 
 @_score(
@@ -225,7 +225,7 @@ def g_mean_ovr(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def h_mean_ovr(t: Table) -> Array:
-    return 2.0 / (t.rate_reciprocals[RECALL] + t.rate_reciprocals[SPECIFICITY])
+    return t.h_mean_ovr
 
 
 @_score(
@@ -237,7 +237,7 @@ def h_mean_ovr(t: Table) -> Array:
     references=("aguilar2025",),
 )
 def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
-    return weight * t.recall + (1.0 - weight) * t.specificity
+    return t.balanced_accuracy_ovr if weight == 0.5 else weight * t.recall + (1.0 - weight) * t.specificity
 
 
 @_score(
@@ -249,6 +249,8 @@ def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
     references=("aguilar2025",),
 )
 def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
+    if weight == 0.5:
+        return t.g_mean_ovr
     mean = t.recall**weight * t.specificity ** (1.0 - weight)
     # x^0 is 1 even where x does not exist.
     return mean if 0.0 < weight < 1.0 else mean + 0.0 * (t.recall + t.specificity)
@@ -263,6 +265,8 @@ def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
     references=("aguilar2025",),
 )
 def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.h_mean_ovr
     square = beta * beta
     return (1.0 + square) / (square * t.rate_reciprocals[SPECIFICITY] + t.rate_reciprocals[RECALL])
 
@@ -278,9 +282,8 @@ def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     references=("batuwita2009",),
 )
 def adjusted_g_mean(t: Table) -> Array:
-    share = t.rest / t.n_each
-    # The factor is 0 where nothing of the class is found, by definition.
-    return (np.sqrt(t.rate_product) + t.specificity * share) / (1.0 + share) * (t.tp > 0)
+    # With N/n multiplied out; the factor is 0 where nothing of the class is found, by definition.
+    return (t.g_mean_ovr * t.n_each + t.tn) / (t.n_each + t.rest) * np.sign(t.tp)
 
 
 @_score(
@@ -294,7 +297,7 @@ def adjusted_g_mean(t: Table) -> Array:
     references=("garcia2009", "wu2025"),
 )
 def index_balanced_accuracy(t: Table, alpha: float = 1.0) -> Array:
-    return (1.0 + alpha * (t.recall - t.specificity)) * t.rate_product
+    return (ONE + alpha * (t.recall - t.specificity)) * t.rate_product
 
 
 @_score(
@@ -309,7 +312,7 @@ def index_balanced_accuracy(t: Table, alpha: float = 1.0) -> Array:
     references=("ranawana2006",),
 )
 def optimized_precision(t: Table) -> Array:
-    return t.accuracy_ovr - ratio(np.abs(t.specificity - t.recall), t.specificity + t.recall)
+    return t.accuracy_ovr - np.abs(t.specificity - t.recall) / (t.specificity + t.recall)
 
 
 @_score(
@@ -325,7 +328,7 @@ def optimized_precision(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def roc_distance(t: Table) -> Array:
-    return np.hypot(t.fpr, t.fnr)
+    return t.roc_distance
 
 
 @_score(
@@ -338,7 +341,7 @@ def roc_distance(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def roc_similarity(t: Table) -> Array:
-    return 1.0 - np.hypot(t.fpr, t.fnr) / sqrt(2.0)
+    return ONE - t.roc_distance * sqrt(0.5)
 
 
 @_score(

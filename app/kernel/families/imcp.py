@@ -51,16 +51,15 @@ def au_imcp(s: Scores) -> Array:
 def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities:
         return np.full(s.n.shape, np.nan)
-    values, codes, weights = s.by_p_true
     widths = ratio(np.ones(()), s.n_classes * s.class_weight)
     correction = np.zeros(s.n.shape)
     for start in range(0, s.n_samples - 1, _BLOCK):
         # One sample more than the block: the last difference reaches into the next one.
-        part = slice(start, start + _BLOCK + 1)
-        delta = widths.take(codes[part].astype(np.intp), axis=-1)
+        values, codes, weights = s.part_by_p_true(start, start + _BLOCK + 1)
+        delta = widths.take(codes, axis=-1)
         if weights is not None:
-            delta = delta * weights[..., part]
-        phi = closeness(values[part])
+            delta = delta * weights
+        phi = closeness(values)
         correction = correction + np.vecdot(delta[..., 1:] - delta[..., :-1], phi[1:] - phi[:-1])
     return au_imcp.compute(s) - 0.25 * correction
 
@@ -75,7 +74,7 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
 )
 def au_mcp(s: Scores) -> Array:
-    return ratio(total(s.losses.phi), s.n)
+    return ratio(total(s.phi_sums), s.n)
 
 
 @_overall(
@@ -106,7 +105,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def mean_phi(s: Scores) -> Array:
-    return ratio(s.losses.phi, s.class_weight)
+    return ratio(s.phi_sums, s.class_weight)
 
 
 @_per_class(

@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
 )
-from app.kernel.numerics import TINY, Array, ratio, total, x_log_x
+from app.kernel.numerics import Array, smallest, total, x_log_x
 from app.kernel.scales import CRAMER, LAMBDA, PEARSON_C
 from app.kernel.table import Table
 
@@ -39,11 +39,6 @@ _confusion = partial(
 )
 
 
-def _class_entropy(t: Table, mass: Array) -> Array:
-    """-sum q log q over the off-diagonal cells of row and column k, q = share / mass, in logarithms to base 2(K-1)."""
-    return (t.error_rate_ovr * np.log(mass) - t.error_logs) / (mass * log(2.0 * (t.n_classes - 1)))
-
-
 @_confusion(
     scope=Scope.CLASS,
     name="confusion entropy of the class",
@@ -56,7 +51,7 @@ def _class_entropy(t: Table, mass: Array) -> Array:
     references=("wei2010", "aguilar2025"),
 )
 def confusion_entropy(t: Table) -> Array:
-    return _class_entropy(t, t.margin_shares)
+    return t.margin_entropy / (t.margin_shares * log(2.0 * (t.n_classes - 1)))
 
 
 @_confusion(
@@ -71,12 +66,7 @@ def confusion_entropy(t: Table) -> Array:
     references=("delgado2019",),
 )
 def modified_confusion_entropy(t: Table) -> Array:
-    return _class_entropy(t, t.united_shares)
-
-
-def _entropy_sum(t: Table, mass: Array) -> Array:
-    """sum over the classes of mass times class entropy, in nats; an absent class adds 0."""
-    return total(t.error_rate_ovr * np.log(np.maximum(mass, TINY)) - t.error_logs)
+    return t.union_entropy / (t.union_shares * log(2.0 * (t.n_classes - 1)))
 
 
 @_confusion(
@@ -89,7 +79,7 @@ def _entropy_sum(t: Table, mass: Array) -> Array:
     references=("wei2010",),
 )
 def overall_confusion_entropy(t: Table) -> Array:
-    return _entropy_sum(t, t.margin_shares) / (2.0 * log(2.0 * (t.n_classes - 1)))
+    return total(t.margin_entropy) / (2.0 * log(2.0 * (t.n_classes - 1)))
 
 
 @_confusion(
@@ -103,7 +93,7 @@ def overall_confusion_entropy(t: Table) -> Array:
 )
 def overall_modified_confusion_entropy(t: Table) -> Array:
     mass = 2.0 - t.accuracy if t.n_classes > 2 else 2.0
-    return _entropy_sum(t, t.united_shares) / (mass * log(2.0 * (t.n_classes - 1)))
+    return total(t.union_entropy) / (mass * log(2.0 * (t.n_classes - 1)))
 
 
 def _reference_entropy(t: Table) -> Array:
@@ -138,12 +128,7 @@ def reference_entropy(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def cross_entropy_margins(t: Table) -> Array:
-    return -_actual_times_log(t, np.log(t.predicted_prevalence))
-
-
-def _actual_times_log(t: Table, logs: Array) -> Array:
-    """sum P/n times a logarithm, in bits; a class without actual samples adds 0."""
-    return total(np.where(t.is_empty, 0.0, t.actual * logs)) / (t.n * _LN2)
+    return t.weighted_sum(np.log(t.predicted_prevalence)) / (t.n * -_LN2)
 
 
 @_entropy(
@@ -192,7 +177,7 @@ def mutual_information(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def kl_divergence_margins(t: Table) -> Array:
-    return _actual_times_log(t, -np.log1p(t.surplus / t.actual))
+    return t.weighted_sum(np.log1p(t.surplus / t.actual)) / (t.n * -_LN2)
 
 
 @_statistic(
@@ -206,7 +191,7 @@ def kl_divergence_margins(t: Table) -> Array:
     references=("sindhwani2001",),
 )
 def relative_classifier_information(t: Table) -> Array:
-    return t.mutual_information / np.where(t.largest == t.n, np.nan, -total(t.actual_logs))
+    return t.mutual_information / -total(t.actual_logs)
 
 
 @_statistic(
@@ -236,8 +221,7 @@ def lambda_a(t: Table) -> Array:
     references=("goodman1954",),
 )
 def lambda_b(t: Table) -> Array:
-    most = np.maximum.reduce(t.predicted, axis=-1)
-    return (total(np.maximum.reduce(t.counts, axis=-1)) - most) / (t.n - most)
+    return (total(np.maximum.reduce(t.counts, axis=-1)) - t.largest_predicted) / (t.n - t.largest_predicted)
 
 
 _contingency = partial(
@@ -276,7 +260,8 @@ def chi_squared(t: Table) -> Array:
     symmetric=True,
 )
 def chi_squared_df(t: Table) -> Array:
-    return np.zeros_like(t.n) + float((t.n_classes - 1) ** 2)
+    # The same for every matrix of a batch.
+    return t.n * 0.0 + (t.n_classes - 1) ** 2
 
 
 @_contingency(
@@ -328,7 +313,7 @@ def pearson_c(t: Table) -> Array:
     references=("aguilar2025", "aguilar2024"),
 )
 def imbalance_ratio(t: Table) -> Array:
-    return ratio(t.largest, np.minimum.reduce(t.actual, axis=-1))
+    return t.largest / smallest(t.actual)
 
 
 @_entropy(

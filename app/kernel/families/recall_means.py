@@ -85,6 +85,8 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
+    if classes == "all":
+        return geometric_mean(t.recall)
     return np.exp(total(np.log(_recalls(t, classes, 1.0))) / _count(t, classes))
 
 

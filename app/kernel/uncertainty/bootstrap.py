@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics import Array, silently
 from app.kernel.special import normal_cdf, normal_quantile
@@ -52,6 +53,30 @@ def _rows(counts: Array, count: int, random: np.random.Generator) -> Array:
     shares = counts / np.maximum(actual, 1.0)[:, None]
     shares[actual == 0, 0] = 1.0
     return random.multinomial(actual.astype(np.int64), shares, size=(count, actual.size)).astype(np.float64)
+
+
+def item_weights(
+    strata: NDArray[np.int64], *, draws: int, random: np.random.Generator, batch: int = 256
+) -> Iterator[Array]:
+    """Batches (d, N) of how often each item is drawn when every stratum is resampled by itself, ``draws`` in total.
+
+    For what needs the items themselves, such as areas and calibration: sorted once, every replicate is a weighted pass.
+
+    Args:
+        strata: (N) stratum of each item, usually its actual class; all the same for an unstratified bootstrap.
+        draws: how many.
+        random: source of the random numbers.
+        batch: replicates at a time.
+    """
+    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    for start in range(0, draws, batch):
+        size = min(batch, draws - start)
+        weights = np.empty((size, strata.size))
+        for items in members:
+            drawn = random.integers(0, items.size, (size, items.size)) + items.size * np.arange(size)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=size * items.size)
+            weights[:, items] = counts.reshape(size, items.size)
+        yield weights
 
 
 def acceleration(counts: Array, functional: Functional, *, stratified: bool = False) -> Array:

@@ -16,6 +16,9 @@ Functional = Callable[[Table], Array]
 # With a larger share of draws in which a value does not exist, no interval is given.
 MOST_UNDEFINED = 0.05
 
+# Standard deviations by which draws are taken into account inside of where a normal posterior has its limit.
+_MARGIN = 0.35
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
@@ -48,7 +51,7 @@ def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) 
             table = Table(batch)
             for values, functional in zip(parts, functionals, strict=True):
                 values.append(functional(table))
-    return [np.concatenate(values) for values in parts]
+    return [values[0] if len(values) == 1 else np.concatenate(values) for values in parts]
 
 
 def summarise(draws: Array, estimate: Array, level: float = 0.95) -> Summary:
@@ -59,41 +62,65 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95) -> Summary:
         estimate: (V), NaN where undefined: no interval then.
         level: share of draws inside.
     """
-    values = np.ascontiguousarray(draws.T)
-    undefined = np.isnan(values).sum(axis=-1)
-    low, high = equal_tails(values, undefined, level)
+    values, count = np.ascontiguousarray(draws.T), draws.shape[0]
     with silently():
-        deviation = standard_deviation(values, undefined)
-        error = deviation * quantile_error(draws.shape[0], level)
-        absent = np.isnan(estimate) | (undefined > MOST_UNDEFINED * draws.shape[0])
+        center, deviation, undefined = _moments(values)
+        low, high = equal_tails(values, undefined, level, center, deviation)
+        error = deviation * quantile_error(count, level)
+        absent = np.isnan(estimate) | (undefined > MOST_UNDEFINED * count)
         extended = ~absent & ((estimate < low) | (estimate > high))
         low, high = np.minimum(low, estimate), np.maximum(high, estimate)
-    low, high = np.where(absent, np.nan, low), np.where(absent, np.nan, high)
+    if absent.any():
+        low, high = np.where(absent, np.nan, low), np.where(absent, np.nan, high)
     return Summary(estimate, low, high, deviation, error, undefined, extended)
 
 
-def equal_tails(values: Array, undefined: Array, level: float) -> tuple[Array, Array]:
+def _moments(values: Array) -> tuple[Array, Array, Array]:
+    """Means, standard deviations and numbers of NaN (V) of values (V, D), NaN left out."""
+    size = values.shape[-1]
+    center = values.mean(axis=-1)
+    if not np.isnan(center).any():
+        undefined, present = np.zeros(center.shape), np.full(center.shape, size)
+        centered = values - center[:, None]
+    else:
+        missing = np.isnan(values)
+        undefined = missing.sum(axis=-1).astype(np.float64)
+        present = size - undefined
+        center = np.where(missing, 0.0, values).sum(axis=-1) / present
+        centered = np.where(missing, 0.0, values - center[:, None])
+    deviation = np.sqrt(np.einsum("vd,vd->v", centered, centered) / (present - 1.0))
+    return center, deviation, undefined
+
+
+def equal_tails(values: Array, undefined: Array, level: float, center: Array, deviation: Array) -> tuple[Array, Array]:
     """Order statistics (V) with (1 - level)/2 of the draws of values (V, D) beyond each. NaN draws are left out."""
     size = values.shape[-1]
+    reach = max(two_sided_z(level) - _MARGIN, 0.0) * deviation
+    below, above = values < (center - reach)[:, None], values > (center + reach)[:, None]
     first, last = tail_ranks(size, level)
-    ordered = np.partition(values, (first, last), axis=-1)
-    low, high = ordered[:, first], ordered[:, last]
-    for row in np.flatnonzero((undefined > 0) & (undefined < size)):
-        present = np.sort(values[row])[: size - int(undefined[row])]
-        first, last = tail_ranks(present.size, level)
-        low[row], high[row] = present[first], present[last]
-    return low, high
+    ends = np.empty((2, values.shape[0]))
+    for row, draws in enumerate(values):
+        if undefined[row]:
+            ends[:, row] = _tails_of_some(draws, level)
+            continue
+        # Only the draws far out on a side can be its limit: selecting among them is three times as fast as among all.
+        left, right = draws[below[row]], draws[above[row]]
+        if left.size > first and right.size > first:
+            left.partition(first)
+            right.partition(right.size - 1 - first)
+            ends[0, row], ends[1, row] = left[first], right[right.size - 1 - first]
+        else:
+            ordered = np.partition(draws, (first, last))
+            ends[0, row], ends[1, row] = ordered[first], ordered[last]
+    return ends[0], ends[1]
 
 
-def standard_deviation(values: Array, undefined: Array) -> Array:
-    """Standard deviations (V) of values (V, D) over the draws that are not NaN; NaN for fewer than two."""
-    if not undefined.any():
-        plain: Array = values.std(axis=-1, ddof=1)
-        return plain
-    present = values.shape[-1] - undefined
-    centered = values - (np.nansum(values, axis=-1) / present)[:, None]
-    present_only: Array = np.sqrt(np.nansum(centered * centered, axis=-1) / (present - 1))
-    return present_only
+def _tails_of_some(draws: Array, level: float) -> tuple[float, float]:
+    present = np.sort(draws[~np.isnan(draws)])
+    if not present.size:
+        return math.nan, math.nan
+    first, last = tail_ranks(present.size, level)
+    return float(present[first]), float(present[last])
 
 
 def tail_ranks(size: int, level: float) -> tuple[int, int]:

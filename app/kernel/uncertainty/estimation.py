@@ -1,6 +1,7 @@
 """Intervals of any metrics and expressions of one matrix by the method asked for, all from one set of draws."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +53,24 @@ def posterior_intervals(
         shares=sampling.shares,
         given=sampling.given,
     )
-    return [
-        summarise(values.reshape(sampling.draws, -1), estimate, level)
-        for values, estimate in zip(
-            evaluate_draws(batches, functionals), estimates(counts, functionals), strict=True
-        )
-    ]
+    return _summaries(batches, counts, functionals, draws=sampling.draws, level=level)
+
+
+def _summaries(
+    batches: Iterator[Array], counts: Array, functionals: Sequence[Functional], *, draws: int, level: float
+) -> list[Summary]:
+    observed = estimates(counts, functionals)
+    first = next(batches)
+    if len(first) < draws:
+        values = evaluate_draws(itertools.chain([first], batches), functionals)
+        return [summarise(v.reshape(draws, -1), e, level) for v, e in zip(values, observed, strict=True)]
+    # All draws at once: the values of one metric are used up before the next are made, which saves the memory of all.
+    table, found = Table(first), []
+    for functional, estimate in zip(functionals, observed, strict=True):
+        with silently():
+            one = functional(table)
+        found.append(summarise(one.reshape(draws, -1), estimate, level))
+    return found
 
 
 def bootstrap_intervals(
@@ -70,7 +83,8 @@ def bootstrap_intervals(
     method: BootstrapInterval = BootstrapInterval.PERCENTILE,
     class_counts: ClassCounts = ClassCounts.RANDOM,
 ) -> list[Summary]:
-    """Bootstrap intervals of every functional of one matrix of whole counts (K, K); fixed class counts resample within rows.
+    """Bootstrap intervals of every functional of one matrix of whole counts (K, K); fixed class counts resample
+    within rows.
 
     Raises:
         ValueError: the counts are not whole, or there are none.

@@ -12,6 +12,19 @@ import numpy as np
 
 from app.kernel.numerics import Array, ones, silently
 
+# From so many classes on, and below so many samples in the smallest, limits were seen to hold the truth less than 93
+# times in 100: 10 classes of 25 samples give 90 % for A and 89 % for H (benchmarks/coverage.py).
+_MANY_CLASSES = 8
+_SMALL_CLASS = 50
+
+
+def undercovers(actual: Array) -> bool:
+    """Are limits of means over classes of these sizes (K) known to be too narrow? The posterior with the edge prior
+    is then better.
+    """
+    present = actual[actual > 0]
+    return bool(present.size >= _MANY_CLASSES and present.min() < _SMALL_CLASS)
+
 
 def mean_limits(rates: Array, low: Array, high: Array) -> Array:
     """Limits of the arithmetic, the geometric and the harmonic mean of independent rates.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from app.kernel.numerics import Array, ratio, silently
 from app.kernel.uncertainty.design import Prior, Shares
 
-# Matrices per batch are chosen so that a batch stays in the cache: this many cells.
-CELLS_PER_BATCH = 1 << 17
+# Cells per batch: 4 MB of matrices, and some times that in what metrics make of them.
+CELLS_PER_BATCH = 1 << 19
 
 
 def pseudo_counts(counts: Array, prior: Prior = Prior.EDGE, custom: Array | None = None) -> Array:

@@ -17,7 +17,7 @@ from app.kernel.comparison.many import (
     separable_groups,
     winner_optimism,
 )
-from app.kernel.comparison.multiplicity import Adjustment, adjust
+from app.kernel.comparison.multiplicity import Adjustment, adjust, max_t_adjust
 
 P_VALUES = np.array([0.001, 0.04, 0.03, 0.2, 0.008, 0.6])
 
@@ -42,6 +42,22 @@ def test_adjustments_agree_with_statsmodels(method: Adjustment, theirs: str) -> 
     random = np.random.default_rng(0)
     for p in (P_VALUES, random.random(40), random.random(1), np.array([0.2, 0.2, 0.01])):
         np.testing.assert_allclose(adjust(p, method), multipletests(p, method=theirs)[1], rtol=1e-12)
+
+
+def test_max_t_holds_its_level_and_gains_by_correlation() -> None:
+    random = np.random.default_rng(0)
+    shared = random.normal(size=(2000, 1))
+    null = np.abs(0.95 * shared + 0.3 * random.normal(size=(2000, 10)))
+    statistics = np.array([2.4, *[0.5] * 9])
+    found = max_t_adjust(statistics, null)
+    raw = (1 + (null[:, 0] >= 2.4).sum()) / 2001
+    assert raw <= found[0] < adjust(np.array([raw, *[0.6] * 9]))[0]
+    assert (found[1:] >= found[0]).all()
+    rejected = 0
+    for _ in range(300):
+        observed = np.abs(0.95 * random.normal() + 0.3 * random.normal(size=10))
+        rejected += int((max_t_adjust(observed, null) < 0.05).any())
+    assert rejected / 300 <= 0.08
 
 
 def test_missing_p_values_do_not_count() -> None:

@@ -19,7 +19,7 @@ from app.kernel.uncertainty.headline import (
     logit_limits,
 )
 from app.kernel.uncertainty.intervals import wilson
-from app.kernel.uncertainty.mover import mean_limits
+from app.kernel.uncertainty.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
 GRADIENTS = {"macro_f1": macro_f1_gradient, "mcc": mcc_gradient, "cohen_kappa": kappa_gradient}
@@ -96,6 +96,12 @@ def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
     ends = mean_limits(np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.0, 0.4]), np.array([0.2, 0.1, 0.5]))
     assert ends[2].tolist() == pytest.approx([0.0, 3 / (5 + 10 + 2)])
     assert ends[1].tolist() == pytest.approx([0.0, (0.2 * 0.1 * 0.5) ** (1 / 3)])
+
+
+def test_mover_knows_where_it_undercovers() -> None:
+    assert undercovers(np.full(10, 25.0))
+    assert not undercovers(np.full(10, 100.0))
+    assert not undercovers(np.full(3, 25.0))
 
 
 def test_mover_works_on_batches() -> None:

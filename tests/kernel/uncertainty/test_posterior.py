@@ -11,7 +11,6 @@ from app.kernel.table import Table
 from app.kernel.uncertainty.design import Caution, Prior, Shares, cautions, generator, seed_of
 from app.kernel.uncertainty.draws import (
     bonferroni_level,
-    equal_tails,
     evaluate_draws,
     quantile_error,
     simultaneous,
@@ -58,6 +57,15 @@ def test_published_values_of_the_weak_class() -> None:
     mean, deviation = balanced_accuracy_moments(FOUR)
     assert float(mean) == pytest.approx(0.7894, abs=5e-5)
     assert float(deviation) == pytest.approx(0.0091, abs=1e-4)
+
+
+def test_published_intervals_with_five_positives() -> None:
+    rare = np.array([[90.0, 5.0], [4.0, 1.0]])
+    low, high, _ = interval(rare, "h_mean")
+    assert (low, high) == pytest.approx((0.013, 0.736), abs=0.006)
+    low, high, _ = interval(rare, "precision", shares=Shares.SAMPLED, of=1)
+    assert (low, high) == pytest.approx((0.006, 0.54), abs=0.01)
+    assert float(Table(rare).precision[1]) == pytest.approx(0.17, abs=5e-3)
 
 
 def test_exact_moments_agree_with_the_draws() -> None:
@@ -187,8 +195,21 @@ def test_infinite_draws_make_an_infinite_limit() -> None:
 def test_tails_are_symmetric_ranks() -> None:
     assert tail_ranks(999, 0.95) == (24, 974)
     assert tail_ranks(1, 0.95) == (0, 0)
-    low, high = equal_tails(np.arange(999.0)[None], np.array([0]), 0.95)
-    assert (low[0], high[0]) == (24, 974)
+    # Normal, skewed, constant, infinite and incomplete draws: the limits are order statistics of all of them.
+    random = generator(4)
+    draws = np.array(
+        [random.normal(size=999), random.exponential(size=999) ** 4, np.ones(999), random.normal(size=999)]
+    )
+    draws[3, ::3] = np.inf
+    draws = np.vstack([draws, np.where(random.random(999) < 0.03, np.nan, draws[0])])
+    summary = summarise(draws.T, np.median(np.nan_to_num(draws, nan=0.0), axis=1))
+    for row, values in enumerate(draws):
+        present = np.sort(values[~np.isnan(values)])
+        first, last = tail_ranks(present.size, 0.95)
+        assert summary.low[row] == present[first]
+        assert summary.high[row] == present[last]
+    np.testing.assert_allclose(summary.deviation[[0, 1, 2]], draws[:3].std(axis=1, ddof=1))
+    assert summary.deviation[4] == pytest.approx(np.nanstd(draws[4], ddof=1))
     assert quantile_error(20_000, 0.95) == pytest.approx(0.0189, abs=1e-4)
 
 

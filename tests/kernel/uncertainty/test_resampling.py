@@ -8,13 +8,18 @@ from app.kernel.catalogue import catalogue
 from app.kernel.numerics import Array
 from app.kernel.table import Table
 from app.kernel.uncertainty import delta
-from app.kernel.uncertainty.bootstrap import acceleration, bca_limits, resample
+from app.kernel.uncertainty.bootstrap import BootstrapInterval, acceleration, bca_limits, item_weights, resample
 from app.kernel.uncertainty.delta import Scale
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import evaluate_draws
+from app.kernel.uncertainty.estimation import bootstrap_intervals, delta_interval
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
+
+
+# Its diagonal and margins are what the published value and standard errors of macro F1, MCC and kappa leave.
+PUBLISHED = np.array([[50.0, 5, 5], [6, 30, 4], [3, 4, 13]])
 
 
 def value(key: str, counts: Array) -> float:
@@ -36,6 +41,45 @@ def test_numeric_variance_equals_the_closed_one(key: str) -> None:
 
 def test_published_standard_error_of_mcc() -> None:
     assert np.sqrt(delta.variance(TWO, catalogue().by_name["mcc"].compute))[0] == pytest.approx(0.0700, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "design", "error"),
+    [
+        ("macro_f1", ClassCounts.RANDOM, 0.0439),
+        ("macro_f1", ClassCounts.FIXED, 0.0435),
+        ("balanced_accuracy", ClassCounts.RANDOM, 0.0452),
+        ("cohen_kappa", ClassCounts.RANDOM, 0.0606),
+        ("mcc", ClassCounts.RANDOM, 0.0605),
+    ],
+)
+def test_published_standard_errors_of_three_classes(key: str, design: ClassCounts, error: float) -> None:
+    variance = delta.variance(PUBLISHED, catalogue().by_name[key].compute, class_counts=design)
+    assert np.sqrt(variance[0]) == pytest.approx(error, abs=5e-5)
+
+
+def test_published_intervals_of_macro_f1() -> None:
+    functional = catalogue().by_name["macro_f1"].compute
+    wald = delta_interval(PUBLISHED, functional, scale=Scale.WALD)
+    assert wald.estimate[0] == pytest.approx(0.7396, abs=5e-5)
+    assert (wald.low[0], wald.high[0]) == pytest.approx((0.6536, 0.8257), abs=1e-4)
+    for method, expected in ((BootstrapInterval.PERCENTILE, (0.647, 0.822)), (BootstrapInterval.BCA, (0.649, 0.823))):
+        found = bootstrap_intervals(PUBLISHED, [functional], seed=1, draws=40_000, method=method)[0]
+        assert (found.low[0], found.high[0]) == pytest.approx(expected, abs=0.003)
+
+
+def test_published_standard_error_of_binary_f1() -> None:
+    assert np.sqrt(delta.variance(TWO, lambda t: t.f1))[1] == pytest.approx(0.0365, abs=5e-5)
+
+
+def test_item_weights_keep_every_stratum_and_make_the_bootstrap() -> None:
+    strata = np.repeat([0, 1, 1, 2], 10)
+    weights = np.concatenate(list(item_weights(strata, draws=3000, random=generator(0))))
+    assert weights.shape == (3000, 40)
+    for stratum in range(3):
+        assert set(weights[:, strata == stratum].sum(axis=1)) == {float((strata == stratum).sum())}
+    assert weights.mean() == 1.0
+    assert weights[:, 12].var() == pytest.approx(1 - 1 / 20, rel=0.1)
 
 
 def test_accuracy_and_recall_have_binomial_variances() -> None:

@@ -1,0 +1,25 @@
+"""Whether an expression makes sense before the classes are known that it will be asked for."""
+
+from collections.abc import Iterator
+
+from app.domain.expressions import parse
+from app.domain.syntax import Call, read
+from app.kernel.expression import Every, Expression
+
+
+def parse_for_any_classes(text: str) -> Expression:
+    """Tree of an expression as if every class that it names existed.
+
+    Raises:
+        InvalidExpression: it makes no sense whatever the classes are.
+    """
+    named = dict.fromkeys(_labels(read(text)))
+    return parse(text, (*named, "\n0", "\n1"), 0)
+
+
+def _labels(call: Call) -> Iterator[str]:
+    if call.selector is not None and not isinstance(call.selector.label, Every):
+        yield call.selector.label
+    for argument in call.arguments or ():
+        if isinstance(argument, Call):
+            yield from _labels(argument)

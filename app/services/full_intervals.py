@@ -1,0 +1,251 @@
+"""Intervals of every matrix metric and every expression: ``options.intervals = "all"``.
+
+Plain rates keep their Wilson intervals; all else comes from one set of simulated matrices, or by the delta method.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.errors import Fault, InvalidInput
+from app.domain.evaluation import Content
+from app.domain.expressions import render
+from app.domain.findings import Finding
+from app.domain.inputs import MatrixInput
+from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
+from app.kernel.card import Scope
+from app.kernel.catalogue import catalogue
+from app.kernel.expression import Every, Expression, Measure
+from app.kernel.numerics import Array, silently
+from app.kernel.uncertainty import estimation
+from app.kernel.uncertainty.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, seed_of
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
+from app.kernel.uncertainty.headline import Method
+from app.services.cautions import caution_findings
+from app.services.targets import Target, target_of
+
+FEWEST_DRAWS = 200
+MOST_DRAWS = 100_000
+# Cells of all simulated matrices together: some seconds.
+MOST_CELLS = 40_000_000
+# Values of draws held in memory at once: 64 MB.
+_VALUES_AT_ONCE = 1 << 23
+# Seeds up to here survive JSON readers that know doubles only.
+_SEED_BITS = 53
+# Statistics about this sample: asking for their sampling error makes no sense.
+_ABOUT_THE_SAMPLE = frozenset({"accuracy_standard_error", "accuracy_p_value", "kappa_standard_error", "chi_squared"})
+_REASONS = {
+    "undefined": "the metric is undefined for this matrix",
+    "undefined_draws": f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices",
+    "fixed": "the value follows from the class counts, which are taken as fixed",
+    "degenerate": "the value does not vary around what was found, which says nothing about its uncertainty",
+    "unbounded": "an end of the interval is infinite",
+    "statistic": "the metric describes this sample and is no property of the classifier",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullIntervals:
+    """Intervals by expression, and what to be careful about."""
+
+    intervals: Mapping[str, Interval]
+    findings: tuple[Finding, ...]
+
+
+def check_sampling(source: MatrixInput, options: Options) -> None:
+    """Refuse intervals of everything where they cannot be given.
+
+    Raises:
+        InvalidInput: the entries are no counts, a prior does not fit, or the work is too much.
+    """
+    if options.intervals is not IntervalChoice.ALL:
+        return
+    sampling, size = options.sampling, len(source.labels)
+    if source.content is not Content.counts:
+        raise _refused(
+            "intervals",
+            "intervals_need_counts",
+            "expected numbers of samples: an interval needs to know how many stand behind every entry, and the matrix "
+            f"holds {source.content}",
+        )
+    check_draws(sampling.draws, size, sampling.method)
+    rows = sampling.pseudo_counts
+    if (sampling.prior is Prior.CUSTOM) != (rows is not None):
+        raise _refused(
+            "pseudo_counts", "custom_prior", "expected pseudo_counts with the prior custom, and only with it"
+        )
+    if rows is not None and (len(rows) != size or any(len(row) != size for row in rows)):
+        raise _refused("pseudo_counts", "wrong_shape", f"expected {size} rows of {size} pseudo-counts")
+
+
+def check_draws(draws: int, size: int, method: IntervalMethod = IntervalMethod.POSTERIOR) -> None:
+    """Refuse simulations that would take minutes.
+
+    Raises:
+        InvalidInput: too many draws for this many classes.
+    """
+    if method is IntervalMethod.DELTA or draws * size * size <= MOST_CELLS:
+        return
+    most = MOST_CELLS // (size * size)
+    advice = f"at most {most} draws" if most >= FEWEST_DRAWS else "the headline intervals or the delta method"
+    raise _refused("draws", "too_many_draws", f"expected {advice} for {size} classes, got {draws} draws")
+
+
+def _refused(member: str, code: str, detail: str) -> InvalidInput:
+    return InvalidInput([Fault(f"/options/{member}", code, detail)])
+
+
+def chosen_seed(seed: int | None, *content: object) -> int:
+    """The seed asked for, or one that the same content always gives."""
+    return seed if seed is not None else seed_of(*content) >> (63 - _SEED_BITS)
+
+
+def full_intervals(
+    source: MatrixInput, options: Options, expressions: Sequence[Expression], headline: Mapping[str, Interval]
+) -> FullIntervals:
+    """Intervals of every matrix metric with its default parameters, and of the expressions asked for.
+
+    Args:
+        source: Counts.
+        options: With the texts of the expressions.
+        expressions: The same, parsed.
+        headline: The closed-form intervals, of which those by Wilson are kept.
+    """
+    intervals = {name: found for name, found in headline.items() if found["method"] == Method.WILSON.value}
+    counts = source.counts.astype(np.float64)
+    seed = chosen_seed(options.seed, source.counts)
+    canonical = [render(expression, source.labels) for expression in expressions]
+    asked = dict(zip(canonical, expressions, strict=True))
+    targets = [target for target in _targets(source.labels, asked) if not set(target.names) <= set(intervals)]
+    stretched: list[str] = []
+    with silently():
+        summaries = list(_summaries(counts, targets, options, seed))
+    for target, found in zip(targets, summaries, strict=True):
+        for index, name in enumerate(target.names):
+            interval = _interval(target, found, index, options, seed)
+            if interval is not None:
+                intervals.setdefault(name, interval)
+                stretched.extend([name] if found.extended[index] and interval["low"] is not None else [])
+    for text, name in zip(options.metrics, canonical, strict=True):
+        if name in intervals:
+            intervals[text] = intervals[name]
+    findings = caution_findings(counts, source.labels, options.sampling.prior)
+    return FullIntervals(intervals, (*findings, *_stretched(stretched)))
+
+
+def _stretched(names: Sequence[str]) -> tuple[Finding, ...]:
+    if not names:
+        return ()
+    return (
+        Finding.note(
+            "intervals_stretched",
+            f"{len(names)} values lie outside of what the simulation leaves likely; their intervals were stretched to "
+            "hold them. This happens at the ends of a range and with strong priors.",
+            metrics=list(names[:20]),
+        ),
+    )
+
+
+def _targets(labels: Sequence[str], asked: Mapping[str, Expression]) -> Iterator[Target]:
+    """The catalogue, then what was asked beyond it."""
+    for metric in catalogue().of_scope(Scope.OVERALL):
+        yield target_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
+    for metric in catalogue().of_scope(Scope.CLASS):
+        yield target_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels)
+    for text, expression in asked.items():
+        yield target_of(expression, text, labels)
+
+
+def _summaries(counts: Array, targets: Sequence[Target], options: Options, seed: int) -> Iterator[Summary]:
+    """Limits of every target, in groups whose draws fit into memory; every group sees the same draws."""
+    size = max(1, _VALUES_AT_ONCE // (options.sampling.draws * counts.shape[0]))
+    for start in range(0, len(targets), size):
+        yield from _group(counts, targets[start : start + size], options, seed)
+
+
+def _group(counts: Array, targets: Sequence[Target], options: Options, seed: int) -> Sequence[Summary]:
+    sampling, level = options.sampling, options.level
+    functionals = [target.functional for target in targets]
+    match sampling.method:
+        case IntervalMethod.DELTA:
+            return [_by_delta(counts, target, sampling, level) for target in targets]
+        case IntervalMethod.POSTERIOR:
+            return estimation.posterior_intervals(counts, functionals, posterior(sampling, seed), level=level)
+    return estimation.bootstrap_intervals(
+        counts,
+        functionals,
+        seed=seed,
+        draws=sampling.draws,
+        level=level,
+        method=BootstrapInterval.BCA if sampling.method is IntervalMethod.BCA else BootstrapInterval.PERCENTILE,
+        class_counts=_class_counts(sampling),
+    )
+
+
+def posterior(sampling: Sampling, seed: int) -> estimation.Sampling:
+    """How the kernel is to draw matrices."""
+    custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
+    return estimation.Sampling(
+        seed=seed, draws=sampling.draws, prior=sampling.prior, custom=custom, shares=sampling.shares
+    )
+
+
+def _class_counts(sampling: Sampling) -> ClassCounts:
+    return ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
+
+
+def _by_delta(counts: Array, target: Target, sampling: Sampling, level: float) -> Summary:
+    found = estimation.delta_interval(
+        counts, target.functional, bounds=target.bounds, level=level, class_counts=_class_counts(sampling)
+    )
+    none = np.zeros(found.estimate.shape)
+    return Summary(found.estimate, found.low, found.high, found.error, none, none, none.astype(np.bool_))
+
+
+def _interval(target: Target, found: Summary, index: int, options: Options, seed: int) -> Interval | None:
+    """One interval; None for a value of one class that does not exist, which the report gives a reason for."""
+    estimate, low, high = (float(values[index]) for values in (found.estimate, found.low, found.high))
+    if not np.isfinite(estimate) and target.is_list:
+        return None
+    sampling = options.sampling
+    interval: Interval = {
+        "low": low,
+        "high": high,
+        "level": options.level,
+        "method": sampling.method.value,
+        "given": "actual_counts" if sampling.shares is Shares.OBSERVED else "n",
+    }
+    if sampling.method is not IntervalMethod.DELTA:
+        if sampling.method is IntervalMethod.POSTERIOR:
+            interval["prior"] = sampling.prior.value
+        interval["seed"] = seed
+        interval["draws"] = sampling.draws
+        interval["monte_carlo_error"] = float(found.monte_carlo_error[index])
+    reason = _reason(target, found, index, sampling)
+    if reason is not None:
+        interval["low"] = interval["high"] = None
+        interval["reason"] = _REASONS[reason]
+        if "monte_carlo_error" in interval:
+            interval["monte_carlo_error"] = None
+    return interval
+
+
+def _reason(target: Target, found: Summary, index: int, sampling: Sampling) -> str | None:
+    estimate, deviation = float(found.estimate[index]), float(found.deviation[index])
+    ends = np.array([found.low[index], found.high[index]])
+    if target.text in _ABOUT_THE_SAMPLE:
+        return "statistic"
+    if not np.isfinite(estimate):
+        return "undefined"
+    if found.undefined[index] > MOST_UNDEFINED * sampling.draws:
+        return "undefined_draws"
+    if sampling.method is IntervalMethod.DELTA and np.isnan(ends).any():
+        return "degenerate"
+    if deviation <= 1e-12 * max(abs(estimate), 1e-12):
+        by_design = sampling.method is IntervalMethod.POSTERIOR and sampling.shares is Shares.OBSERVED
+        return "fixed" if by_design else "degenerate"
+    if not np.isfinite(ends).all():
+        return "unbounded"
+    return None

@@ -1,0 +1,70 @@
+"""Values of metrics on matrices that the data leave possible, for one run or for several."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.kernel.comparison import joint
+from app.kernel.comparison.joint import JointCounts
+from app.kernel.numerics import Array, silently
+from app.kernel.prevalence import project
+from app.kernel.table import Table
+from app.kernel.uncertainty import posterior
+from app.kernel.uncertainty.design import Shares, generator, seed_of
+from app.kernel.uncertainty.draws import evaluate_draws
+from app.services.targets import Target
+
+DRAWS = 4000
+FEWEST_DRAWS = 200
+# Cells of all simulated matrices together: a second or two.
+MOST_CELLS = 20_000_000
+
+
+def affordable_draws(cells: int, wanted: int = DRAWS) -> int:
+    """Draws of so many cells each that can be afforded; fewer than ``FEWEST_DRAWS`` are worth nothing: 0."""
+    most = min(wanted, MOST_CELLS // max(cells, 1))
+    return most if most >= FEWEST_DRAWS else 0
+
+
+def values_at(counts: Array, targets: Sequence[Target], shares: Array | None = None) -> list[Array]:
+    """Values (..., V) of every target for matrices (..., K, K); what prevalence moves at the shares (K), if given."""
+    table = Table(counts)
+    projected = table if shares is None else Table(project(counts, shares))
+    with silently():
+        return [
+            target.values(np.asarray(target.functional(table if target.insensitive else projected)))
+            for target in targets
+        ]
+
+
+def draw_run(
+    counts: Array, targets: Sequence[Target], *, draws: int, seed: int, shares: Array | None = None
+) -> list[Array]:
+    """Posterior values (D, V) of every target for one run (K, K): rows by the edge prior, class counts fixed."""
+    batches = posterior.draw_matrices(
+        counts,
+        draws=draws,
+        random=generator(seed),
+        shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
+        given=shares,
+    )
+    values = evaluate_draws(batches, [target.functional for target in targets])
+    return [target.values(found) for target, found in zip(targets, values, strict=True)]
+
+
+def draw_independent(
+    counts: Array, targets: Sequence[Target], *, draws: int, seed: int, shares: Array | None = None
+) -> list[Array]:
+    """Posterior values (D, R, V) for runs (R, K, K) on different samples."""
+    runs = [
+        draw_run(one, targets, draws=draws, seed=seed_of(seed, index), shares=shares)
+        for index, one in enumerate(counts)
+    ]
+    return [np.stack([run[index] for run in runs], axis=1) for index in range(len(targets))]
+
+
+def draw_paired(counts: JointCounts, targets: Sequence[Target], *, draws: int, seed: int) -> list[Array]:
+    """Posterior values (D, R, V) for runs on the same samples: what they have in common stays in common."""
+    batches = joint.draw_matrices(counts, draws=draws, random=generator(seed))
+    values = evaluate_draws(batches, [target.functional for target in targets])
+    return [target.values(found) for target, found in zip(targets, values, strict=True)]

@@ -1,0 +1,153 @@
+"""Gates and their checks in Postgres: the port `app.services.ports.GateStore`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, func, select
+from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.decisions import Gate, GateCheck
+from app.domain.evaluation import Page
+from app.domain.identifiers import new_id
+from app.kernel.comparison.gates import Verdict
+from app.store.failures import translated
+from app.store.tables import gate_checks, gates
+
+
+class PostgresGateStore:
+    """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+        """Make the definition the latest version, unless it is that already; True when there was no such gate."""
+        with translated():
+            async with self._engine.begin() as connection:
+                latest = await _latest(connection, project, name)
+                absent = latest is None or latest.definition is None
+                if latest is not None and latest.definition == definition:
+                    return _gate(latest), False
+                return await _add(connection, project, name, definition, latest), absent
+
+    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+        """Return a version, the latest by default."""
+        wanted = _versions(project, name).limit(1)
+        if version is not None:
+            wanted = wanted.where(gates.c.version == version)
+        with translated():
+            async with self._engine.connect() as connection:
+                row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None or row.definition is None else _gate(row)
+
+    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+        """List all versions, latest first, those before a deletion too."""
+        with translated():
+            async with self._engine.connect() as connection:
+                rows = (await connection.execute(_versions(project, name))).all()
+        return [_gate(row) for row in rows if row.definition is not None]
+
+    async def delete(self, project: str, name: str) -> bool:
+        """End a gate; False when there is none."""
+        with translated():
+            async with self._engine.begin() as connection:
+                latest = await _latest(connection, project, name)
+                if latest is None or latest.definition is None:
+                    return False
+                await _add(connection, project, name, None, latest)
+                return True
+
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
+        """List the latest versions by name."""
+        latest = select(gates).where(gates.c.project == project).ext(distinct_on(gates.c.name))
+        if after is not None:
+            latest = latest.where(gates.c.name > after)
+        rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
+        wanted = select(rows_of).where(rows_of.c.definition.is_not(None)).order_by(rows_of.c.name).limit(limit + 1)
+        with translated():
+            async with self._engine.connect() as connection:
+                rows = (await connection.execute(wanted)).all()
+        items = tuple(_gate(row) for row in rows[:limit])
+        return Page(items, items[-1].name if len(rows) > limit else None)
+
+    async def add_check(self, project: str, check: GateCheck) -> None:
+        """Keep a check; durable on return."""
+        row = {
+            "id": check.id,
+            "evaluation_id": check.evaluation,
+            "baseline_id": check.baseline,
+            "version": check.version,
+            "project": project,
+            "gate": check.gate,
+            "verdict": check.verdict.value,
+            "answer": dict(check.answer),
+        }
+        with translated():
+            async with self._engine.begin() as connection:
+                await connection.execute(insert(gate_checks).values(row))
+
+    async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
+        """Return a check of that gate."""
+        wanted = _checks(project, name).where(gate_checks.c.id == identifier)
+        with translated():
+            async with self._engine.connect() as connection:
+                row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else _check(row)
+
+    async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
+        """List the checks of a gate, latest first."""
+        wanted = _checks(project, name).order_by(gate_checks.c.id.desc()).limit(limit + 1)
+        if before is not None:
+            wanted = wanted.where(gate_checks.c.id < before)
+        with translated():
+            async with self._engine.connect() as connection:
+                rows = (await connection.execute(wanted)).all()
+        items = tuple(_check(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None)
+
+
+def _versions(project: str, name: str) -> Select[Any]:
+    mine = (gates.c.project == project, gates.c.name == name)
+    return select(gates).where(*mine).order_by(gates.c.version.desc())
+
+
+async def _latest(connection: AsyncConnection, project: str, name: str) -> Row[Any] | None:
+    """Read the latest version, and keep others from adding one until the transaction ends."""
+    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"gate {project} {name}", 0))))
+    found: Row[Any] | None = (await connection.execute(_versions(project, name).limit(1))).one_or_none()
+    return found
+
+
+async def _add(
+    connection: AsyncConnection, project: str, name: str, definition: Mapping[str, Any] | None, latest: Row[Any] | None
+) -> Gate:
+    version = 1 if latest is None else latest.version + 1
+    gate = Gate(new_id(), name, version, {} if definition is None else dict(definition))
+    row = {"id": gate.id, "version": version, "project": project, "name": name}
+    await connection.execute(
+        insert(gates).values({**row, "definition": None if definition is None else dict(definition)})
+    )
+    return gate
+
+
+def _checks(project: str, name: str) -> Select[Any]:
+    return select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == name)
+
+
+def _gate(row: Row[Any]) -> Gate:
+    return Gate(UUID(int=row.id.int), row.name, row.version, row.definition)
+
+
+def _check(row: Row[Any]) -> GateCheck:
+    baseline = None if row.baseline_id is None else UUID(int=row.baseline_id.int)
+    return GateCheck(
+        id=UUID(int=row.id.int),
+        gate=row.gate,
+        version=row.version,
+        evaluation=UUID(int=row.evaluation_id.int),
+        baseline=baseline,
+        verdict=Verdict(row.verdict),
+        answer=row.answer,
+    )

@@ -1,0 +1,120 @@
+"""The OpenAPI document: what it promises is what is done."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from jsonschema_rs import Draft202012Validator
+
+from app.main import create_app
+from app.settings import Settings
+from scripts.openapi import render
+from tests.api.answers import check_json, create, evaluation
+
+DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
+OPERATIONS = [
+    (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
+]
+EXAMPLES = [
+    pytest.param(method, path, name, example["value"], id=f"{operation['operationId']}-{name}")
+    for method, path, operation in OPERATIONS
+    for name, example in operation.get("requestBody", {})
+    .get("content", {})
+    .get("application/json", {})
+    .get("examples", {})
+    .items()
+]
+
+
+def test_the_committed_document_is_fresh() -> None:
+    assert (Path(__file__).parents[2] / "docs" / "openapi.json").read_text() == render()
+
+
+def test_every_operation_is_described() -> None:
+    identifiers = [operation["operationId"] for *_, operation in OPERATIONS]
+    assert len(identifiers) == len(set(identifiers))
+    for method, path, operation in OPERATIONS:
+        assert operation.get("description"), (method, path)
+        assert operation.get("tags"), (method, path)
+        if method in ("post", "patch"):
+            assert operation["requestBody"]["content"]["application/json"]["examples"], (method, path)
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "query":
+                assert parameter.get("description"), (path, parameter["name"])
+        for status, answer in operation["responses"].items():
+            if status == "204":
+                continue
+            assert answer["content"], (method, path, status)
+            assert int(status) < 400 or list(answer["content"]) == ["application/problem+json"]
+
+
+def answer_schema(method: str, path: str, status: int) -> Draft202012Validator:
+    content = DOCUMENT["paths"][path][method]["responses"][str(status)]["content"]["application/json"]
+    return Draft202012Validator({**content["schema"], "components": DOCUMENT["components"]})
+
+
+@pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
+def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str, name: str, body: Any) -> None:
+    identifier = create(client, evaluation())["id"]
+    reply = client.request(method, path.format(identifier=identifier), json=body)
+    assert reply.status_code in (200, 201, 207), reply.text
+    check_json(reply)
+    answer_schema(method, path, reply.status_code).validate(reply.json())
+    for item in reply.json().get("items", []):
+        assert item["status"] == 201
+
+
+@pytest.mark.parametrize("path", [path for method, path, _ in OPERATIONS if method == "get"])
+def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
+    names = {"identifier": create(client, evaluation())["id"], "key": "h_mean", "code": "overloaded"}
+    reply = client.get(path.format(**names))
+    assert reply.status_code == 200
+    answer_schema("get", path, 200).validate(reply.json())
+
+
+def test_problems_are_as_documented(client: httpx.Client) -> None:
+    schema = {"$ref": "#/components/schemas/ProblemValue", "components": DOCUMENT["components"]}
+    validator = Draft202012Validator(schema)
+    faulty = evaluation(options={"metrics": ["h_men", "recall@9"]})
+    for reply in (
+        client.post("/v1/evaluations", json={}),
+        client.post("/v1/evaluations", json=faulty),
+        client.post("/v1/evaluations", content=b"{"),
+        client.get("/v1/evaluations?limit=0"),
+        client.get("/nothing"),
+    ):
+        assert reply.status_code >= 400
+        validator.validate(reply.json())
+
+
+def test_the_pages(client: httpx.Client) -> None:
+    assert client.get("/openapi.json").json() == json.loads(json.dumps(DOCUMENT))
+    assert "text/html" in client.get("/docs").headers["content-type"]
+
+
+# What nobody thought of.
+
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@SCHEMA.parametrize()
+@settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_generated_requests_are_answered_as_documented(case: schemathesis.Case[Any], base_url: str) -> None:
+    reply = case.call(base_url=base_url)
+    documented = case.operation.definition.raw["responses"]
+    assert str(reply.status_code) in documented or reply.status_code == 405, (reply.status_code, reply.text)
+    assert reply.status_code != 500
+    if reply.status_code >= 400:
+        assert reply.headers["content-type"] == ["application/problem+json"]
+        assert reply.json()["code"]

@@ -1,0 +1,248 @@
+"""Alive, ready, overloaded, without a database: what those who run the service see."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from app.domain.errors import SchemaOutdated, Unavailable
+from app.settings import Settings
+from app.wiring import build_services
+from tests.api.answers import check_json, check_problem, count_stored, evaluation
+from tests.api.conftest import Served
+from tests.conftest import run_coroutine
+
+
+def execute(url: str, *statements: str) -> None:
+    async def run() -> None:
+        engine = create_async_engine(url, poolclass=NullPool)
+        async with engine.begin() as connection:
+            for statement in statements:
+                await connection.execute(text(statement))
+
+    run_coroutine(run())
+
+
+@pytest.fixture
+def outdated(database_url: str) -> Iterator[None]:
+    """The schema of another release."""
+    execute(database_url, "UPDATE alembic_version SET version_num = 'older'")
+    yield
+    execute(database_url, "UPDATE alembic_version SET version_num = '0001_evaluations'")
+
+
+def test_alive_and_ready(client: httpx.Client) -> None:
+    for path, status in (("/healthz", "alive"), ("/readyz", "ready")):
+        reply = client.get(path)
+        assert reply.status_code == 200
+        check_json(reply)
+        assert reply.json()["status"] == status
+
+
+@pytest.mark.usefixtures("outdated")
+def test_an_outdated_schema_is_not_ready(client: httpx.Client) -> None:
+    reply = client.get("/readyz")
+    problem = check_problem(reply, 503, "schema_outdated")
+    assert "prevail migrate" in problem["detail"]
+    assert problem["schema"] == "older"
+    assert problem["reachable"] is True
+    assert int(reply.headers["retry-after"]) > 0
+    assert client.get("/healthz").status_code == 200
+
+
+async def start(settings: Settings) -> None:
+    async with build_services(settings):
+        raise AssertionError("it started")
+
+
+@pytest.mark.usefixtures("outdated")
+def test_an_outdated_schema_is_refused_at_the_start(settings: Settings) -> None:
+    with pytest.raises(SchemaOutdated, match="prevail migrate"):
+        asyncio.run(start(settings))
+
+
+def test_no_database_is_refused_at_the_start(settings: Settings) -> None:
+    with pytest.raises(ValueError, match="PREVAIL_DATABASE_URL"):
+        asyncio.run(start(Settings()))
+    nowhere = Settings(database_url=SecretStr("postgresql://nobody:secret@127.0.0.1:9/none"))
+    with pytest.raises(Unavailable) as caught:
+        asyncio.run(start(nowhere))
+    assert "secret" not in str(caught.value)
+
+
+class Gate:
+    """Passes connections on to the database until it is shut."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._loop = asyncio.new_event_loop()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._open = True
+        self.port = 0
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+
+    def _run(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        self._loop.run_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._open:
+            writer.close()
+            return
+        there, back = await asyncio.open_connection(*self._target)
+        self._writers |= {writer, back}
+
+        async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            try:
+                while data := await source.read(65536):
+                    target.write(data)
+                    await target.drain()
+            except OSError:
+                pass
+            finally:
+                target.close()
+
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    def shut(self) -> None:
+        """Cut every connection and take no more."""
+
+        def cut() -> None:
+            self._open = False
+            for writer in self._writers:
+                writer.transport.abort()
+            self._writers.clear()
+
+        self._loop.call_soon_threadsafe(cut)
+        time.sleep(0.1)
+
+    def reopen(self) -> None:
+        self._open = True
+
+    def close(self) -> None:
+        self.shut()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+
+@pytest.fixture
+def gate(database_url: str) -> Iterator[Gate]:
+    address = database_url.rpartition("@")[2].partition("/")[0]
+    host, _, port = address.rpartition(":")
+    gate = Gate(host, int(port))
+    yield gate
+    gate.close()
+
+
+@pytest.fixture
+def gated_client(database_url: str, gate: Gate) -> Iterator[httpx.Client]:
+    """A service whose way to the database can be shut."""
+    head, _, tail = database_url.rpartition("@")
+    url = f"{head}@127.0.0.1:{gate.port}/{tail.partition('/')[2]}"
+    settings = Settings(database_url=SecretStr(url), pool_size=2, admission_wait_seconds=0.5)
+    with Served(settings) as base_url, httpx.Client(base_url=base_url, timeout=60) as client:
+        yield client
+
+
+def test_a_database_that_stops_and_comes_back(gated_client: httpx.Client, gate: Gate) -> None:
+    client = gated_client
+    made = client.post("/v1/evaluations", json=evaluation()).json()
+    gate.shut()
+    path = f"/v1/evaluations/{made['id']}"
+    requests: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/evaluations", evaluation()),
+        ("POST", "/v1/evaluations", evaluation(model="a name never seen")),
+        ("GET", path, None),
+        ("PATCH", path, {"tags": {}}),
+        ("DELETE", path, None),
+        ("GET", "/v1/evaluations", None),
+        ("GET", "/v1/evaluations?sort=-h_mean", None),
+        ("GET", "/v1/models", None),
+        ("GET", "/v1/datasets", None),
+    ]
+    for method, address, body in requests:
+        reply = client.request(method, address, json=body)
+        check_problem(reply, 503, "database_unavailable")
+        assert int(reply.headers["retry-after"]) > 0
+    batch = client.post("/v1/evaluations/batch", json={"evaluations": [evaluation()]})
+    assert [item["status"] for item in batch.json()["items"]] == [503]
+    check_problem(client.get("/readyz"), 503, "database_unavailable")
+    # What needs no database works all the same.
+    assert client.get("/healthz").status_code == 200
+    assert client.post("/v1/metrics/compute", json=evaluation()).status_code == 200
+    assert client.get("/v1/metrics").status_code == 200
+    gate.reopen()
+    assert client.get("/readyz").status_code == 200
+    assert client.get(path).json() == made
+    assert client.post("/v1/evaluations", json=evaluation()).status_code == 201
+
+
+def post_many(base_url: str, count: int, body: Any) -> list[httpx.Response]:
+    async def run() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=count)
+        async with httpx.AsyncClient(base_url=base_url, timeout=60, limits=limits) as client:
+            return await asyncio.gather(*(client.post("/v1/evaluations", json=body) for _ in range(count)))
+
+    return asyncio.run(run())
+
+
+def test_sixty_four_at_once_are_all_kept_or_refused(database_url: str, client: httpx.Client) -> None:
+    settings = Settings(database_url=SecretStr(database_url), pool_size=2, admission_wait_seconds=0.2)
+    before = count_stored(client)[0]
+    with Served(settings) as base_url:
+        replies = post_many(base_url, 64, evaluation(model="crowd"))
+    kept = [reply for reply in replies if reply.status_code == 201]
+    for reply in replies:
+        if reply.status_code != 201:
+            check_problem(reply, 503, "overloaded")
+            assert int(reply.headers["retry-after"]) > 0
+    assert kept
+    assert len({reply.json()["id"] for reply in kept}) == len(kept)
+    assert count_stored(client)[0] == before + len(kept)
+    # What was computed together with others is read alone, to the same bytes.
+    for reply in kept:
+        assert client.get(reply.headers["location"]).content == reply.content
+
+
+def test_what_finds_no_place_is_refused_and_not_kept(database_url: str, client: httpx.Client) -> None:
+    """A lock on the table holds the first write up; those behind it wait for a place, and then no longer."""
+    settings = Settings(database_url=SecretStr(database_url), pool_size=2, admission_wait_seconds=0.1)
+    before = count_stored(client)[0]
+
+    async def run(base_url: str) -> list[httpx.Response]:
+        engine = create_async_engine(database_url, poolclass=NullPool)
+        async with httpx.AsyncClient(base_url=base_url, timeout=60) as caller:
+            async with engine.begin() as connection:
+                await connection.execute(text("LOCK TABLE evaluations IN SHARE MODE"))
+                tasks = [asyncio.create_task(caller.post("/v1/evaluations", json=evaluation())) for _ in range(8)]
+                while sum(task.done() for task in tasks) < 6:
+                    await asyncio.sleep(0.02)
+                refused = [task.result() for task in tasks if task.done()]
+                # Meanwhile the service answers others.
+                assert (await caller.get("/healthz")).status_code == 200
+                assert (await caller.post("/v1/metrics/compute", json=evaluation())).status_code == 200
+            held = [await task for task in tasks]
+        assert sorted(reply.status_code for reply in held) == [201] * 2 + [503] * 6
+        return refused
+
+    with Served(settings) as base_url:
+        refused = asyncio.run(run(base_url))
+    for reply in refused:
+        problem = check_problem(reply, 503, "overloaded")
+        assert "nothing was kept" in problem["detail"]
+        assert int(reply.headers["retry-after"]) > 0
+    assert count_stored(client)[0] == before + 2

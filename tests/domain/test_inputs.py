@@ -1,0 +1,183 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from app.domain.errors import InvalidInput
+from app.domain.evaluation import Content
+from app.domain.inputs import (
+    LARGEST_TOTAL,
+    MOST_CLASSES,
+    MatrixInput,
+    check_unique,
+    from_binary_counts,
+    from_matrix,
+    from_predictions,
+    pooled,
+)
+
+
+def matrix(rows: Any, **members: Any) -> MatrixInput:
+    defaults: dict[str, Any] = {"labels": None, "positive": None, "predicted_rows": False, "normalized": False}
+    return from_matrix(rows, **(defaults | members), pointer="/input")
+
+
+def predictions(y_true: Any, y_pred: Any, **members: Any) -> MatrixInput:
+    defaults: dict[str, Any] = {"labels": None, "positive": None, "sample_ids": None, "sample_weight": None}
+    return from_predictions(y_true, y_pred, **(defaults | members), pointer="/input")
+
+
+def fault_of(caught: pytest.ExceptionInfo[InvalidInput]) -> tuple[str, str]:
+    (fault,) = caught.value.faults
+    return fault.pointer, fault.code
+
+
+counts = st.integers(2, 5).flatmap(
+    lambda size: hnp.arrays(np.int64, (size, size), elements=st.integers(0, 10**9)).filter(lambda found: found.any())
+)
+
+
+@given(counts)
+def test_both_orientations_are_one_matrix(rows: Any) -> None:
+    one, other = matrix(rows.tolist()), matrix(rows.T.tolist(), predicted_rows=True)
+    np.testing.assert_array_equal(one.counts, rows)
+    np.testing.assert_array_equal(other.counts, rows)
+    assert other.counts.flags.c_contiguous
+    assert one.counts.dtype == np.int64
+    assert one.content is Content.counts
+
+
+@given(counts)
+def test_predictions_count_what_their_matrix_says(rows: Any) -> None:
+    small = rows % 4
+    size = len(small)
+    actual, predicted = (np.repeat(index.ravel(), small.ravel()) for index in np.indices(small.shape))
+    if not small.any():
+        return
+    labels = [str(k) for k in range(size)]
+    found = predictions(actual.tolist(), predicted.tolist(), labels=labels)
+    np.testing.assert_array_equal(found.counts, small)
+    weighted = predictions(actual.tolist(), predicted.tolist(), labels=labels, sample_weight=[0.5] * len(actual))
+    np.testing.assert_array_equal(weighted.counts, small / 2)
+    assert weighted.content is Content.weights
+    assert weighted.facts == {"rows": len(actual)}
+
+
+def test_content() -> None:
+    assert matrix([[1.0, 2.0], [0.0, 3.0]]).content is Content.counts
+    assert matrix([[1.5, 2], [0, 3]]).content is Content.weights
+    assert matrix([[1, 0], [0, 1]], normalized=True).content is Content.rates
+    assert matrix([[1, 0], [0, 1]], normalized=True).counts.dtype == np.float64
+
+
+def test_the_positive_class() -> None:
+    assert matrix([[1, 2], [3, 4]]).positive == 1
+    assert matrix([[1, 2], [3, 4]], labels=["p", "n"], positive="p").positive == 0
+    assert matrix([[1, 2], [3, 4]], positive=0).positive == 0
+    assert matrix(np.eye(3).tolist()).positive is None
+
+
+def test_limits_of_the_arithmetic() -> None:
+    assert matrix([[LARGEST_TOTAL, 0], [0, 0]]).counts[0, 0] == 2**53
+    for rows, pointer, code in (
+        ([[LARGEST_TOTAL, 2], [0, 0]], "/input/matrix", "total_too_large"),
+        ([[1e308, 1e308], [1e308, 1e308]], "/input/matrix", "total_too_large"),
+        ([[1, 1e-16], [0, 1]], "/input/matrix/0/1", "entry_too_small"),
+        ([[1, 0], [-1, 1]], "/input/matrix/1/0", "negative_entry"),
+        ([[0, 0], [0, 0]], "/input/matrix", "no_samples"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            matrix(rows)
+        assert fault_of(caught) == (pointer, code)
+    size = MOST_CLASSES + 1
+    with pytest.raises(InvalidInput) as caught:
+        matrix([[1.0] * size] * size)
+    assert fault_of(caught) == ("/input/matrix", "too_many_classes")
+
+
+@pytest.mark.parametrize("name", ["tp", "fn", "fp", "tn"])
+@pytest.mark.parametrize(("value", "code"), [(-1.0, "negative_entry"), (1e-20, "entry_too_small")])
+def test_a_bad_count_is_named(name: str, value: float, code: str) -> None:
+    values = dict.fromkeys(("tp", "fn", "fp", "tn"), 1.0) | {name: value}
+    with pytest.raises(InvalidInput) as caught:
+        from_binary_counts(**values, negative="0", positive="1", pointer="/input")
+    assert fault_of(caught) == (f"/input/{name}", code)
+
+
+def test_binary_counts() -> None:
+    found = from_binary_counts(tp=4, fn=3, fp=2, tn=1, negative=0, positive="ill", pointer="")
+    assert found.counts.tolist() == [[1, 2], [3, 4]]
+    assert found.labels == ("0", "ill")
+    with pytest.raises(InvalidInput) as caught:
+        from_binary_counts(tp=4, fn=3, fp=2, tn=1, negative=1, positive="1", pointer="")
+    assert fault_of(caught) == ("/positive", "duplicate_label")
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], ["a", "b", 3], np.arange(3), ["1", 2, "3"]])
+def test_ids_that_differ(ids: Any) -> None:
+    check_unique(ids, "/ids")
+
+
+@pytest.mark.parametrize(
+    ("ids", "pointer", "code"),
+    [
+        (["a", "b", "a"], "/ids/2", "duplicate_sample_id"),
+        ([1, "1"], "/ids/1", "duplicate_sample_id"),
+        (np.array([5, 6, 6]), "/ids/2", "duplicate_sample_id"),
+        (np.array([5.0, 6.5]), "/ids/1", "not_an_id"),
+        ([1, None], "/ids/1", "not_an_id"),
+        ([1, True], "/ids/1", "not_an_id"),
+        ([[1], 2], "/ids/0", "not_an_id"),
+    ],
+)
+def test_ids_that_do_not(ids: Any, pointer: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_unique(ids, "/ids")
+    assert fault_of(caught) == (pointer, code)
+
+
+@pytest.mark.parametrize(
+    ("weights", "index", "code"),
+    [
+        ([1, -1.0, 1], 1, "bad_weight"),
+        ([1, float("nan"), 1], 1, "bad_weight"),
+        ([1, 1, 10**400], 2, "bad_weight"),
+        ([-(10**400), 1, 1], 0, "bad_weight"),
+        ([1, True, 1], 1, "not_a_number"),
+        ([1, "2", 1], 1, "not_a_number"),
+        (np.array([1, np.inf, 1]), 1, "bad_weight"),
+    ],
+)
+def test_what_is_no_weight(weights: Any, index: int, code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        predictions([0, 1, 1], [0, 1, 0], sample_weight=weights)
+    assert fault_of(caught) == (f"/input/sample_weight/{index}", code)
+
+
+def test_folds_are_summed() -> None:
+    folds = [matrix([[1, 2], [3, 4]]), matrix([[5, 6], [7, 8]])]
+    found = pooled(iter(folds), "/input")
+    assert found.counts.tolist() == [[6, 8], [10, 12]]
+    assert found.fold_counts is not None
+    assert found.fold_counts.shape == (2, 2, 2)
+    assert found.content is Content.counts
+    mixed = pooled([folds[0], matrix([[0.5, 0], [0, 1]])], "/input")
+    assert mixed.content is Content.weights
+    assert mixed.fold_counts is not None
+    assert mixed.fold_counts.dtype == np.float64
+
+
+def test_folds_end_at_the_first_fault() -> None:
+    """A thousand large folds are not made before the second one is refused."""
+
+    def folds() -> Any:
+        yield matrix([[1, 2], [3, 4]])
+        yield matrix(np.eye(3).tolist())
+        raise AssertionError("one fold too many was made")
+
+    with pytest.raises(InvalidInput) as caught:
+        pooled(folds(), "/input")
+    assert fault_of(caught) == ("/input/folds/1", "mixed_labels")

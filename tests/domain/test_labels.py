@@ -1,0 +1,78 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import InvalidInput
+from app.domain.labels import Coded, encode, first_fraction, listed, shown
+
+integers = st.integers(-(2**63), 2**63 - 1)
+columns = st.one_of(
+    st.lists(st.integers(-5, 300), min_size=1),
+    st.lists(integers, min_size=1),
+    st.lists(st.text(max_size=3), min_size=1),
+)
+
+
+def code(y_true: Any, y_pred: Any, declared: list[str] | None = None) -> Coded:
+    return encode({"y_true": y_true, "y_pred": y_pred}, declared, "/input")
+
+
+@given(columns)
+def test_codes_name_the_labels_again(column: list[Any]) -> None:
+    coded = code(column, column[::-1])
+    assert [coded.labels[index] for index in coded.codes["y_true"]] == [str(label) for label in column]
+    assert [coded.labels[index] for index in coded.codes["y_pred"]] == [str(label) for label in column[::-1]]
+    assert coded.labels == tuple(str(label) for label in sorted(set(column)))
+
+
+@given(st.lists(integers, min_size=1))
+def test_a_list_and_an_array_are_coded_alike(column: list[int]) -> None:
+    from_list, from_array = code(column, column), code(np.array(column), np.array(column))
+    assert from_list.labels == from_array.labels
+    for name in ("y_true", "y_pred"):
+        np.testing.assert_array_equal(from_list.codes[name], from_array.codes[name])
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1), st.permutations([str(k) for k in range(-3, 5)]))
+def test_declared_classes_keep_their_order(column: list[int], declared: list[str]) -> None:
+    for given_column in (column, [str(label) for label in column]):
+        coded = code(given_column, given_column, declared)
+        assert coded.labels == tuple(declared)
+        assert [declared[index] for index in coded.codes["y_true"]] == [str(label) for label in column]
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "declared", "pointer", "fault"),
+    [
+        ([0, 1.5], [0, 1], None, "/input/y_true/1", "not_a_label"),
+        ([0, 1], [None, 1], None, "/input/y_pred/0", "not_a_label"),
+        ([True, 1], [0, 1], None, "/input/y_true/0", "not_a_label"),
+        (["a", ["b"]], ["a", "b"], None, "/input/y_true/1", "not_a_label"),
+        (["a", 1], ["a", "b"], None, "/input/y_true/1", "mixed_labels"),
+        ([0, 1], ["a", "b"], None, "/input/y_true", "mixed_labels"),
+        ([0, 2**63], [0, 1], None, "/input/y_true/1", "label_too_large"),
+        ([0, 5], [0, 1], ["0", "1"], "/input/y_true/1", "unknown_label"),
+        ([0, 10**15], [0, 1], ["0", "1"], "/input/y_true/1", "unknown_label"),
+        (["a", "b"], ["a", "c"], ["a", "b"], "/input/y_pred/1", "unknown_label"),
+        (np.array([0, 2.5, 1]), np.array([0, 1, 1]), None, "/input/y_true/1", "not_a_label"),
+        (np.array([0, 1]), np.array([0, 9]), ["0", "1"], "/input/y_pred/1", "unknown_label"),
+    ],
+)
+def test_faults_are_pointed_at(y_true: Any, y_pred: Any, declared: list[str] | None, pointer: str, fault: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        code(y_true, y_pred, declared)
+    assert [(found.pointer, found.code) for found in caught.value.faults] == [(pointer, fault)]
+
+
+def test_the_first_fraction() -> None:
+    assert first_fraction(np.array([1.0, 2.0, 2.5, 3.5])) == 2
+    assert first_fraction(np.array([1.0, 2.0])) == 0
+
+
+def test_messages_stay_short() -> None:
+    assert shown("x" * 1000) == repr("x" * 59 + "…")
+    assert listed([str(k) for k in range(12)]).endswith("'9' and 2 more")
+    assert listed(["a", "b"]) == "'a', 'b'"

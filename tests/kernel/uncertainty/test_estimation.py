@@ -1,0 +1,87 @@
+"""One call for the intervals of many metrics, by each method."""
+
+import numpy as np
+import pytest
+
+from app.kernel.catalogue import catalogue
+from app.kernel.uncertainty import posterior
+from app.kernel.uncertainty.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.delta import Scale
+from app.kernel.uncertainty.design import ClassCounts, Prior, Shares
+from app.kernel.uncertainty.estimation import (
+    Sampling,
+    bootstrap_intervals,
+    delta_interval,
+    estimates,
+    posterior_intervals,
+)
+
+THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
+METRICS = catalogue().metrics
+KEYS = ("macro_f1", "mcc", "recall")
+SOME = [catalogue().by_name[key].compute for key in KEYS]
+
+
+def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
+    functionals = [metric.compute for metric in METRICS]
+    found = posterior_intervals(THREE, functionals, Sampling(seed=1, draws=500, shares=Shares.SAMPLED))
+    for metric, summary in zip(METRICS, found, strict=True):
+        there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
+        assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
+        assert np.all(summary.estimate[there] <= summary.high[there]), metric.key
+        assert np.isnan(summary.low[~there]).all(), metric.key
+
+
+def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = posterior_intervals(THREE, SOME, Sampling(seed=3, draws=1000))
+    monkeypatch.setattr(posterior, "CELLS_PER_BATCH", 9 * 70)
+    parts = posterior_intervals(THREE, SOME, Sampling(seed=3, draws=1000))
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one.low, other.low)
+        np.testing.assert_array_equal(one.high, other.high)
+
+
+def test_methods_agree_on_a_large_sample() -> None:
+    counts = THREE * 20
+    bayes = posterior_intervals(counts, SOME, Sampling(seed=1, shares=Shares.SAMPLED))
+    plain = bootstrap_intervals(counts, SOME, seed=1)
+    corrected = bootstrap_intervals(counts, SOME, seed=1, method=BootstrapInterval.BCA)
+    for position, functional in enumerate(SOME):
+        smooth = delta_interval(counts, functional, bounds=(0.0, 1.0))
+        for found in (bayes, plain, corrected):
+            np.testing.assert_allclose(found[position].low, smooth.low, atol=0.006)
+            np.testing.assert_allclose(found[position].high, smooth.high, atol=0.006)
+
+
+def test_fixed_class_counts_narrow_the_interval() -> None:
+    accuracy = [catalogue().by_name["accuracy"].compute]
+    free = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000)[0]
+    fixed = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000, class_counts=ClassCounts.FIXED)[0]
+    assert fixed.deviation[0] < free.deviation[0]
+    assert estimates(THREE, accuracy)[0][0] == pytest.approx(74 / 94)
+
+
+def test_priors_and_given_shares_reach_the_draws() -> None:
+    balanced = [catalogue().by_name["balanced_accuracy"].compute, catalogue().by_name["accuracy"].compute]
+    uniform = posterior_intervals(THREE, balanced, Sampling(seed=1, prior=Prior.UNIFORM))
+    edge = posterior_intervals(THREE, balanced, Sampling(seed=1))
+    assert uniform[0].high[0] < edge[0].high[0]
+    given = Sampling(seed=1, shares=Shares.GIVEN, given=np.ones(3))
+    at_equal = posterior_intervals(THREE, balanced, given)
+    assert at_equal[0].deviation[0] == pytest.approx(at_equal[1].deviation[0])
+
+
+def test_delta_scales_follow_the_range() -> None:
+    mcc = catalogue().by_name["mcc"].compute
+    assert delta_interval(THREE, mcc, bounds=(-1.0, 1.0)).scale is Scale.FISHER_Z
+    wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.WALD)
+    assert wald.low[0] + wald.high[0] == pytest.approx(2 * wald.estimate[0])
+    perfect = delta_interval(np.diag([5.0, 6.0]), mcc, bounds=(-1.0, 1.0))
+    assert np.isnan(perfect.low[0])
+
+
+def test_bca_leaves_undefined_values_without_interval() -> None:
+    counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
+    found = bootstrap_intervals(counts, [SOME[2]], seed=1, draws=200, method=BootstrapInterval.BCA)[0]
+    assert np.isnan(found.low[1])
+    assert found.low[0] < found.estimate[0]

@@ -1,0 +1,148 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from app.api.v1.present import present_evaluation, write_json
+from app.domain.errors import UnknownMetric
+from app.domain.evaluation import Content
+from app.domain.inputs import MatrixInput
+from app.domain.report import Group, IntervalChoice, Options, Report
+from app.kernel.card import Scope
+from app.kernel.catalogue import catalogue
+from app.kernel.engine import evaluate as evaluate_all
+from app.kernel.table import at_equal_prevalence
+from app.services.evaluate import ask, evaluate, explain, measure
+from app.services.evaluations import Evaluation, options_as_json, options_from_json
+
+
+def source(matrix: Any, content: Content = Content.counts, folds: Any = None) -> MatrixInput:
+    counts = np.array(matrix, dtype=np.int64 if content is Content.counts else np.float64)
+    size = len(counts)
+    return MatrixInput(
+        kind="confusion_matrix",
+        labels=tuple(f"class {k}" for k in range(size)),
+        positive=1 if size == 2 else None,
+        content=content,
+        counts=counts,
+        fold_counts=None if folds is None else np.array(folds),
+    )
+
+
+def written(report: Report) -> bytes:
+    return write_json(present_evaluation(Evaluation(report=report)))
+
+
+matrices = st.integers(2, 5).flatmap(
+    lambda size: hnp.arrays(np.int64, (size, size), elements=st.integers(0, 5)).filter(lambda found: found.any())
+)
+
+
+@settings(deadline=None)
+@given(matrices)
+def test_values_are_those_of_the_kernel(matrix: Any) -> None:
+    report = evaluate(source(matrix), Options())
+    size = len(matrix)
+    with np.errstate(all="ignore"):
+        twin = at_equal_prevalence(matrix.astype(float))
+    for scope in Scope:
+        metrics = [m for m in catalogue().of_scope(scope) if m.card.inputs.value == "matrix"]
+        observed, balanced = evaluate_all(matrix, metrics), evaluate_all(twin, metrics)
+        for position, metric in enumerate(metrics):
+            insensitive = metric.card.prevalence.is_insensitive(size)
+            group = Group.INSENSITIVE if insensitive else Group.SENSITIVE
+            for values, name in ((observed, group), *(() if insensitive else ((balanced, Group.BALANCED),))):
+                if scope is Scope.OVERALL:
+                    check(report.metrics[name][metric.key], values[position])
+                else:
+                    for k, label in enumerate(report.input.labels):
+                        check(report.per_class[label][name][metric.key], values[position, k])
+                    if size == 2:
+                        check(report.metrics[name][metric.key], values[position, 1])
+
+
+def check(found: float | None, expected: float) -> None:
+    if math.isfinite(expected):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    else:
+        assert found is None
+
+
+@settings(deadline=None)
+@given(st.lists(matrices, min_size=2, max_size=6))
+def test_company_changes_nothing(found: list[Any]) -> None:
+    """Reports made together are to the bit those made alone: what is read back is what was answered."""
+    size = len(found[0])
+    options = Options(metrics=("gps(recall@*)", "precision@*"), interpretation=True)
+    sources = [source(matrix) for matrix in found if len(matrix) == size]
+    together = explain(measure([ask(one, options) for one in sources]))
+    for one, report in zip(sources, together, strict=True):
+        assert written(report) == written(evaluate(one, options))
+
+
+def test_company_of_another_content_changes_nothing() -> None:
+    quiet = Options(intervals=IntervalChoice.NONE)
+    sources = [
+        source([[5, 1, 0], [2, 3, 1], [0, 0, 4]]),
+        source([[0.5, 0.1, 0], [0.2, 0.3, 0.1], [0, 0, 0.4]], Content.weights),
+        source([[5, 0, 0], [2, 0, 0], [0, 0, 4]], Content.rates),
+    ]
+    for one, report in zip(sources, explain(measure([ask(one, quiet) for one in sources])), strict=True):
+        assert written(report) == written(evaluate(one, quiet))
+
+
+def test_an_expression_that_is_none_is_pointed_at() -> None:
+    with pytest.raises(UnknownMetric) as caught:
+        evaluate(source([[1, 2], [3, 4]]), Options(metrics=("accuracy", "acuracy")))
+    assert caught.value.pointer == "/options/metrics/1"
+    assert "accuracy" in caught.value.suggestions
+
+
+def test_an_input_is_left_as_it_is() -> None:
+    given_source = source([[5, 1, 0], [2, 0, 0], [0, 0, 0]])
+    before = given_source.counts.copy()
+    evaluate(given_source, Options())
+    np.testing.assert_array_equal(given_source.counts, before)
+
+
+def test_folds() -> None:
+    stack = np.array([[[8, 2], [1, 9]], [[6, 4], [3, 7]], [[10, 0], [5, 5]]])
+    report = evaluate(source(stack.sum(axis=0), folds=stack), Options())
+    assert report.folds is not None
+    metrics = catalogue().of_scope(Scope.OVERALL)
+    for metric in metrics:
+        values = [float(metric(_table(fold))) for fold in stack]
+        found = report.folds[metric.key]
+        if np.isfinite(values).all():
+            assert found.values == pytest.approx(tuple(values), rel=1e-9, abs=1e-12)
+            assert found.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-12)
+            assert found.sd == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9)
+        else:
+            assert found.mean is None
+
+
+def _table(counts: Any) -> Any:
+    from app.kernel.table import Table
+
+    return Table(counts)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(),
+        Options(metrics=("h_mean", "recall@*"), level=0.8, seed=3, intervals=IntervalChoice.NONE, interpretation=True),
+        Options(level=0.99),
+        Options(seed=0),
+    ],
+)
+def test_options_are_kept_as_they_were(options: Options) -> None:
+    assert options_from_json(options_as_json(options)) == options
+
+
+def test_default_options_cost_nothing() -> None:
+    assert options_as_json(Options()) == {}
