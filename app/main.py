@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import evaluations, metrics
+from app.api.v1 import evaluations, leaderboard, metrics
 from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
 from app.api.v1.metrics import BoundsRequest, RecommendationRequest
 from app.settings import Settings
@@ -46,6 +46,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.include_router(evaluations.router)
+    app.include_router(leaderboard.router)
     app.include_router(metrics.router)
     app.include_router(operations.router)
     problems.install(app)

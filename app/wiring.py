@@ -11,6 +11,8 @@ from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
+from app.services.leaderboards import LeaderboardService
+from app.services.pairing import NoSampleLabels
 from app.settings import Settings
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
@@ -37,6 +39,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     readiness = SchemaReadiness(engine)
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    labels = NoSampleLabels()
     try:
         await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
@@ -47,6 +50,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 compute=compute,
                 admission=Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds),
             ),
+            leaderboards=LeaderboardService(store, labels=labels, compute=compute),
             compute=compute,
             readiness=readiness,
         )

@@ -10,6 +10,7 @@ from app.api.problems import InvalidQuery
 from app.domain.errors import Fault
 from app.services.compute import ComputePool
 from app.services.evaluations import EvaluationService
+from app.services.leaderboards import LeaderboardService
 from app.services.ports import Readiness
 
 DEFAULT_PROJECT = "default"
@@ -20,6 +21,7 @@ class Services:
     """Everything the routes may use, built once by the wiring."""
 
     evaluations: EvaluationService
+    leaderboards: LeaderboardService
     compute: ComputePool
     readiness: Readiness
 

@@ -60,9 +60,7 @@ A_RATE_AT_ITS_END = _where(
     lambda t: (t.tp == 0) | (t.fn == 0) | (t.fp == 0) | (t.tn == 0),
 )
 
-ONE_ACTUAL_CLASS = _overall(
-    "one_actual_class", "all samples belong to one class", lambda t: t.largest == t.n
-)
+ONE_ACTUAL_CLASS = _overall("one_actual_class", "all samples belong to one class", lambda t: t.largest == t.n)
 ONE_PREDICTED_CLASS = _overall(
     "one_predicted_class",
     "all samples are predicted as one class",

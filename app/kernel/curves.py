@@ -251,7 +251,7 @@ def cost(scores: Scores, code: int) -> Curve:
     # Two neighbouring cuts cost the same where FNR_1 PC + FPR_1 (1 - PC) = FNR_2 PC + FPR_2 (1 - PC).
     saved, spent = fnr[:-1] - fnr[1:], fpr[1:] - fpr[:-1]
     x = np.concatenate([[0.0], spent / (saved + spent), [1.0]])
-    y = np.concatenate([fnr * x[:-1] + fpr * (1.0 - x[:-1]), [fnr[-1] + 0.0 * fpr[-1]]])
+    y = np.concatenate([fnr * x[:-1] + fpr * (1.0 - x[:-1]), fnr[-1:]])
     where = np.searchsorted(cuts.tp + cuts.fp, tp + fp, side="left")
     thresholds = np.append(cuts.thresholds[where], cuts.thresholds[where[-1]])
     references = (("always negative", x), ("always positive", 1.0 - x))

@@ -42,19 +42,23 @@ def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
     Returns:
         Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
     """
-    return evaluate_table(Table(counts), metrics)
+    return evaluate_groups(counts, metrics)[0]
 
 
 def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
     """The same on a table, so that two calls share what is already computed."""
     with silently():
-        first = metrics[0].compute(table)
-        if not first.ndim:
-            return np.array([first, *[metric.compute(table) for metric in metrics[1:]]])
-        values = np.empty((len(metrics), *first.shape))
-        values[0] = first
-        for position, metric in enumerate(metrics[1:], start=1):
-            values[position] = metric.compute(table)
+        return _values(table, metrics)
+
+
+def _values(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
+    first = metrics[0].compute(table)
+    if not first.ndim:
+        return np.array([first, *[metric.compute(table) for metric in metrics[1:]]])
+    values = np.empty((len(metrics), *first.shape))
+    values[0] = first
+    for position, metric in enumerate(metrics[1:], start=1):
+        values[position] = metric.compute(table)
     return values
 
 
@@ -75,7 +79,8 @@ def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array
     part = max(1, _CELLS_AT_ONCE // n_classes**2)
     if prod(batch) <= part:
         table = Table(matrices)
-        return tuple(evaluate_table(table, group) for group in groups)
+        with silently():
+            return tuple(_values(table, group) for group in groups)
     flat = matrices.reshape(-1, n_classes, n_classes)
     results = [np.empty((len(group), len(flat), *_class_axis(group, n_classes))) for group in groups]
     for start in range(0, len(flat), part):

@@ -162,5 +162,5 @@ def dispersion_of_reciprocals(reciprocals: Array) -> Array:
 
 
 def x_log_x(values: Array) -> Array:
-    """x ln x with the limit 0 at 0."""
+    """X ln x with the limit 0 at 0."""
     return values * np.log(np.maximum(values, TINY))

@@ -37,16 +37,19 @@ class StoreState:
         reachable: The database answered.
         revision: Schema revision found there; None when there is none or it could not be read.
         expected: Schema revision of this release.
+        newer: The revision is one this release does not know, so a newer release has migrated; migrations are written to
+            let the release before go on beside them.
     """
 
     reachable: bool
     revision: str | None
     expected: str
+    newer: bool = False
 
     @property
     def current(self) -> bool:
-        """The schema is the expected one."""
-        return self.reachable and self.revision == self.expected
+        """The schema is one that this release can work with."""
+        return self.reachable and (self.newer or self.revision == self.expected)
 
 
 class Readiness(Protocol):

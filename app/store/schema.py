@@ -22,6 +22,12 @@ def expected_revision() -> str:
     return head
 
 
+@cache
+def known_revisions() -> frozenset[str]:
+    """Return every revision that this release has a migration for."""
+    return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())
+
+
 class SchemaReadiness:
     """The port `app.services.ports.Readiness` for Postgres."""
 
@@ -33,7 +39,9 @@ class SchemaReadiness:
         expected = expected_revision()
         try:
             with translated():
-                return StoreState(reachable=True, revision=await self._read_revision(), expected=expected)
+                revision = await self._read_revision()
+                newer = revision is not None and revision not in known_revisions()
+                return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)
         except StoreUnavailableError:
             return StoreState(reachable=False, revision=None, expected=expected)
 

@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from app.domain.errors import SchemaOutdated, Unavailable
 from app.settings import Settings
+from app.store.schema import expected_revision
 from app.wiring import build_services
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
 from tests.api.conftest import Served
@@ -33,10 +34,17 @@ def execute(url: str, *statements: str) -> None:
 
 @pytest.fixture
 def outdated(database_url: str) -> Iterator[None]:
-    """The schema of another release."""
-    execute(database_url, "UPDATE alembic_version SET version_num = 'older'")
+    """A database that no migration of ours has seen."""
+    execute(database_url, "DELETE FROM alembic_version")
     yield
-    execute(database_url, "UPDATE alembic_version SET version_num = '0001_evaluations'")
+    execute(database_url, f"INSERT INTO alembic_version VALUES ('{expected_revision()}')")
+
+
+@pytest.fixture
+def migrated_by_a_newer_release(database_url: str) -> Iterator[None]:
+    execute(database_url, "UPDATE alembic_version SET version_num = 'of_the_future'")
+    yield
+    execute(database_url, f"UPDATE alembic_version SET version_num = '{expected_revision()}'")
 
 
 def test_alive_and_ready(client: httpx.Client) -> None:
@@ -52,10 +60,17 @@ def test_an_outdated_schema_is_not_ready(client: httpx.Client) -> None:
     reply = client.get("/readyz")
     problem = check_problem(reply, 503, "schema_outdated")
     assert "prevail migrate" in problem["detail"]
-    assert problem["schema"] == "older"
+    assert problem["schema"] is None
     assert problem["reachable"] is True
     assert int(reply.headers["retry-after"]) > 0
     assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.usefixtures("migrated_by_a_newer_release")
+def test_a_running_release_stays_ready_while_the_next_one_migrates(client: httpx.Client) -> None:
+    reply = client.get("/readyz")
+    assert reply.status_code == 200
+    assert reply.json()["schema"] == "of_the_future"
 
 
 async def start(settings: Settings) -> None:

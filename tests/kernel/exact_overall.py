@@ -204,7 +204,9 @@ def accuracy_p_value(w: Whole) -> Number:
     q = 1 - p
     upper = successes > n * p
     start, step = (successes, 1) if upper else (successes - 1, -1)
-    term = (_log_factorial(n) - _log_factorial(start) - _log_factorial(n - start) + start * p.ln() + (n - start) * q.ln()).exp()
+    term = (
+        _log_factorial(n) - _log_factorial(start) - _log_factorial(n - start) + start * p.ln() + (n - start) * q.ln()
+    ).exp()
     total, j = term, start
     while 0 <= j + step <= n and term > total * Decimal("1e-25"):
         term *= (n - j) * p / ((j + 1) * q) if upper else j * q / ((n - j + 1) * p)
@@ -479,7 +481,10 @@ def joint_entropy(w: Whole) -> Number:
 
 @overall
 def conditional_entropy(w: Whole) -> Number:
-    return sum((decimal(over(p, w.n)) * _entropy(_shares(row, p)) for p, row in zip(w.P, w.cells, strict=True) if p), Decimal(0))
+    return sum(
+        (decimal(over(p, w.n)) * _entropy(_shares(row, p)) for p, row in zip(w.P, w.cells, strict=True) if p),
+        Decimal(0),
+    )
 
 
 @overall
@@ -506,9 +511,7 @@ def relative_classifier_information(w: Whole) -> Number:
 def cross_entropy_margins(w: Whole) -> Number:
     if any(p and not t for p, t in zip(w.P, w.T, strict=True)):
         raise Infinite(1)
-    return -sum(
-        (decimal(over(p, w.n)) * log2(over(t, w.n)) for p, t in zip(w.P, w.T, strict=True) if p), Decimal(0)
-    )
+    return -sum((decimal(over(p, w.n)) * log2(over(t, w.n)) for p, t in zip(w.P, w.T, strict=True) if p), Decimal(0))
 
 
 @overall
@@ -560,7 +563,9 @@ def pearson_c(w: Whole) -> Number:
 @overall
 def overall_confusion_entropy(w: Whole) -> Number:
     """An absent class has no entropy, and no weight either."""
-    return add(decimal(over(c.P + c.T, 2 * w.n)) * decimal(CLASS["confusion_entropy"](c)) for c in w.classes if c.P + c.T)  # type: ignore[no-any-return]
+    return add(
+        decimal(over(c.P + c.T, 2 * w.n)) * decimal(CLASS["confusion_entropy"](c)) for c in w.classes if c.P + c.T
+    )  # type: ignore[no-any-return]
 
 
 @overall

@@ -93,8 +93,12 @@ def test_equal_prevalence(metric: Metric, classes: int) -> None:
 def test_prevalence_flags_are_those_of_the_list_of_metrics() -> None:
     with (Path(__file__).parents[1] / "data" / "metrics.csv").open() as file:
         listed = {row["key"]: row for row in csv.DictReader(file) if row["inputs"] == "matrix"}
-    assert {metric.key: metric.card.prevalence.value for metric in METRICS} == {key: row["prevalence"] for key, row in listed.items()}
-    assert {metric.key: metric.card.scope.value for metric in METRICS} == {key: row["scope"] for key, row in listed.items()}
+    assert {metric.key: metric.card.prevalence.value for metric in METRICS} == {
+        key: row["prevalence"] for key, row in listed.items()
+    }
+    assert {metric.key: metric.card.scope.value for metric in METRICS} == {
+        key: row["scope"] for key, row in listed.items()
+    }
 
 
 def test_is_insensitive() -> None:
@@ -125,7 +129,9 @@ def test_symmetry(metric: Metric) -> None:
             stands(metric, before, after, "transposed")
     else:
         uneven = UNEVEN.get(metric.key, {})
-        assert any((value_of(metric, before, **uneven) != value_of(metric, after, **uneven)).any() for before, after in pairs)
+        assert any(
+            (value_of(metric, before, **uneven) != value_of(metric, after, **uneven)).any() for before, after in pairs
+        )
 
 
 @EACH
@@ -139,7 +145,9 @@ def test_relabelling(metric: Metric) -> None:
         if metric.card.ordered:
             moved |= bool(abs(before - after) > 1e-9)
         else:
-            assert_close(metric, after, before[order] if is_of_class(metric) else before, absolute=CANCELLING, where="relabelled")
+            assert_close(
+                metric, after, before[order] if is_of_class(metric) else before, absolute=CANCELLING, where="relabelled"
+            )
     assert moved is metric.card.ordered
 
 
@@ -269,7 +277,9 @@ def test_missing_values_have_a_reason(name: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(2, 4).flatmap(
-        lambda classes: hnp.arrays(np.int64, (classes, classes), elements=st.one_of(st.just(0), st.integers(0, 3), st.integers(0, 500)))
+        lambda classes: hnp.arrays(
+            np.int64, (classes, classes), elements=st.one_of(st.just(0), st.integers(0, 3), st.integers(0, 500))
+        )
     )
 )
 def test_missing_values_have_a_reason_whatever_the_matrix(counts: NDArray[np.int64]) -> None:

@@ -49,17 +49,38 @@ def test_default_parameters(name: str) -> None:
 
 
 PARAMETERS: list[tuple[str, dict[str, Any]]] = [
-    *((key, {"beta": beta}) for key in ("f_beta", "f_beta_negative", "macro_f_beta", "weighted_h_mean") for beta in (2.0, 0.5, 1e-3)),
+    *(
+        (key, {"beta": beta})
+        for key in ("f_beta", "f_beta_negative", "macro_f_beta", "weighted_h_mean")
+        for beta in (2.0, 0.5, 1e-3)
+    ),
     ("micro_f_beta", {"beta": 3.0}),
-    *((key, {"weight": w}) for key in ("weighted_balanced_accuracy", "weighted_g_mean") for w in (0.0, 0.25, 0.75, 1.0)),
+    *(
+        (key, {"weight": w})
+        for key in ("weighted_balanced_accuracy", "weighted_g_mean")
+        for w in (0.0, 0.25, 0.75, 1.0)
+    ),
     *(("index_balanced_accuracy", {"alpha": alpha}) for alpha in (0.0, 0.1, 0.5)),
     *(("tversky_index", {"alpha": a, "beta": b}) for a, b in ((0.25, 0.75), (1.0, 1.0), (2.0, 0.125))),
     *(("net_benefit", {"threshold": t}) for t in (0.0, 0.125, 0.75)),
     *((key, {"weights": "quadratic"}) for key in ("weighted_kappa", "weighted_alpha")),
-    *(("power_mean_recall", {"r": r}) for r in (0.0, 1.0, 2.0, -3.0, 0.5, -0.5, 1e-3, -1e-3, 30.0, -30.0, math.inf, -math.inf)),
+    *(
+        ("power_mean_recall", {"r": r})
+        for r in (0.0, 1.0, 2.0, -3.0, 0.5, -0.5, 1e-3, -1e-3, 30.0, -30.0, math.inf, -math.inf)
+    ),
     *(
         ("gini_mean_recall", {"p": p, "q": q})
-        for p, q in ((0.0, 0.0), (1.0, 0.0), (2.0, 1.0), (0.0, -1.0), (1.0, -1.0), (-1.0, -2.0), (1.0, 1.0), (0.5, 0.5), (-1.0, -1.0))
+        for p, q in (
+            (0.0, 0.0),
+            (1.0, 0.0),
+            (2.0, 1.0),
+            (0.0, -1.0),
+            (1.0, -1.0),
+            (-1.0, -2.0),
+            (1.0, 1.0),
+            (0.5, 0.5),
+            (-1.0, -1.0),
+        )
     ),
     *(("lehmer_mean_recall", {"r": r}) for r in (0.0, -0.5, 1.0, -2.0, 2.0)),
 ]
@@ -70,7 +91,8 @@ SMALL = [name for name in matrices() if int(name.split("-")[1]) <= 5 and name.en
 @pytest.mark.parametrize(("key", "parameters"), PARAMETERS, ids=[f"{key}-{list(p.values())}" for key, p in PARAMETERS])
 def test_other_parameters(key: str, parameters: dict[str, Any]) -> None:
     exact_parameters = {
-        name: Fraction(value) if isinstance(value, float) and math.isfinite(value) else value for name, value in parameters.items()
+        name: Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
+        for name, value in parameters.items()
     }
     for name in SMALL:
         got = value_of(NAMED[key], matrices()[name], **parameters)

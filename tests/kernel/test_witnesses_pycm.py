@@ -157,7 +157,9 @@ def test_gaps_are_real() -> None:
     seen = set()
     for name in matrices():
         for key in GAPS.keys() & METRICS.keys() - set(ITERATED):
-            pairs = zip(np.atleast_1d(value_of(METRICS[key], matrices()[name])), said_by_pycm(METRICS[key], name), strict=True)
+            pairs = zip(
+                np.atleast_1d(value_of(METRICS[key], matrices()[name])), said_by_pycm(METRICS[key], name), strict=True
+            )
             if any((theirs is None) != (not math.isfinite(mine)) for mine, theirs in pairs):
                 seen.add(key)
     assert seen == GAPS.keys() & METRICS.keys() - set(ITERATED)

@@ -66,7 +66,9 @@ def _likelihood_ratios(position: int) -> Callable[[Labels, int], Any]:
     def ask(labels: Labels, classes: int) -> Any:
         values = []
         for k in range(classes):
-            sides = {name: (array == k).astype(int) if name != "sample_weight" else array for name, array in labels.items()}
+            sides = {
+                name: (array == k).astype(int) if name != "sample_weight" else array for name, array in labels.items()
+            }
             values.append(sk.class_likelihood_ratios(**sides)[position])
         return values
 

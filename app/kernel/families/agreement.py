@@ -274,7 +274,9 @@ def _aickin(t: Table) -> Array:
     sentence="Area of agreement over the area of the rectangles of the margins in the agreement chart.",
     elsewhere={"pycm": "Bangdiwala B"},
     undefined=(
-        Condition("no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0, overall=True),
+        Condition(
+            "no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0, overall=True
+        ),
     ),
     chance_corrected=False,
     references=("bangdiwala1985",),

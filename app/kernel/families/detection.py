@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     UNIVERSAL,
 )
 from app.kernel.numerics import FOUR, HALF, ONE, Array
-from app.kernel.table import NPV, PRECISION, RECALL, SPECIFICITY, Table
+from app.kernel.table import Table
 
 _FIVE = FOUR + ONE
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)

@@ -97,7 +97,7 @@ def overall_modified_confusion_entropy(t: Table) -> Array:
 
 
 def _reference_entropy(t: Table) -> Array:
-    return total(t.actual_logs) / -_LN2
+    return abs(total(t.actual_logs)) / _LN2
 
 
 @_entropy(
@@ -107,7 +107,7 @@ def _reference_entropy(t: Table) -> Array:
     elsewhere={"pycm": "Response Entropy"},
 )
 def response_entropy(t: Table) -> Array:
-    return total(x_log_x(t.predicted_prevalence)) / -_LN2
+    return abs(total(x_log_x(t.predicted_prevalence))) / _LN2
 
 
 @_entropy(
@@ -128,7 +128,7 @@ def reference_entropy(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def cross_entropy_margins(t: Table) -> Array:
-    return t.weighted_sum(np.log(t.predicted_prevalence)) / (t.n * -_LN2)
+    return abs(t.weighted_sum(np.log(t.predicted_prevalence))) / (t.n * _LN2)
 
 
 @_entropy(
@@ -139,7 +139,7 @@ def cross_entropy_margins(t: Table) -> Array:
     symmetric=True,
 )
 def joint_entropy(t: Table) -> Array:
-    return total(t.row_logs) / -_LN2
+    return abs(total(t.row_logs)) / _LN2
 
 
 @_entropy(
@@ -177,7 +177,7 @@ def mutual_information(t: Table) -> Array:
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
 def kl_divergence_margins(t: Table) -> Array:
-    return t.weighted_sum(np.log1p(t.surplus / t.actual)) / (t.n * -_LN2)
+    return 0.0 - t.weighted_sum(np.log1p(t.surplus / t.actual)) / (t.n * _LN2)
 
 
 @_statistic(
@@ -191,7 +191,7 @@ def kl_divergence_margins(t: Table) -> Array:
     references=("sindhwani2001",),
 )
 def relative_classifier_information(t: Table) -> Array:
-    return t.mutual_information / -total(t.actual_logs)
+    return t.mutual_information / abs(total(t.actual_logs))
 
 
 @_statistic(

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kernel.card import Choice, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
-from app.kernel.numerics import TINY, Array, dispersion_of_reciprocals, geometric_mean, mean, total
+from app.kernel.numerics import TINY, Array, geometric_mean, mean, total
 from app.kernel.table import RECALL, Table
 
 _mean = partial(

@@ -1,7 +1,7 @@
 """Exact posteriors of the means of two recalls: no sampling, the same digits every time.
 
-With independent recalls x ~ Beta(a, b) and y ~ Beta(c, d), P(M <= m) = E_x[F_y(boundary)], the boundary being the y at which the mean
-of x and y is m. Brodersen et al. (2010) for the arithmetic mean; the same holds for the other two.
+With independent recalls x ~ Beta(a, b) and y ~ Beta(c, d), P(M <= m) = E_x[F_y(boundary)], the boundary being the y at
+which the mean of x and y is m. Brodersen et al. (2010) for the arithmetic mean; the same holds for the other two.
 """
 
 from collections.abc import Callable

@@ -100,7 +100,7 @@ def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
 
 def test_mover_knows_where_it_undercovers() -> None:
     assert undercovers(np.full(10, 25.0))
-    assert not undercovers(np.full(10, 100.0))
+    assert not undercovers(np.full(10, 200.0))
     assert not undercovers(np.full(3, 25.0))
 
 

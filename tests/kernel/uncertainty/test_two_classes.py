@@ -20,8 +20,7 @@ TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
     ],
 )
 def test_published_limits(key: str, prior: Prior, expected: tuple[float, float]) -> None:
-    # The published limits come from 2e5 draws or so: the last digit is theirs.
-    assert mean_limits(TWO, key, prior=prior) == pytest.approx(expected, abs=8e-4)
+    assert mean_limits(TWO, key, prior=prior) == pytest.approx(expected, abs=6e-5)
 
 
 @pytest.mark.parametrize("key", BOUNDARIES)

@@ -1,0 +1,186 @@
+"""Leaderboards: order, intervals, groups that cannot be separated, and what is refused."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.v1.leaderboard import LeaderboardResponse
+from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
+
+
+def run(model: str, dataset: str, matrix: list[list[Any]], version: str | None = None, **members: Any) -> Json:
+    body = evaluation(model=model, dataset=dataset, input=matrix_input(matrix, **members))
+    if version:
+        body["model"]["version"] = version
+    return body
+
+
+def leaderboard(client: httpx.Client, dataset: str, **parameters: Any) -> Json:
+    reply = client.get("/v1/leaderboard", params={"dataset": dataset, **parameters})
+    assert reply.status_code == 200, reply.text
+    check_json(reply)
+    LeaderboardResponse.model_validate_json(reply.content)
+    answer: Json = reply.json()
+    return answer
+
+
+@pytest.fixture(scope="module")
+def dataset(client: httpx.Client) -> str:
+    """Two runs that cannot be told apart, one clearly worse, one useless, and an older run of the best."""
+    name = f"board-{uuid4().hex[:8]}"
+    create(client, run("good", name, [[500, 500], [500, 500]], "1"))
+    create(client, run("fair", name, [[880, 120], [110, 890]]))
+    create(client, run("good", name, [[900, 100], [100, 900]], "1"))
+    create(client, run("poor", name, [[700, 300], [300, 700]]))
+    create(client, run("useless", name, [[1000, 0], [1000, 0]]))
+    return name
+
+
+def test_the_latest_run_of_each_model_version_in_order(client: httpx.Client, dataset: str) -> None:
+    board = leaderboard(client, dataset, metric="h_mean")
+    assert [(item["rank"], item["model"]["name"]) for item in board["items"]] == [
+        (1, "good"), (2, "fair"), (3, "poor"), (4, "useless"),
+    ]  # fmt: skip
+    assert [item["value"] for item in board["items"]][::3] == [0.9, 0]
+    assert board["better"] == "higher"
+    assert [item["group"] for item in board["items"]] == [1, 1, 2, 3]
+    assert [item["separable_from_best"] for item in board["items"]] == [False, False, True, True]
+    assert not board["design"]["paired"]
+    assert any("independent" in note for note in board["notes"])
+
+
+def test_intervals_are_those_of_the_evaluations(client: httpx.Client, dataset: str) -> None:
+    for metric in ("h_mean", "accuracy", "mcc"):
+        for item in leaderboard(client, dataset, metric=metric)["items"][:3]:
+            shown = client.get(f"/v1/evaluations/{item['evaluation']}").json()["intervals"][metric]
+            assert (item["low"], item["high"], item["method"]) == (shown["low"], shown["high"], shown["method"])
+    other = leaderboard(client, dataset, metric="bennett_s")["items"]
+    assert {item["method"] for item in other[:3]} == {"posterior"}
+    assert all(item["low"] < item["value"] < item["high"] for item in other[:3])
+
+
+def test_the_luck_of_the_winner(client: httpx.Client) -> None:
+    name = uuid4().hex
+    for index in range(10):
+        create(client, run(f"m{index}", name, [[225, 25], [25, 225]]))
+    winner = leaderboard(client, name, metric="accuracy")["winner"]
+    # Ten equal runs, accuracy 0.9, n = 500: the best looks 0.020 better than it is.
+    assert abs(winner["expected_optimism"] - 0.020) < 0.003
+    assert winner["corrected_value"] == pytest.approx(winner["value"] - winner["expected_optimism"])
+    assert "luck" in winner["message"]
+
+
+def test_limit_and_no_runs(client: httpx.Client, dataset: str) -> None:
+    assert len(leaderboard(client, dataset, limit=2)["items"]) == 2
+    alone = leaderboard(client, dataset, limit=1)
+    assert alone["winner"] is None
+    assert alone["items"][0]["group"] is None
+    empty = leaderboard(client, "nobody has seen it")
+    assert empty["items"] == []
+
+
+def test_lower_is_better(client: httpx.Client, dataset: str) -> None:
+    board = leaderboard(client, dataset, metric="error_rate")
+    assert board["better"] == "lower"
+    assert [item["model"]["name"] for item in board["items"]] == ["good", "fair", "poor", "useless"]
+    assert board["winner"]["expected_optimism"] <= 0
+    assert [item["group"] for item in board["items"]] == [1, 1, 2, 3]
+
+
+def test_expressions_and_metrics_of_one_class(client: httpx.Client, dataset: str) -> None:
+    for metric in (
+        "min(recall@*)",
+        "recall@0",
+        "f_beta(beta=2)",
+        "gps(recall@*, precision@1)",
+        "power_mean_recall(p=2)",
+    ):
+        items = leaderboard(client, dataset, metric=metric)["items"]
+        values = [item["value"] for item in items if item["value"] is not None]
+        assert values == sorted(values, reverse=True)
+        assert len(values) >= 3
+        assert items[0]["low"] <= items[0]["value"] <= items[0]["high"]
+    undefined = leaderboard(client, dataset, metric="precision@1")["items"][-1]
+    assert (undefined["rank"], undefined["value"]) == (None, None)
+    assert undefined["reason"]
+
+
+def test_nearest_the_ideal(client: httpx.Client) -> None:
+    name = uuid4().hex
+    create(client, run("over", name, [[80, 20], [0, 100]]))
+    create(client, run("even", name, [[90, 10], [10, 90]]))
+    create(client, run("under", name, [[100, 0], [50, 50]]))
+    board = leaderboard(client, name, metric="automatic_manual_difference@1")
+    assert [item["model"]["name"] for item in board["items"]] == ["even", "over", "under"]
+    assert board["better"] == "nearest"
+    assert board["winner"] is None
+
+
+def test_weights_have_values_and_no_intervals(client: httpx.Client) -> None:
+    name = uuid4().hex
+    create(client, run("weights", name, [[9.5, 0.5], [0.5, 9.5]]))
+    create(client, run("counts", name, [[90, 10], [10, 90]]))
+    first, second = leaderboard(client, name)["items"]
+    assert (first["model"]["name"], first["low"], first["separable_from_best"]) == ("weights", None, None)
+    assert second["low"] is not None
+
+
+def test_what_does_not_compare_is_said(client: httpx.Client) -> None:
+    name = uuid4().hex
+    create(client, run("balanced", name, [[90, 10], [10, 90]]))
+    create(client, run("skewed", name, [[900, 100], [10, 90]]))
+    assert any("prevalence" in note for note in leaderboard(client, name, metric="accuracy")["notes"])
+    assert not any("prevalence" in note for note in leaderboard(client, name, metric="h_mean")["notes"])
+    create(client, run("three", name, [[9, 1, 0], [1, 9, 0], [0, 1, 9]]))
+    board = leaderboard(client, name, metric="recall@2")
+    assert [item["value"] for item in board["items"]] == [0.9, None, None]
+    assert any("same classes" in note for note in board["notes"])
+
+
+def test_many_classes_are_ranked_without_groups(client: httpx.Client) -> None:
+    name = uuid4().hex
+    size = 250
+    for model, hits in (("a", 9), ("b", 8)):
+        matrix = [[hits if row == column else 10 - hits if (row + 1) % size == column else 0 for column in range(size)]
+                  for row in range(size)]  # fmt: skip
+        create(client, run(model, name, matrix))
+    board = leaderboard(client, name, metric="bennett_s")
+    assert [item["rank"] for item in board["items"]] == [1, 2]
+    assert board["items"][0]["group"] is None
+    assert any("too many classes" in note for note in board["notes"])
+
+
+def test_the_seed_decides(client: httpx.Client, dataset: str) -> None:
+    first, second = (leaderboard(client, dataset, metric="bennett_s") for _ in range(2))
+    assert first == second
+    assert leaderboard(client, dataset, metric="bennett_s", seed=first["design"]["seed"]) == first
+    assert leaderboard(client, dataset, metric="bennett_s", seed=7)["items"][0]["low"] != first["items"][0]["low"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name", "code"),
+    [
+        ({"metric": "support@1"}, "metric", "not_comparable"),
+        ({"metric": "mean(error_rate, accuracy)"}, "metric", "not_comparable"),
+        ({"metric": "imbalance_ratio"}, "metric", "not_comparable"),
+        ({"metric": "h_meen"}, "metric", "unknown_metric"),
+        ({"metric": "h_mean("}, "metric", "invalid_expression"),
+        ({"metric": "f_beta(beta=x)"}, "metric", "invalid_parameter"),
+        ({"limit": 0}, "limit", "greater_than_equal"),
+        ({"limit": 101}, "limit", "less_than_equal"),
+        ({"level": 1}, "level", "less_than"),
+        ({"dataset": ""}, "dataset", "string_too_short"),
+        ({"colour": "red"}, "colour", "unknown_parameter"),
+    ],
+)
+def test_what_is_refused(client: httpx.Client, parameters: dict[str, Any], name: str, code: str) -> None:
+    reply = client.get("/v1/leaderboard", params={"dataset": "d", **parameters})
+    problem = check_problem(reply, 422, "invalid_query")
+    assert [(fault["parameter"], fault["code"]) for fault in problem["errors"]] == [(name, code)]
+
+
+def test_a_dataset_is_needed(client: httpx.Client) -> None:
+    problem = check_problem(client.get("/v1/leaderboard"), 422, "invalid_query")
+    assert problem["errors"][0]["parameter"] == "dataset"
