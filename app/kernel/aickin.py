@@ -2,9 +2,9 @@
 
 Aickin (1990): p_e = sum a_k b_k, alpha = (p_o - p_e)/(1 - p_e), a_k = A_k/(1 - alpha + alpha b_k/p_e),
 b_k = B_k/(1 - alpha + alpha a_k/p_e) with A and B the predicted and the actual class shares. The published iteration
-takes thousands of steps when agreement is good. Here alpha alone is searched. With tau = alpha/((p_o - alpha)(1 - alpha))
-and u_k = (1 - alpha) b_k the equations become tau u_k^2 + (1 + tau g_k) u_k = B_k, g = A - B, one quadratic per class,
-and (1 - alpha) a_k = u_k + g_k. What is left is alpha = tau sum u_k (u_k + g_k).
+takes thousands of steps when agreement is good. Here alpha alone is searched. With tau = alpha/((p_o - alpha)(1 -
+alpha)) and u_k = (1 - alpha) b_k the equations become tau u_k^2 + (1 + tau g_k) u_k = B_k, g = A - B, one quadratic
+per class, and (1 - alpha) a_k = u_k + g_k. What is left is alpha = tau sum u_k (u_k + g_k).
 """
 
 from collections.abc import Callable
@@ -24,7 +24,8 @@ Equation = Callable[[Array], tuple[Array, Array]]
 
 
 def alpha(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
-    """Alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN where nothing solves the equations.
+    """Alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN where nothing solves the
+    equations.
 
     Where all confusions go one way between the classes no agreement by chance is left: p_e -> 0 and the iteration tends
     to p_o.
@@ -58,7 +59,8 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
 def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
     """Alpha where kappa < 0: the solution that the published iteration finds, NaN where it does not settle.
 
-    Its quadratics may have two positive roots each, so the iteration has to say which are meant before they are refined.
+    Its quadratics may have two positive roots each, so the iteration has to say which are meant before they are
+    refined.
     """
     rough, b = _iterate(actual, predicted, observed)
     tau, u = _tau(rough, observed), each(1.0 - rough) * b

@@ -9,8 +9,8 @@ from app.kernel.numerics import TWO, Array, each, inner, largest, lazy, ones, so
 class Counts:
     """Confusion matrices of shape (..., K, K): rows are the actual classes, columns the predicted ones.
 
-    Leading axes are a batch. Entries are counts, weights or rates; non-negative, finite and already checked. Attributes of shape
-    (..., K) look at every class against the rest; those of shape (...) at the whole matrix.
+    Leading axes are a batch. Entries are counts, weights or rates; non-negative, finite and already checked.
+    Attributes of shape (..., K) look at every class against the rest; those of shape (...) at the whole matrix.
 
     Raises:
         ValueError: the last two axes are not square or there are fewer than two classes.

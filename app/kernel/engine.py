@@ -24,7 +24,9 @@ _CELLS_AT_ONCE = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A value that does not exist: of which metric, for which class (None for overall), why, and which classes are at fault."""
+    """A value that does not exist: of which metric, for which class (None for overall), why, and which classes are at
+    fault.
+    """
 
     metric: Metric
     class_index: int | None
@@ -98,7 +100,10 @@ def _class_axis(metrics: Sequence[Metric], n_classes: int) -> tuple[int, ...]:
 
 
 class Explainer:
-    """Finds for missing values of one matrix (K, K) the first condition of the card that holds. Masks are computed once."""
+    """Finds for missing values of one matrix (K, K) the first condition of the card that holds.
+
+    Masks are computed once.
+    """
 
     def __init__(self, table: Table | Scores) -> None:
         self.table = table

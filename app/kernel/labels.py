@@ -15,7 +15,8 @@ def confusion_counts(
     n_classes: int,
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[Any]:
-    """Confusion matrix (K, K), rows actual, of two vectors of codes 0..K-1: int64 counts, or float64 sums of the weights (n,).
+    """Confusion matrix (K, K), rows actual, of two vectors of codes 0..K-1: int64 counts, or float64 sums of the
+    weights (n,).
 
     Raises:
         ValueError: the vectors differ in length or a code is out of range.

@@ -6,28 +6,35 @@ REFERENCES: dict[str, str] = {
         "68915-68921."
     ),
     "aguilar2024": (
-        "Aguilar-Ruiz, J. S., & Michalak, M. (2024). Classification performance assessment for imbalanced multiclass data. "
+        "Aguilar-Ruiz, J. S., & Michalak, M. (2024). Classification performance assessment for imbalanced "
+        "multiclass data. "
         "Scientific Reports, 14, 10759. https://doi.org/10.1038/s41598-024-61365-z"
     ),
     "aguilar2025": (
-        "Aguilar-Ruiz, J. S. (2025). Prevalence-insensitive evaluation of diagnostic systems under class imbalance: the harmonic mean "
+        "Aguilar-Ruiz, J. S. (2025). Prevalence-insensitive evaluation of diagnostic systems under class "
+        "imbalance: the harmonic mean "
         "of per-class sensitivity. Mathematics, 13(24), 3956. https://doi.org/10.3390/math13243956"
     ),
     "aickin1990": (
-        "Aickin, M. (1990). Maximum likelihood estimation of agreement in the constant predictive probability model, and its relation "
+        "Aickin, M. (1990). Maximum likelihood estimation of agreement in the constant predictive probability "
+        "model, and its relation "
         "to Cohen's kappa. Biometrics, 46(2), 293-302. https://doi.org/10.2307/2531434"
     ),
     "altman1990": "Altman, D. G. (1990). Practical Statistics for Medical Research. Chapman and Hall.",
     "bangdiwala1985": (
-        "Bangdiwala, S. I. (1985). A graphical test for observer agreement. Proceedings of the 45th International Statistical "
+        "Bangdiwala, S. I. (1985). A graphical test for observer agreement. Proceedings of the 45th International "
+        "Statistical "
         "Institute Meeting, 307-308."
     ),
     "batuwita2009": (
-        "Batuwita, R., & Palade, V. (2009). A new performance measure for class imbalance learning: application to bioinformatics "
-        "problems. International Conference on Machine Learning and Applications, 545-550. https://doi.org/10.1109/ICMLA.2009.126"
+        "Batuwita, R., & Palade, V. (2009). A new performance measure for class imbalance learning: application to "
+        "bioinformatics "
+        "problems. International Conference on Machine Learning and Applications, 545-550. "
+        "https://doi.org/10.1109/ICMLA.2009.126"
     ),
     "beddar2025": (
-        "Beddar-Wiesing, S., Moallemey-Oureh, A., Kempkes, M., & Thomas, J. M. (2025). Absolute evaluation measures for machine "
+        "Beddar-Wiesing, S., Moallemey-Oureh, A., Kempkes, M., & Thomas, J. M. (2025). Absolute evaluation "
+        "measures for machine "
         "learning: a survey. Preprint, 8 July 2025."
     ),
     "bennett1954": (
@@ -35,36 +42,44 @@ REFERENCES: dict[str, str] = {
         "Public Opinion Quarterly, 18(3), 303-308. https://doi.org/10.1086/266520"
     ),
     "brier1950": (
-        "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather Review, 78(1), 1-3. "
+        "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather Review, "
+        "78(1), 1-3. "
         "https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
     ),
     "byrt1993": (
-        "Byrt, T., Bishop, J., & Carlin, J. B. (1993). Bias, prevalence and kappa. Journal of Clinical Epidemiology, 46(5), 423-429. "
+        "Byrt, T., Bishop, J., & Carlin, J. B. (1993). Bias, prevalence and kappa. Journal of Clinical "
+        "Epidemiology, 46(5), 423-429. "
         "https://doi.org/10.1016/0895-4356(93)90018-V"
     ),
     "chicco2020": (
-        "Chicco, D., & Jurman, G. (2020). The advantages of the Matthews correlation coefficient (MCC) over F1 score and accuracy in "
+        "Chicco, D., & Jurman, G. (2020). The advantages of the Matthews correlation coefficient (MCC) over F1 "
+        "score and accuracy in "
         "binary classification evaluation. BMC Genomics, 21, 6. https://doi.org/10.1186/s12864-019-6413-7"
     ),
     "cicchetti1994": (
-        "Cicchetti, D. V. (1994). Guidelines, criteria, and rules of thumb for evaluating normed and standardized assessment "
+        "Cicchetti, D. V. (1994). Guidelines, criteria, and rules of thumb for evaluating normed and standardized "
+        "assessment "
         "instruments in psychology. Psychological Assessment, 6(4), 284-290. https://doi.org/10.1037/1040-3590.6.4.284"
     ),
     "cohen1960": (
-        "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement, 20(1), 37-46. "
+        "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological "
+        "Measurement, 20(1), 37-46. "
         "https://doi.org/10.1177/001316446002000104"
     ),
     "cohen1968": (
-        "Cohen, J. (1968). Weighted kappa: nominal scale agreement with provision for scaled disagreement or partial credit. "
+        "Cohen, J. (1968). Weighted kappa: nominal scale agreement with provision for scaled disagreement or "
+        "partial credit. "
         "Psychological Bulletin, 70(4), 213-220. https://doi.org/10.1037/h0026256"
     ),
     "cramer1946": "Cramér, H. (1946). Mathematical Methods of Statistics. Princeton University Press.",
     "davis2006": (
-        "Davis, J., & Goadrich, M. (2006). The relationship between precision-recall and ROC curves. International Conference on Machine "
+        "Davis, J., & Goadrich, M. (2006). The relationship between precision-recall and ROC curves. International "
+        "Conference on Machine "
         "Learning, 233-240. https://doi.org/10.1145/1143844.1143874"
     ),
     "delgado2019": (
-        "Delgado, R., & Núñez-González, J. D. (2019). Enhancing confusion entropy (CEN) for binary and multiclass classification. "
+        "Delgado, R., & Núñez-González, J. D. (2019). Enhancing confusion entropy (CEN) for binary and multiclass "
+        "classification. "
         "PLoS ONE, 14(1), e0210264. https://doi.org/10.1371/journal.pone.0210264"
     ),
     "fawcett2006": (
@@ -72,24 +87,30 @@ REFERENCES: dict[str, str] = {
         "https://doi.org/10.1016/j.patrec.2005.10.010"
     ),
     "ferri2009": (
-        "Ferri, C., Hernández-Orallo, J., & Modroiu, R. (2009). An experimental comparison of performance measures for classification. "
+        "Ferri, C., Hernández-Orallo, J., & Modroiu, R. (2009). An experimental comparison of performance measures "
+        "for classification. "
         "Pattern Recognition Letters, 30(1), 27-38. https://doi.org/10.1016/j.patrec.2008.08.010"
     ),
     "fleiss2003": (
-        "Fleiss, J. L., Levin, B., & Paik, M. C. (2003). Statistical Methods for Rates and Proportions (3rd ed.). Wiley. "
+        "Fleiss, J. L., Levin, B., & Paik, M. C. (2003). Statistical Methods for Rates and Proportions (3rd ed.). "
+        "Wiley. "
         "https://doi.org/10.1002/0471445428"
     ),
     "garcia2009": (
-        "García, V., Mollineda, R. A., & Sánchez, J. S. (2009). Index of balanced accuracy: a performance measure for skewed class "
-        "distributions. Pattern Recognition and Image Analysis, LNCS 5524, 441-448. https://doi.org/10.1007/978-3-642-02172-5_57"
+        "García, V., Mollineda, R. A., & Sánchez, J. S. (2009). Index of balanced accuracy: a performance measure "
+        "for skewed class "
+        "distributions. Pattern Recognition and Image Analysis, LNCS 5524, 441-448. "
+        "https://doi.org/10.1007/978-3-642-02172-5_57"
     ),
     "glas2003": (
-        "Glas, A. S., Lijmer, J. G., Prins, M. H., Bonsel, G. J., & Bossuyt, P. M. M. (2003). The diagnostic odds ratio: a single "
+        "Glas, A. S., Lijmer, J. G., Prins, M. H., Bonsel, G. J., & Bossuyt, P. M. M. (2003). The diagnostic odds "
+        "ratio: a single "
         "indicator of test performance. Journal of Clinical Epidemiology, 56(11), 1129-1135. "
         "https://doi.org/10.1016/S0895-4356(03)00177-X"
     ),
     "gneiting2007": (
-        "Gneiting, T., & Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation. Journal of the American "
+        "Gneiting, T., & Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation. Journal "
+        "of the American "
         "Statistical Association, 102(477), 359-378. https://doi.org/10.1198/016214506000001437"
     ),
     "good1952": (
@@ -97,36 +118,44 @@ REFERENCES: dict[str, str] = {
         "https://doi.org/10.1111/j.2517-6161.1952.tb00104.x"
     ),
     "goodman1954": (
-        "Goodman, L. A., & Kruskal, W. H. (1954). Measures of association for cross classifications. Journal of the American "
+        "Goodman, L. A., & Kruskal, W. H. (1954). Measures of association for cross classifications. Journal of "
+        "the American "
         "Statistical Association, 49(268), 732-764. https://doi.org/10.1080/01621459.1954.10501231"
     ),
     "gorodkin2004": (
-        "Gorodkin, J. (2004). Comparing two K-category assignments by a K-category correlation coefficient. Computational Biology and "
+        "Gorodkin, J. (2004). Comparing two K-category assignments by a K-category correlation coefficient. "
+        "Computational Biology and "
         "Chemistry, 28(5-6), 367-374. https://doi.org/10.1016/j.compbiolchem.2004.09.006"
     ),
     "green1966": "Green, D. M., & Swets, J. A. (1966). Signal Detection Theory and Psychophysics. Wiley.",
     "gwet2008": (
-        "Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high agreement. British Journal of "
+        "Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high agreement. "
+        "British Journal of "
         "Mathematical and Statistical Psychology, 61(1), 29-48. https://doi.org/10.1348/000711006X126600"
     ),
     "haghighi2018": (
-        "Haghighi, S., Jasemi, M., Hessabi, S., & Zolanvari, A. (2018). PyCM: multiclass confusion matrix library in Python. Journal of "
+        "Haghighi, S., Jasemi, M., Hessabi, S., & Zolanvari, A. (2018). PyCM: multiclass confusion matrix library "
+        "in Python. Journal of "
         "Open Source Software, 3(25), 729. https://doi.org/10.21105/joss.00729"
     ),
     "hand2001": (
-        "Hand, D. J., & Till, R. J. (2001). A simple generalisation of the area under the ROC curve for multiple class classification "
+        "Hand, D. J., & Till, R. J. (2001). A simple generalisation of the area under the ROC curve for multiple "
+        "class classification "
         "problems. Machine Learning, 45, 171-186. https://doi.org/10.1023/A:1010920819831"
     ),
     "hand2009": (
-        "Hand, D. J. (2009). Measuring classifier performance: a coherent alternative to the area under the ROC curve. Machine Learning, "
+        "Hand, D. J. (2009). Measuring classifier performance: a coherent alternative to the area under the ROC "
+        "curve. Machine Learning, "
         "77, 103-123. https://doi.org/10.1007/s10994-009-5119-5"
     ),
     "hand2014": (
-        "Hand, D. J., & Anagnostopoulos, C. (2014). A better Beta for the H measure of classification performance. Pattern Recognition "
+        "Hand, D. J., & Anagnostopoulos, C. (2014). A better Beta for the H measure of classification performance. "
+        "Pattern Recognition "
         "Letters, 40, 41-46. https://doi.org/10.1016/j.patrec.2013.12.011"
     ),
     "hanley1982": (
-        "Hanley, J. A., & McNeil, B. J. (1982). The meaning and use of the area under a receiver operating characteristic (ROC) curve. "
+        "Hanley, J. A., & McNeil, B. J. (1982). The meaning and use of the area under a receiver operating "
+        "characteristic (ROC) curve. "
         "Radiology, 143(1), 29-36. https://doi.org/10.1148/radiology.143.1.7063747"
     ),
     "hubert1985": (
@@ -134,12 +163,15 @@ REFERENCES: dict[str, str] = {
         "https://doi.org/10.1007/BF01908075"
     ),
     "jaeschke1994": (
-        "Jaeschke, R., Guyatt, G. H., & Sackett, D. L. (1994). Users' guides to the medical literature. III. How to use an article about "
-        "a diagnostic test. B. What are the results and will they help me in caring for my patients? JAMA, 271(9), 703-707. "
+        "Jaeschke, R., Guyatt, G. H., & Sackett, D. L. (1994). Users' guides to the medical literature. III. How "
+        "to use an article about "
+        "a diagnostic test. B. What are the results and will they help me in caring for my patients? JAMA, 271(9), "
+        "703-707. "
         "https://doi.org/10.1001/jama.1994.03510330081039"
     ),
     "kononenko1991": (
-        "Kononenko, I., & Bratko, I. (1991). Information-based evaluation criterion for classifier's performance. Machine Learning, 6, "
+        "Kononenko, I., & Bratko, I. (1991). Information-based evaluation criterion for classifier's performance. "
+        "Machine Learning, 6, "
         "67-80. https://doi.org/10.1007/BF00153760"
     ),
     "krippendorff2004": "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage.",
@@ -148,24 +180,29 @@ REFERENCES: dict[str, str] = {
         "https://arxiv.org/abs/1207.3790"
     ),
     "landis1977": (
-        "Landis, J. R., & Koch, G. G. (1977). The measurement of observer agreement for categorical data. Biometrics, 33(1), 159-174. "
+        "Landis, J. R., & Koch, G. G. (1977). The measurement of observer agreement for categorical data. "
+        "Biometrics, 33(1), 159-174. "
         "https://doi.org/10.2307/2529310"
     ),
     "maratea2014": (
-        "Maratea, A., Petrosino, A., & Manzo, M. (2014). Adjusted F-measure and kernel scaling for imbalanced data learning. "
+        "Maratea, A., Petrosino, A., & Manzo, M. (2014). Adjusted F-measure and kernel scaling for imbalanced data "
+        "learning. "
         "Information Sciences, 257, 331-341. https://doi.org/10.1016/j.ins.2013.04.016"
     ),
     "martin1997": (
-        "Martin, A., Doddington, G., Kamm, T., Ordowski, M., & Przybocki, M. (1997). The DET curve in assessment of detection task "
+        "Martin, A., Doddington, G., Kamm, T., Ordowski, M., & Przybocki, M. (1997). The DET curve in assessment "
+        "of detection task "
         "performance. Eurospeech, 1895-1898."
     ),
     "martin2022": (
-        "Martín De Diego, I., Redondo, A. R., Fernández, R. R., Navarro, J., & Moguerza, J. M. (2022). General Performance Score for "
+        "Martín De Diego, I., Redondo, A. R., Fernández, R. R., Navarro, J., & Moguerza, J. M. (2022). General "
+        "Performance Score for "
         "classification problems. Applied Intelligence, 52, 12049-12063. "
         "https://doi.org/10.1007/s10489-021-03041-7"
     ),
     "matthews1975": (
-        "Matthews, B. W. (1975). Comparison of the predicted and observed secondary structure of T4 phage lysozyme. Biochimica et "
+        "Matthews, B. W. (1975). Comparison of the predicted and observed secondary structure of T4 phage "
+        "lysozyme. Biochimica et "
         "Biophysica Acta, 405(2), 442-451. https://doi.org/10.1016/0005-2795(75)90109-9"
     ),
     "mcclish1989": (
@@ -174,57 +211,71 @@ REFERENCES: dict[str, str] = {
     ),
     "mosley2013": "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State University.",
     "murphy1973": (
-        "Murphy, A. H. (1973). A new vector partition of the probability score. Journal of Applied Meteorology, 12(4), 595-600. "
+        "Murphy, A. H. (1973). A new vector partition of the probability score. Journal of Applied Meteorology, "
+        "12(4), 595-600. "
         "https://doi.org/10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2"
     ),
     "naeini2015": (
-        "Naeini, M. P., Cooper, G. F., & Hauskrecht, M. (2015). Obtaining well calibrated probabilities using Bayesian binning. AAAI "
+        "Naeini, M. P., Cooper, G. F., & Hauskrecht, M. (2015). Obtaining well calibrated probabilities using "
+        "Bayesian binning. AAAI "
         "Conference on Artificial Intelligence, 29(1). https://doi.org/10.1609/aaai.v29i1.9602"
     ),
     "opitz2019": "Opitz, J., & Burst, S. (2019). Macro F1 and macro F1. arXiv:1911.03347. https://arxiv.org/abs/1911.03347",
     "pearson1900": (
-        "Pearson, K. (1900). On the criterion that a given system of deviations from the probable in the case of a correlated system of "
-        "variables is such that it can be reasonably supposed to have arisen from random sampling. Philosophical Magazine, 50(302), "
+        "Pearson, K. (1900). On the criterion that a given system of deviations from the probable in the case of a "
+        "correlated system of "
+        "variables is such that it can be reasonably supposed to have arisen from random sampling. Philosophical "
+        "Magazine, 50(302), "
         "157-175. https://doi.org/10.1080/14786440009463897"
     ),
     "pedregosa2011": (
-        "Pedregosa, F., et al. (2011). Scikit-learn: machine learning in Python. Journal of Machine Learning Research, 12, 2825-2830. "
+        "Pedregosa, F., et al. (2011). Scikit-learn: machine learning in Python. Journal of Machine Learning "
+        "Research, 12, 2825-2830. "
         "https://www.jmlr.org/papers/v12/pedregosa11a.html"
     ),
     "provost2000": (
-        "Provost, F., & Domingos, P. (2000). Well-trained PETs: improving probability estimation trees. CeDER Working Paper IS-00-04, "
+        "Provost, F., & Domingos, P. (2000). Well-trained PETs: improving probability estimation trees. CeDER "
+        "Working Paper IS-00-04, "
         "Stern School of Business, New York University."
     ),
     "ranawana2006": (
-        "Ranawana, R., & Palade, V. (2006). Optimized precision: a new measure for classifier performance evaluation. IEEE Congress on "
+        "Ranawana, R., & Palade, V. (2006). Optimized precision: a new measure for classifier performance "
+        "evaluation. IEEE Congress on "
         "Evolutionary Computation, 2254-2261. https://doi.org/10.1109/CEC.2006.1688586"
     ),
     "rea1992": "Rea, L. M., & Parker, R. A. (1992). Designing and Conducting Survey Research. Jossey-Bass.",
     "scott1955": (
-        "Scott, W. A. (1955). Reliability of content analysis: the case of nominal scale coding. Public Opinion Quarterly, 19(3), "
+        "Scott, W. A. (1955). Reliability of content analysis: the case of nominal scale coding. Public Opinion "
+        "Quarterly, 19(3), "
         "321-325. https://doi.org/10.1086/266577"
     ),
     "sindhwani2001": (
-        "Sindhwani, V., Bhattacharya, P., & Rakshit, S. (2001). Information theoretic feature crediting in multiclass support vector "
+        "Sindhwani, V., Bhattacharya, P., & Rakshit, S. (2001). Information theoretic feature crediting in "
+        "multiclass support vector "
         "machines. SIAM International Conference on Data Mining."
     ),
     "sokolova2006": (
-        "Sokolova, M., Japkowicz, N., & Szpakowicz, S. (2006). Beyond accuracy, F-score and ROC: a family of discriminant measures for "
+        "Sokolova, M., Japkowicz, N., & Szpakowicz, S. (2006). Beyond accuracy, F-score and ROC: a family of "
+        "discriminant measures for "
         "performance evaluation. AI 2006, LNCS 4304, 1015-1021. https://doi.org/10.1007/11941439_114"
     ),
     "tversky1977": (
-        "Tversky, A. (1977). Features of similarity. Psychological Review, 84(4), 327-352. https://doi.org/10.1037/0033-295X.84.4.327"
+        "Tversky, A. (1977). Features of similarity. Psychological Review, 84(4), 327-352. "
+        "https://doi.org/10.1037/0033-295X.84.4.327"
     ),
     "vickers2006": (
-        "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction models. Medical "
+        "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction "
+        "models. Medical "
         "Decision Making, 26(6), 565-574. https://doi.org/10.1177/0272989X06295361"
     ),
     "wei2010": (
-        "Wei, J.-M., Yuan, X.-J., Hu, Q.-H., & Wang, S.-Q. (2010). A novel measure for evaluating classifiers. Expert Systems with "
+        "Wei, J.-M., Yuan, X.-J., Hu, Q.-H., & Wang, S.-Q. (2010). A novel measure for evaluating classifiers. "
+        "Expert Systems with "
         "Applications, 37(5), 3799-3809. https://doi.org/10.1016/j.eswa.2009.11.040"
     ),
     "wu2025": (
-        "Wu, Y., & Cannistraci, C. V. (2025). Accuracy score for evaluation of classification on imbalanced data. Preprints, "
+        "Wu, Y., & Cannistraci, C. V. (2025). Accuracy score for evaluation of classification on imbalanced data. "
+        "Preprints, "
         "202501.2178. https://doi.org/10.20944/preprints202501.2178.v1"
     ),
     "youden1950": (
@@ -232,7 +283,8 @@ REFERENCES: dict[str, str] = {
         "https://doi.org/10.1002/1097-0142(1950)3:1<32::AID-CNCR2820030106>3.0.CO;2-3"
     ),
     "yule1912": (
-        "Yule, G. U. (1912). On the methods of measuring association between two attributes. Journal of the Royal Statistical Society, "
+        "Yule, G. U. (1912). On the methods of measuring association between two attributes. Journal of the Royal "
+        "Statistical Society, "
         "75(6), 579-652. https://doi.org/10.2307/2340126"
     ),
 }

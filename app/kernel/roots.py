@@ -16,8 +16,8 @@ _LAST_STEP = 1e-8
 def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
     """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
 
-    Newton steps from ``start``; a step that leaves what is left of the bracket is replaced by a bisection. The ends themselves are
-    never evaluated. An element that has settled no longer moves. NaN where one has not.
+    Newton steps from ``start``; a step that leaves what is left of the bracket is replaced by a bisection. The ends
+    themselves are never evaluated. An element that has settled no longer moves. NaN where one has not.
     """
     root, settled = start, np.isnan(start)
     for _ in range(_STEPS):
@@ -37,7 +37,10 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
 
 
 def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
-    """Root of a smooth function (value, derivative) near a good start, elementwise. NaN where none settles in the bracket."""
+    """Root of a smooth function (value, derivative) near a good start, elementwise.
+
+    NaN where none settles in the bracket.
+    """
     root = start
     for _ in range(_NEWTON_STEPS):
         value, slope = function(root)

@@ -1,5 +1,7 @@
 """A batch of confusion matrices with everything that more than one metric needs, each computed once."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from app.kernel.counts import Counts
@@ -23,56 +25,79 @@ from app.kernel.numerics import (
 )
 
 _QUARTER = HALF * HALF
-# Positions in the block of rates.
-RECALL, SPECIFICITY, PRECISION, NPV = range(4)
+
+
+class Rates(NamedTuple):
+    """Something of the four rates that are worth averaging."""
+
+    recall: Array
+    specificity: Array
+    precision: Array
+    npv: Array
 
 
 class Table(Counts):
-    """The counts with everything that more than one metric needs: rates of every class against the rest, means, logarithms."""
+    """The counts with everything that more than one metric needs: rates of every class against the rest, means,
+    logarithms.
+    """
 
     # Rates, shape (..., K). The four that are worth averaging stand in one block, which is averaged at once.
 
     @lazy
-    def rates(self) -> Array:
+    def rate_block(self) -> Array:
         """Recall, specificity, precision and NPV, shape (4, ..., K)."""
         hits = np.array((self.tp, self.tn, self.tp, self.tn))
         hits /= np.array((self.actual, self.rest, self.predicted, self.predicted_rest))
         return hits
 
     @lazy
-    def mean_rates(self) -> Array:
-        """Arithmetic means over the classes, shape (4, ...)."""
-        return mean(self.rates)
-
-    @lazy
-    def rate_reciprocals(self) -> Array:
+    def reciprocal_block(self) -> Array:
         """Their reciprocals, infinite where nothing is right, shape (4, ..., K)."""
-        return np.reciprocal(self.rates)
+        return np.reciprocal(self.rate_block)
 
     @lazy
-    def harmonic_rates(self) -> Array:
-        """Harmonic means over the classes, shape (4, ...)."""
-        return self.n_classes / total(self.rate_reciprocals)
+    def rates(self) -> Rates:
+        """The four rates, each (..., K)."""
+        return Rates(*self.rate_block)
 
     @lazy
-    def rate_dispersions(self) -> Array:
-        """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), shape (4, ...)."""
-        return dispersion_of_reciprocals(self.rate_reciprocals)
+    def reciprocals(self) -> Rates:
+        """Their reciprocals, each (..., K)."""
+        return Rates(*self.reciprocal_block)
+
+    @lazy
+    def mean_rates(self) -> Rates:
+        """Their arithmetic means over the classes, each (...)."""
+        return Rates(*mean(self.rate_block))
+
+    @lazy
+    def harmonic_rates(self) -> Rates:
+        """Their harmonic means over the classes, each (...)."""
+        return Rates(*(self.n_classes / total(self.reciprocal_block)))
+
+    @lazy
+    def rate_dispersions(self) -> Rates:
+        """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), each (...)."""
+        return Rates(*dispersion_of_reciprocals(self.reciprocal_block))
 
     @lazy
     def recall(self) -> Array:
-        return self.rates[RECALL]
+        """TP / P."""
+        return self.rates.recall
 
     @lazy
     def fnr(self) -> Array:
+        """FN / P."""
         return self.fn / self.actual
 
     @lazy
     def specificity(self) -> Array:
-        return self.rates[SPECIFICITY]
+        """TN / N."""
+        return self.rates.specificity
 
     @lazy
     def fpr(self) -> Array:
+        """FP / N."""
         return self.fp / self.rest
 
     @lazy
@@ -82,14 +107,17 @@ class Table(Counts):
 
     @lazy
     def precision(self) -> Array:
-        return self.rates[PRECISION]
+        """TP / T."""
+        return self.rates.precision
 
     @lazy
     def npv(self) -> Array:
-        return self.rates[NPV]
+        """TN / (n - T)."""
+        return self.rates.npv
 
     @lazy
     def prevalence(self) -> Array:
+        """P / n."""
         return self.actual / self.n_each
 
     @lazy
@@ -145,7 +173,7 @@ class Table(Counts):
     @lazy
     def h_mean_ovr(self) -> Array:
         """Harmonic mean of TPR and TNR."""
-        return TWO / (self.rate_reciprocals[RECALL] + self.rate_reciprocals[SPECIFICITY])
+        return TWO / (self.reciprocals.recall + self.reciprocals.specificity)
 
     @lazy
     def mean_f1(self) -> Array:
@@ -169,14 +197,17 @@ class Table(Counts):
 
     @lazy
     def worst_recall(self) -> Array:
+        """Smallest recall, shape (...)."""
         return smallest(self.recall)
 
     @lazy
     def best_recall(self) -> Array:
+        """Largest recall, shape (...)."""
         return largest(self.recall)
 
     @lazy
     def accuracy(self) -> Array:
+        """Share of the samples on the diagonal, shape (...)."""
         return self.correct / self.n
 
     # Logarithmic parts, of shares and not of counts: sums of n ln n would lose the digits of a small entropy.
@@ -188,6 +219,7 @@ class Table(Counts):
 
     @lazy
     def predicted_prevalence(self) -> Array:
+        """T / n."""
         return self.predicted / self.n_each
 
     @lazy
@@ -227,7 +259,9 @@ class Table(Counts):
 
     @lazy
     def margin_entropy(self) -> Array:
-        """-sum p ln(p / m) over the errors of each class with m = (P + T)/n: m times its confusion entropy, 0 if absent."""
+        """-sum p ln(p / m) over the errors of each class with m = (P + T)/n: m times its confusion entropy, 0 if
+        absent.
+        """
         return np.abs(self.error_rate_ovr * np.log(np.maximum(self.margin_shares, TINY)) - self.error_logs)
 
     @lazy
@@ -262,7 +296,9 @@ class Table(Counts):
 
     @lazy
     def mutual_information(self) -> Array:
-        """Sum p_ij ln(p_ij n^2 / (P_i T_j)) in nats, shape (...): no difference of entropies, which cancel near independence."""
+        """Sum p_ij ln(p_ij n^2 / (P_i T_j)) in nats, shape (...): no difference of entropies, which cancel near
+        independence.
+        """
         # Empty cells and empty margins have p = 0 and count as 0 through any finite logarithm.
         return total(total(self.shares * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))))
 
@@ -276,7 +312,10 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
 
 def at_equal_prevalence(counts: Array) -> Array:
-    """The matrices (..., K, K) with every row scaled to the same total, n kept. All NaN when a row is empty: no scale makes it equal."""
+    """The matrices (..., K, K) with every row scaled to the same total, n kept.
+
+    All NaN when a row is empty: no scale makes it equal.
+    """
     actual = np.add.reduce(counts, axis=-1)
     scale = total(actual)[..., None] / counts.shape[-1] / actual
     scale = np.where(np.isfinite(scale).all(axis=-1, keepdims=True), scale, np.nan)

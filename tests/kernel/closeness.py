@@ -10,8 +10,9 @@ from app.kernel.numerics import silently
 from app.kernel.table import Table
 
 RELATIVE = 1e-12
-# Differences of numbers near 1 that cancel (kappas, informedness, sums less 1, distances from 1) cannot be better than a few units
-# in the last place of 1. Everything else is a sum, product, quotient or root of non-negative numbers and needs no floor.
+# Differences of numbers near 1 that cancel (kappas, informedness, sums less 1, distances from 1) cannot be better than
+# a few units in the last place of 1. Everything else is a sum, product, quotient or root of non-negative numbers and
+# needs no floor.
 CANCELLING = 4e-15
 
 

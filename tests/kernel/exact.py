@@ -1,6 +1,7 @@
 """The definitions once more in exact arithmetic, written from the literature and not from the kernel.
 
-Rational metrics stay ``Fraction``; roots and logarithms are ``Decimal`` with 60 digits. 0/0 raises ``Undefined`` and x/0 ``Infinite``.
+Rational metrics stay ``Fraction``; roots and logarithms are ``Decimal`` with 60 digits. 0/0 raises ``Undefined`` and
+x/0 ``Infinite``.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Number = Fraction | Decimal | int
+# Which of them comes out depends on the formula, and mixing them fails at once: more is not said to the type checker.
+Number = Any
 CONTEXT = Context(prec=60, Emin=-999999, Emax=999999)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
@@ -103,9 +105,9 @@ class OneVsRest:
         self.cells = cells
         self.k = k
         self.K = len(cells)
-        self.n = sum(sum(row) for row in cells)
-        self.P = sum(cells[k])
-        self.T = sum(row[k] for row in cells)
+        self.n: Fraction = sum((sum(row, Fraction(0)) for row in cells), Fraction(0))
+        self.P: Fraction = sum(cells[k], Fraction(0))
+        self.T: Fraction = sum((row[k] for row in cells), Fraction(0))
         self.tp = cells[k][k]
         self.fn = self.P - self.tp
         self.fp = self.T - self.tp
@@ -114,27 +116,27 @@ class OneVsRest:
         self.M = self.n - self.T
 
     @property
-    def tpr(self) -> Fraction:
+    def tpr(self) -> Any:
         return over(self.tp, self.P)
 
     @property
-    def tnr(self) -> Fraction:
+    def tnr(self) -> Any:
         return over(self.tn, self.N)
 
     @property
-    def fnr(self) -> Fraction:
+    def fnr(self) -> Any:
         return over(self.fn, self.P)
 
     @property
-    def fpr(self) -> Fraction:
+    def fpr(self) -> Any:
         return over(self.fp, self.N)
 
     @property
-    def ppv(self) -> Fraction:
+    def ppv(self) -> Any:
         return over(self.tp, self.T)
 
     @property
-    def npv(self) -> Fraction:
+    def npv(self) -> Any:
         return over(self.tn, self.M)
 
 
@@ -148,18 +150,18 @@ class Whole:
         self.n = self.classes[0].n
         self.P = [c.P for c in self.classes]
         self.T = [c.T for c in self.classes]
-        self.trace = sum(c.tp for c in self.classes)
+        self.trace: Fraction = sum((c.tp for c in self.classes), Fraction(0))
 
     @property
-    def observed(self) -> Fraction:
+    def observed(self) -> Any:
         return over(self.trace, self.n)
 
     @property
-    def chance(self) -> Fraction:
+    def chance(self) -> Any:
         return over(add(p * t for p, t in zip(self.P, self.T, strict=True)), self.n * self.n)
 
     @property
-    def pooled_chance(self) -> Fraction:
+    def pooled_chance(self) -> Any:
         return over(add((p + t) ** 2 for p, t in zip(self.P, self.T, strict=True)), 4 * self.n * self.n)
 
 

@@ -368,7 +368,7 @@ def _quantile(share: Fraction) -> Decimal:
 @of_class
 def sensitivity_index(c: OneVsRest) -> Number:
     ends = {0: -1, 1: 1}
-    found, claimed = ends.get(c.tpr, 0), ends.get(c.fpr, 0)  # type: ignore[call-overload]
+    found, claimed = ends.get(c.tpr, 0), ends.get(c.fpr, 0)
     if found and found == claimed:
         raise Undefined
     if found or claimed:

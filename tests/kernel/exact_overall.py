@@ -40,7 +40,7 @@ def _recalls(w: Whole) -> list[Any]:
 
 def _mean_of(name: str, key: str) -> None:
     def formula(w: Whole) -> Number:
-        return average(_each(w, key))  # type: ignore[no-any-return]
+        return average(_each(w, key))
 
     formula.__name__ = name
     overall(formula)
@@ -96,22 +96,22 @@ def _weighted(w: Whole, formula: Callable[[OneVsRest], Number]) -> Any:
 
 @overall
 def prevalence_weighted_auc(w: Whole) -> Number:
-    return _weighted(w, CLASS["balanced_accuracy_ovr"])  # type: ignore[no-any-return]
+    return _weighted(w, CLASS["balanced_accuracy_ovr"])
 
 
 @overall
 def weighted_precision(w: Whole) -> Number:
-    return _weighted(w, CLASS["precision"])  # type: ignore[no-any-return]
+    return _weighted(w, CLASS["precision"])
 
 
 @overall
 def weighted_f1(w: Whole) -> Number:
-    return _weighted(w, CLASS["f1"])  # type: ignore[no-any-return]
+    return _weighted(w, CLASS["f1"])
 
 
 @overall
 def weighted_jaccard(w: Whole) -> Number:
-    return _weighted(w, CLASS["jaccard"])  # type: ignore[no-any-return]
+    return _weighted(w, CLASS["jaccard"])
 
 
 # Counts of the whole and pooled counts.
@@ -138,33 +138,33 @@ def _pooled(w: Whole, name: str) -> Any:
 
 @overall
 def micro_specificity(w: Whole) -> Number:
-    return over(_pooled(w, "tn"), _pooled(w, "N"))  # type: ignore[no-any-return]
+    return over(_pooled(w, "tn"), _pooled(w, "N"))
 
 
 @overall
 def micro_fpr(w: Whole) -> Number:
-    return over(_pooled(w, "fp"), _pooled(w, "N"))  # type: ignore[no-any-return]
+    return over(_pooled(w, "fp"), _pooled(w, "N"))
 
 
 @overall
 def micro_fnr(w: Whole) -> Number:
-    return over(_pooled(w, "fn"), _pooled(w, "P"))  # type: ignore[no-any-return]
+    return over(_pooled(w, "fn"), _pooled(w, "P"))
 
 
 @overall
 def micro_npv(w: Whole) -> Number:
-    return over(_pooled(w, "tn"), _pooled(w, "M"))  # type: ignore[no-any-return]
+    return over(_pooled(w, "tn"), _pooled(w, "M"))
 
 
 @overall
 def micro_f_beta(w: Whole, beta: Number = 1) -> Number:
     found = (1 + beta * beta) * _pooled(w, "tp")
-    return over(found, found + beta * beta * _pooled(w, "fn") + _pooled(w, "fp"))  # type: ignore[no-any-return]
+    return over(found, found + beta * beta * _pooled(w, "fn") + _pooled(w, "fp"))
 
 
 @overall
 def global_performance_index(w: Whole) -> Number:
-    return add(w.T) / w.K  # type: ignore[no-any-return]
+    return add(w.T) / w.K
 
 
 @overall
@@ -174,7 +174,7 @@ def accuracy_standard_error(w: Whole) -> Number:
 
 @overall
 def no_information_rate(w: Whole) -> Number:
-    return over(max(w.P), w.n)  # type: ignore[no-any-return]
+    return over(max(w.P), w.n)
 
 
 def _log_factorial(number: int) -> Decimal:
@@ -221,7 +221,7 @@ def accuracy_p_value(w: Whole) -> Number:
 @overall
 def adjusted_balanced_accuracy(w: Whole) -> Number:
     chance = Fraction(1, w.K)
-    return (average(_recalls(w)) - chance) / (1 - chance)  # type: ignore[no-any-return]
+    return (average(_recalls(w)) - chance) / (1 - chance)
 
 
 def _product(values: Iterable[Any]) -> Any:
@@ -234,27 +234,27 @@ def _product(values: Iterable[Any]) -> Any:
 @overall
 def g_mean(w: Whole) -> Number:
     product = _product(_recalls(w))
-    return product if product == 0 else (ln(product) / w.K).exp()  # type: ignore[no-any-return]
+    return product if product == 0 else (ln(product) / w.K).exp()
 
 
 @overall
 def h_mean(w: Whole) -> Number:
-    return harmonic(_recalls(w))  # type: ignore[no-any-return]
+    return harmonic(_recalls(w))
 
 
 @overall
 def min_recall(w: Whole) -> Number:
-    return min(_recalls(w))  # type: ignore[no-any-return]
+    return min(_recalls(w))
 
 
 @overall
 def max_recall(w: Whole) -> Number:
-    return max(_recalls(w))  # type: ignore[no-any-return]
+    return max(_recalls(w))
 
 
 @overall
 def recall_range(w: Whole) -> Number:
-    return max(_recalls(w)) - min(_recalls(w))  # type: ignore[no-any-return]
+    return max(_recalls(w)) - min(_recalls(w))
 
 
 @overall
@@ -264,11 +264,11 @@ def power_mean_recall(w: Whole, r: Any = -1) -> Number:
     if r == 0:
         return g_mean(w)
     if r in (float("inf"), float("-inf")):
-        return max(x) if r > 0 else min(x)  # type: ignore[no-any-return]
+        return max(x) if r > 0 else min(x)
     if r < 0 and 0 in x:
         return 0
     mean = average(power(value, r) for value in x)
-    return mean if mean == 0 else (ln(mean) / decimal(r)).exp()  # type: ignore[no-any-return]
+    return mean if mean == 0 else (ln(mean) / decimal(r)).exp()
 
 
 @overall
@@ -281,7 +281,7 @@ def gini_mean_recall(w: Whole, p: Any = 0, q: Any = -1) -> Number:
         weights = [decimal(power(value, p)) for value in x]
         # x^p ln x vanishes with x for p > 0.
         exponent = add(weight * ln(value) for weight, value in zip(weights, x, strict=True) if value) / add(weights)
-        return exponent.exp()  # type: ignore[no-any-return]
+        return exponent.exp()
     quotient = add(power(value, p) for value in x) / add(power(value, q) for value in x)
     return (ln(quotient) / decimal(p - q)).exp()
 
@@ -309,10 +309,10 @@ def _dispersion(values: list[Any]) -> Any:
 
 def _gps(name: str, key: str, *, sd: bool) -> None:
     def formula(w: Whole) -> Number:
-        return harmonic(_each(w, key))  # type: ignore[no-any-return]
+        return harmonic(_each(w, key))
 
     def dispersion(w: Whole) -> Number:
-        return _dispersion(_each(w, key))  # type: ignore[no-any-return]
+        return _dispersion(_each(w, key))
 
     for function, suffix in ((formula, ""), (dispersion, "_sd")) if sd else ((formula, ""),):
         function.__name__ = name + suffix
@@ -321,7 +321,7 @@ def _gps(name: str, key: str, *, sd: bool) -> None:
 
 @overall
 def gps_recall_sd(w: Whole) -> Number:
-    return _dispersion(_recalls(w))  # type: ignore[no-any-return]
+    return _dispersion(_recalls(w))
 
 
 _gps("gps_precision", "precision", sd=True)
@@ -338,14 +338,14 @@ def gps_upm_ordered(w: Whole) -> Number:
         sides = (range(cut), range(cut, w.K))
         cells = [[add(w.cells[i][j] for i in rows for j in columns) for columns in sides] for rows in sides]
         scores.append(CLASS["upm"](OneVsRest(cells, 0)))
-    return harmonic(scores)  # type: ignore[no-any-return]
+    return harmonic(scores)
 
 
 # Agreement.
 
 
 def _beyond(observed: Number, chance: Number) -> Any:
-    return over(observed - chance, 1 - chance)  # type: ignore[operator]
+    return over(observed - chance, 1 - chance)
 
 
 @overall
@@ -354,22 +354,22 @@ def mcc(w: Whole) -> Number:
     covariance = w.n * w.trace - add(p * t for p, t in zip(w.P, w.T, strict=True))
     actual = w.n * w.n - add(p * p for p in w.P)
     predicted = w.n * w.n - add(t * t for t in w.T)
-    return over(decimal(covariance), root(actual) * root(predicted))  # type: ignore[no-any-return]
+    return over(decimal(covariance), root(actual) * root(predicted))
 
 
 @overall
 def cohen_kappa(w: Whole) -> Number:
-    return _beyond(w.observed, w.chance)  # type: ignore[no-any-return]
+    return _beyond(w.observed, w.chance)
 
 
 @overall
 def scott_pi(w: Whole) -> Number:
-    return _beyond(w.observed, w.pooled_chance)  # type: ignore[no-any-return]
+    return _beyond(w.observed, w.pooled_chance)
 
 
 @overall
 def bennett_s(w: Whole) -> Number:
-    return _beyond(w.observed, Fraction(1, w.K))  # type: ignore[no-any-return]
+    return _beyond(w.observed, Fraction(1, w.K))
 
 
 @overall
@@ -380,13 +380,13 @@ def kappa_no_prevalence(w: Whole) -> Number:
 @overall
 def gwet_ac1(w: Whole) -> Number:
     shares = [over(p + t, 2 * w.n) for p, t in zip(w.P, w.T, strict=True)]
-    return _beyond(w.observed, add(s * (1 - s) for s in shares) / (w.K - 1))  # type: ignore[no-any-return]
+    return _beyond(w.observed, add(s * (1 - s) for s in shares) / (w.K - 1))
 
 
 @overall
 def krippendorff_alpha(w: Whole) -> Number:
     small = Fraction(1) / (2 * w.n)
-    return _beyond((1 - small) * w.observed + small, w.pooled_chance)  # type: ignore[no-any-return]
+    return _beyond((1 - small) * w.observed + small, w.pooled_chance)
 
 
 def _disagreement(weights: str, i: int, j: int) -> int:
@@ -398,7 +398,7 @@ def weighted_kappa(w: Whole, weights: str = "linear") -> Number:
     pairs = [(i, j) for i in range(w.K) for j in range(w.K)]
     observed = add(_disagreement(weights, i, j) * w.cells[i][j] for i, j in pairs)
     expected = add(_disagreement(weights, i, j) * w.P[i] * w.T[j] for i, j in pairs)
-    return 1 - over(observed * w.n, expected)  # type: ignore[no-any-return]
+    return 1 - over(observed * w.n, expected)
 
 
 @overall
@@ -412,12 +412,12 @@ def weighted_alpha(w: Whole, weights: str = "linear") -> Number:
             credit = 1 - Fraction(_disagreement(weights, i, j), largest)
             observed += credit * w.cells[i][j] / w.n
             chance += credit * ((w.P[i] + w.T[j]) / (2 * w.n)) ** 2
-    return _beyond((1 - small) * observed + small, chance)  # type: ignore[no-any-return]
+    return _beyond((1 - small) * observed + small, chance)
 
 
 @overall
 def bangdiwala_b(w: Whole) -> Number:
-    return over(add(c.tp * c.tp for c in w.classes), add(c.P * c.T for c in w.classes))  # type: ignore[no-any-return]
+    return over(add(c.tp * c.tp for c in w.classes), add(c.P * c.T for c in w.classes))
 
 
 @overall
@@ -445,7 +445,7 @@ def adjusted_rand(w: Whole) -> Number:
     together = add(pairs(cell) for row in w.cells for cell in row)
     rows, columns = add(pairs(p) for p in w.P), add(pairs(t) for t in w.T)
     expected = over(rows * columns, pairs(w.n))
-    return over(together - expected, (rows + columns) / 2 - expected)  # type: ignore[no-any-return]
+    return over(together - expected, (rows + columns) / 2 - expected)
 
 
 # Information and association.
@@ -471,7 +471,7 @@ def reference_entropy(w: Whole) -> Number:
 
 @overall
 def normalized_reference_entropy(w: Whole) -> Number:
-    return reference_entropy(w) / log2(w.K)  # type: ignore[operator, no-any-return]
+    return reference_entropy(w) / log2(w.K)
 
 
 @overall
@@ -504,7 +504,7 @@ def mutual_information(w: Whole) -> Number:
 def relative_classifier_information(w: Whole) -> Number:
     if max(w.P) == w.n:
         raise Undefined
-    return over(mutual_information(w), reference_entropy(w))  # type: ignore[no-any-return]
+    return over(mutual_information(w), reference_entropy(w))
 
 
 @overall
@@ -523,17 +523,17 @@ def kl_divergence_margins(w: Whole) -> Number:
 
 @overall
 def lambda_a(w: Whole) -> Number:
-    return over(add(max(column) for column in zip(*w.cells, strict=True)) - max(w.P), w.n - max(w.P))  # type: ignore[no-any-return]
+    return over(add(max(column) for column in zip(*w.cells, strict=True)) - max(w.P), w.n - max(w.P))
 
 
 @overall
 def lambda_b(w: Whole) -> Number:
-    return over(add(max(row) for row in w.cells) - max(w.T), w.n - max(w.T))  # type: ignore[no-any-return]
+    return over(add(max(row) for row in w.cells) - max(w.T), w.n - max(w.T))
 
 
 @overall
 def chi_squared(w: Whole) -> Number:
-    return add(  # type: ignore[no-any-return]
+    return add(
         over((cell - w.P[i] * w.T[j] / w.n) ** 2, w.P[i] * w.T[j] / w.n)
         for i, row in enumerate(w.cells)
         for j, cell in enumerate(row)
@@ -547,17 +547,17 @@ def chi_squared_df(w: Whole) -> Number:
 
 @overall
 def phi_squared(w: Whole) -> Number:
-    return chi_squared(w) / w.n  # type: ignore[operator, no-any-return]
+    return chi_squared(w) / w.n
 
 
 @overall
 def cramer_v(w: Whole) -> Number:
-    return root(chi_squared(w) / w.n / (w.K - 1))  # type: ignore[operator]
+    return root(chi_squared(w) / w.n / (w.K - 1))
 
 
 @overall
 def pearson_c(w: Whole) -> Number:
-    return root(chi_squared(w) / (w.n + chi_squared(w)))  # type: ignore[operator]
+    return root(chi_squared(w) / (w.n + chi_squared(w)))
 
 
 @overall
@@ -565,21 +565,19 @@ def overall_confusion_entropy(w: Whole) -> Number:
     """An absent class has no entropy, and no weight either."""
     return add(
         decimal(over(c.P + c.T, 2 * w.n)) * decimal(CLASS["confusion_entropy"](c)) for c in w.classes if c.P + c.T
-    )  # type: ignore[no-any-return]
+    )
 
 
 @overall
 def overall_modified_confusion_entropy(w: Whole) -> Number:
     mass = 2 * w.n - (w.trace if w.K > 2 else 0)
     present = [c for c in w.classes if c.P + c.T]
-    return add(  # type: ignore[no-any-return]
-        decimal(over(c.P + c.T - c.tp, mass)) * decimal(CLASS["modified_confusion_entropy"](c)) for c in present
-    )
+    return add(decimal(over(c.P + c.T - c.tp, mass)) * decimal(CLASS["modified_confusion_entropy"](c)) for c in present)
 
 
 @overall
 def imbalance_ratio(w: Whole) -> Number:
-    return over(max(w.P), min(w.P))  # type: ignore[no-any-return]
+    return over(max(w.P), min(w.P))
 
 
 @overall

@@ -1,4 +1,6 @@
-"""The confusion matrices on which the kernel is compared with its witnesses: made from fixed seeds, so every run sees the same."""
+"""The confusion matrices on which the kernel is compared with its witnesses: made from fixed seeds, so every run sees
+the same.
+"""
 
 from collections.abc import Iterator
 from functools import cache

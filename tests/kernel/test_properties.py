@@ -79,7 +79,9 @@ def test_prevalence(metric: Metric, classes: int) -> None:
 @EACH
 @pytest.mark.parametrize("classes", [2, 3])
 def test_equal_prevalence(metric: Metric, classes: int) -> None:
-    """Computed on rows of equal weight every metric is insensitive, and differs from the plain value only if it was sensitive."""
+    """Computed on rows of equal weight every metric is insensitive, and differs from the plain value only if it was
+    sensitive.
+    """
     pairs = [(counts, scaled(counts)) for counts in cases(classes)]
     if metric.key not in PURE_COUNTS and not metric.card.needs_counts:
         for before, after in pairs:
@@ -136,7 +138,9 @@ def test_symmetry(metric: Metric) -> None:
 
 @EACH
 def test_relabelling(metric: Metric) -> None:
-    """Listing the classes in another order: class values go along, overall values stand, unless the order of the classes counts."""
+    """Listing the classes in another order: class values go along, overall values stand, unless the order of the
+    classes counts.
+    """
     rng = np.random.default_rng(9)
     moved = False
     for counts in (counts for classes in (2, 3, 5) for counts in cases(classes)):
@@ -200,9 +204,9 @@ def test_perfection(metric: Metric) -> None:
                 assert (np.abs(perfect - metric.card.ideal) <= np.abs(other - metric.card.ideal)).all()
 
 
-# These correct for chance with a distribution of classes of their own, which is that of the matrix only if both margins are alike
-# (Scott, Krippendorff) or even (Bennett, Gwet); Krippendorff's keep 1/(2n) as their small-sample term.
-# The adjusted Rand index is 0 on average over the tables with these margins.
+# These correct for chance with a distribution of classes of their own, which is that of the matrix only if both
+# margins are alike (Scott, Krippendorff) or even (Bennett, Gwet); Krippendorff's keep 1/(2n) as their small-sample
+# term. The adjusted Rand index is 0 on average over the tables with these margins.
 OWN_CHANCE_MODEL = {"adjusted_rand", "scott_pi", "bennett_s", "gwet_ac1", "krippendorff_alpha", "weighted_alpha"}
 RATIOS = {"lift", "likelihood_ratio_positive", "likelihood_ratio_negative", "diagnostic_odds_ratio"}
 

@@ -1,4 +1,6 @@
-"""Every metric against the definitions in exact arithmetic, on every matrix: empty rows, empty columns and one-class data included."""
+"""Every metric against the definitions in exact arithmetic, on every matrix: empty rows, empty columns and one-class
+data included.
+"""
 
 import math
 from decimal import Decimal
@@ -9,15 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.kernel.exact_classes
+import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
 from app.kernel.card import Inputs, Metric, Scope
 from app.kernel.catalogue import catalogue
-from tests.kernel import exact_classes, exact_overall
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, value_of
 from tests.kernel.exact import CLASS, OVERALL, Whole, decimal, fractions, settle
 from tests.kernel.matrices import matrices
-
-assert exact_classes
-assert exact_overall
 
 METRICS = tuple(metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX)
 NAMED = {metric.key: metric for metric in METRICS}
@@ -159,7 +159,9 @@ def test_weights_and_rates_are_as_good_as_counts() -> None:
 
 
 def test_aickin_alpha_tends_to_accuracy() -> None:
-    """Where every confusion goes the same way the published iteration creeps up to p_o: sublinearly, so no epsilon stops it there."""
+    """Where every confusion goes the same way the published iteration creeps up to p_o: sublinearly, so no epsilon
+    stops it there.
+    """
     counts = np.array([[37.0, 6.0], [0.0, 11.0]])
     actual, predicted, observed = counts.sum(1) / 54, counts.sum(0) / 54, 48 / 54
     a, b, path = predicted, actual, []
@@ -176,7 +178,9 @@ def test_aickin_alpha_tends_to_accuracy() -> None:
 
 
 def test_the_tail_probability_of_the_witness_is_the_binomial_sum() -> None:
-    """The witness for the p-value goes through Stirling's series; with small numbers it must equal the sum of exact fractions."""
+    """The witness for the p-value goes through Stirling's series; with small numbers it must equal the sum of exact
+    fractions.
+    """
     for name in ("dense-2-0", "sparse-3-0", "below_chance-2-0", "absent_class-2-0"):
         w = whole(name)
         n, share = int(w.n), Fraction(max(w.P), w.n)

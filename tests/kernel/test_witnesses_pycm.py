@@ -1,7 +1,8 @@
 """PyCM 4.6 for every metric whose card names one of its keys or methods.
 
-Where PyCM says "None" it gives no number to compare with; ``GAPS`` lists, with the reason, each key for which it does so although the
-value exists, or gives a number although it does not. The exact definitions stand in there, as they do for every value.
+Where PyCM says "None" it gives no number to compare with; ``GAPS`` lists, with the reason, each key for which it does
+so although the value exists, or gives a number although it does not. The exact definitions stand in there, as they do
+for every value.
 """
 
 import math
@@ -22,7 +23,8 @@ with warnings.catch_warnings():
     import pycm
 
 METRICS = {metric.key: metric for metric in catalogue().metrics if "pycm" in metric.card.elsewhere}
-# PyCM adds up its binomial terms with exact integers: tens of milliseconds per matrix, and an overflow from n = 1030 on.
+# PyCM adds up its binomial terms with exact integers: tens of milliseconds per matrix, and an overflow from n = 1030
+# on.
 ITERATED = ("aickin_alpha",)
 
 GAPS = {
@@ -41,7 +43,8 @@ BY_DIFFERENCE = {
     "adjusted_rand",
 }  # fmt: skip
 DIFFERENCE = 1e-8
-# Its conditional entropies are differences, its p-value is 1 less a sum, and its weighted agreements add K^2 rounded terms to 1.
+# Its conditional entropies are differences, its p-value is 1 less a sum, and its weighted agreements add K^2 rounded
+# terms to 1.
 FLOORS = {
     "mutual_information": 4e-14, "conditional_entropy": 4e-14, "joint_entropy": 4e-14, "response_entropy": 4e-14,
     "reference_entropy": 4e-14, "kl_divergence_margins": 4e-14, "cross_entropy_margins": 4e-14,
@@ -118,7 +121,8 @@ def test_no_key_is_all_gaps(key: str) -> None:
 
 
 def test_aickin_alpha() -> None:
-    """PyCM stops when a step is below epsilon; what is left is the step over 1 - rate, so only settled iterations say enough.
+    """PyCM stops when a step is below epsilon; what is left is the step over 1 - rate, so only settled iterations say
+    enough.
 
     Those that have not settled after 4000 steps are left to the exact definition.
     """

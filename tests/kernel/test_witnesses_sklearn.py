@@ -1,7 +1,7 @@
 """scikit-learn and imbalanced-learn for every metric whose card names one of their functions.
 
-They read labels, so a matrix is written out as label vectors; large ones as one weighted sample per cell. Undefined classes are
-asked for as NaN, or compared in the variants that treat them as these libraries do.
+They read labels, so a matrix is written out as label vectors; large ones as one weighted sample per cell. Undefined
+classes are asked for as NaN, or compared in the variants that treat them as these libraries do.
 """
 
 import warnings

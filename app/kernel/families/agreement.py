@@ -1,6 +1,7 @@
 """Chance-corrected agreement of the whole matrix: MCC, the kappa family, alpha and Bangdiwala's B.
 
-Denominators such as n^2 - sum P T are written as sums of products of counts: the difference loses all digits when one class dominates.
+Denominators such as n^2 - sum P T are written as sums of products of counts: the difference loses all digits when one
+class dominates.
 """
 
 from functools import cache, partial
@@ -193,8 +194,8 @@ def krippendorff_alpha(t: Table) -> Array:
 def _credit_sums(n_classes: int, weights: str) -> Array:
     """sum_j (1 - v_ij/v_max) of shape (K,)."""
     v = _disagreement(n_classes, weights)
-    credits: Array = (1.0 - v / v.max()).sum(axis=0)
-    return credits
+    sums: Array = (1.0 - v / v.max()).sum(axis=0)
+    return sums
 
 
 def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
@@ -209,7 +210,8 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
 
 @_agreement(
     name="weighted Krippendorff alpha",
-    formula=r"\frac{p_a-p_e}{1-p_e},\quad p_e=\sum_{ij}\left(1-\frac{v_{ij}}{v_{max}}\right)\left(\frac{P_i+T_j}{2n}\right)^2",
+    formula=r"\frac{p_a-p_e}{1-p_e},\quad "
+    r"p_e=\sum_{ij}\left(1-\frac{v_{ij}}{v_{max}}\right)\left(\frac{P_i+T_j}{2n}\right)^2",
     sentence="Krippendorff's alpha with partial credit for confusions of neighbouring classes, in PyCM's definition.",
     elsewhere={"pycm": "weighted_alpha"},
     range=(None, None),
@@ -242,8 +244,10 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
 @_agreement(
     name="Aickin's alpha",
     symbol=r"\alpha_A",
-    formula=r"\alpha=\frac{p_o-p_e}{1-p_e},\ p_e=\sum_k a_kb_k,\ a_k=\frac{T_k/n}{1-\alpha+\alpha b_k/p_e},\ b_k=\frac{P_k/n}{1-\alpha+\alpha a_k/p_e}",
-    sentence="Agreement not due to chance when only the cases hard to classify are thought to agree by chance; the fixed point.",
+    formula=r"\alpha=\frac{p_o-p_e}{1-p_e},\ p_e=\sum_k a_kb_k,\ a_k=\frac{T_k/n}{1-\alpha+\alpha b_k/p_e},\ "
+    r"b_k=\frac{P_k/n}{1-\alpha+\alpha a_k/p_e}",
+    sentence="Agreement not due to chance when only the cases hard to classify are thought to agree by chance; the "
+    "fixed point.",
     elsewhere={"pycm": "aickin_alpha"},
     range=(None, 1.0),
     undefined=(
@@ -314,7 +318,8 @@ def expected_accuracy_unbiased(t: Table) -> Array:
     orientation=Orientation.LOWER,
     ideal=0.0,
     formula=r"\sqrt{\frac{p_o(1-p_o)}{n(1-p_e)^2}}",
-    sentence="Simple standard error of kappa with chance agreement taken as known; intervals use the delta method instead.",
+    sentence="Simple standard error of kappa with chance agreement taken as known; intervals use the delta method "
+    "instead.",
     elsewhere={"pycm": "Kappa Standard Error"},
     undefined=(CHANCE_IS_CERTAIN,),
     needs_counts=True,
@@ -327,7 +332,8 @@ def kappa_standard_error(t: Table) -> Array:
 @_agreement(
     name="adjusted Rand index of the matrix",
     symbol="ARI",
-    formula=r"\frac{\sum_{ij}\binom{n_{ij}}2-E}{\frac12\left[\sum_i\binom{P_i}2+\sum_j\binom{T_j}2\right]-E},\quad E=\frac{\sum_i\binom{P_i}2\sum_j\binom{T_j}2}{\binom n2}",
+    formula=r"\frac{\sum_{ij}\binom{n_{ij}}2-E}{\frac12\left[\sum_i\binom{P_i}2+\sum_j\binom{T_j}2\right]-E},\quad "
+    r"E=\frac{\sum_i\binom{P_i}2\sum_j\binom{T_j}2}{\binom n2}",
     sentence="Agreement of the two groupings about which pairs belong together, whatever the groups are called.",
     elsewhere={"pycm": "ARI", "sklearn": "adjusted_rand_score"},
     undefined=(

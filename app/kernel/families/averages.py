@@ -1,4 +1,6 @@
-"""Macro, micro and prevalence-weighted averages of one-vs-rest scores, and the plain accuracy that micro averages come down to."""
+"""Macro, micro and prevalence-weighted averages of one-vs-rest scores, and the plain accuracy that micro averages come
+down to.
+"""
 
 from functools import partial
 
@@ -17,7 +19,7 @@ from app.kernel.conditions import (
     UNIVERSAL,
 )
 from app.kernel.numerics import Array, harmonic_mean_of_two, inner, mean, total
-from app.kernel.table import NPV, PRECISION, RECALL, SPECIFICITY, Table
+from app.kernel.table import Table
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
@@ -26,7 +28,8 @@ _BETA = Number("beta", 1.0, "weight of recall against precision", above=0.0)
 _MISSING = Choice(
     "undefined",
     "strict",
-    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as scikit-learn does",
+    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as "
+    "scikit-learn does",
     ("strict", "zero"),
 )
 # Weighted averages leave out classes without actual samples; what is left needs a specificity.
@@ -94,14 +97,15 @@ def zero_one_loss_count(t: Table) -> Array:
     name="mean of macro recall and macro specificity",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{1}{2}\left(TPR_{macro}+TNR_{macro}\right)",
-    sentence="The survey's multiclass balanced accuracy. For K > 2 it depends on the class mix, unlike the mean of the recalls.",
+    sentence="The survey's multiclass balanced accuracy. For K > 2 it depends on the class mix, unlike the mean of "
+    "the recalls.",
     aliases=("aunu",),
     elsewhere={"pycm": "AUNU"},
     undefined=(NO_ACTUAL, NO_REST),
     references=("beddar2025",),
 )
 def survey_balanced_accuracy(t: Table) -> Array:
-    return (t.mean_rates[RECALL] + t.mean_rates[SPECIFICITY]) / 2.0
+    return (t.mean_rates.recall + t.mean_rates.specificity) / 2.0
 
 
 @_overall(
@@ -132,7 +136,7 @@ def prevalence_weighted_auc(t: Table) -> Array:
     references=("martin2022", "beddar2025"),
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_rates[PRECISION] if undefined == "strict" else mean(_filled(t.precision, undefined))
+    return t.mean_rates.precision if undefined == "strict" else mean(_filled(t.precision, undefined))
 
 
 @_overall(
@@ -162,7 +166,7 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025"),
 )
 def macro_npv(t: Table) -> Array:
-    return t.mean_rates[NPV]
+    return t.mean_rates.npv
 
 
 @_overall(
@@ -188,7 +192,7 @@ def macro_jaccard(t: Table) -> Array:
     references=("beddar2025", "opitz2019"),
 )
 def macro_f1_of_means(t: Table) -> Array:
-    return harmonic_mean_of_two(t.mean_rates[PRECISION], t.mean_rates[RECALL])
+    return harmonic_mean_of_two(t.mean_rates.precision, t.mean_rates.recall)
 
 
 @_overall(
@@ -233,7 +237,7 @@ def macro_f1_negative(t: Table) -> Array:
     references=("beddar2025",),
 )
 def macro_specificity(t: Table) -> Array:
-    return t.mean_rates[SPECIFICITY]
+    return t.mean_rates.specificity
 
 
 @_error(
@@ -313,7 +317,8 @@ def micro_npv(t: Table) -> Array:
 @_overall(
     name="micro F-beta",
     formula=r"\frac{(1+\beta^2)\sum TP_k}{(1+\beta^2)\sum TP_k+\beta^2\sum FN_k+\sum FP_k}",
-    sentence="F-beta of the pooled one-vs-rest counts; equals accuracy whatever beta is, since each sample has one label.",
+    sentence="F-beta of the pooled one-vs-rest counts; equals accuracy whatever beta is, since each sample has one "
+    "label.",
     elsewhere={"sklearn": "fbeta_score(average=micro)", "torchmetrics": "MulticlassFBetaScore(average=micro)"},
     parameters=(_BETA,),
     undefined=(NO_SAMPLES,),
@@ -395,7 +400,7 @@ def class_balance_accuracy(t: Table) -> Array:
     references=("labatut2012",),
 )
 def classification_success_index(t: Table) -> Array:
-    return t.mean_rates[PRECISION] + t.mean_rates[RECALL] - 1.0
+    return t.mean_rates.precision + t.mean_rates.recall - 1.0
 
 
 @_overall(
@@ -458,7 +463,8 @@ def no_information_rate(t: Table) -> Array:
 @_error(
     name="p-value of accuracy above the no-information rate",
     formula=r"P\left(\mathrm{Bin}(n,NIR)\ge\sum_k n_{kk}\right)",
-    sentence="Probability of at least this many correct when the most frequent class is guessed; exact at any sample size.",
+    sentence="Probability of at least this many correct when the most frequent class is guessed; exact at any "
+    "sample size.",
     elsewhere={"pycm": "P-Value"},
     undefined=(NO_SAMPLES,),
     needs_counts=True,

@@ -108,7 +108,7 @@ def upm(t: Table) -> Array:
     references=("martin2022",),
 )
 def upm_strict(t: Table) -> Array:
-    return FOUR / np.add.reduce(t.rate_reciprocals, axis=0)
+    return FOUR / np.add.reduce(t.reciprocal_block, axis=0)
 
 
 @_score(
@@ -217,7 +217,8 @@ def single_point_aupr(t: Table) -> Array:
     name="adjusted F score",
     symbol="AGF",
     formula=r"\sqrt{F_2\cdot F_{0.5}^{-}}",
-    sentence="Geometric mean of F2 and of F0.5 after the classes are exchanged: favours the class while watching the rest.",
+    sentence="Geometric mean of F2 and of F0.5 after the classes are exchanged: favours the class while watching "
+    "the rest.",
     elsewhere={"pycm": "AGF"},
     aliases=("agf",),
     undefined=(ABSENT, UNIVERSAL),

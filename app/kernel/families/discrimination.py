@@ -1,4 +1,6 @@
-"""Scores of one class against the rest built from sensitivity and specificity alone, and the associations of the 2 x 2 table."""
+"""Scores of one class against the rest built from sensitivity and specificity alone, and the associations of the 2 x 2
+table.
+"""
 
 from functools import partial
 from math import pi, sqrt
@@ -31,7 +33,7 @@ from app.kernel.scales import (
     SINGLE_POINT_AUC,
     YULE,
 )
-from app.kernel.table import RECALL, SPECIFICITY, Table
+from app.kernel.table import Table
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE_BINARY, undefined=_BOTH_SIDES)
@@ -268,7 +270,7 @@ def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     if beta == 1.0:
         return t.h_mean_ovr
     square = beta * beta
-    return (1.0 + square) / (square * t.rate_reciprocals[SPECIFICITY] + t.rate_reciprocals[RECALL])
+    return (1.0 + square) / (square * t.reciprocals.specificity + t.reciprocals.recall)
 
 
 @_score(

@@ -1,4 +1,7 @@
-"""General Performance Scores: harmonic means of per-class rates other than recall (Martín De Diego et al. 2022, eqs. 7, 9, 20, 23)."""
+"""General Performance Scores: harmonic means of per-class rates other than recall (Martín De Diego et al.
+
+2022, eqs. 7, 9, 20, 23).
+"""
 
 from functools import partial
 
@@ -16,7 +19,7 @@ from app.kernel.conditions import (
     UNIVERSAL,
 )
 from app.kernel.numerics import Array, Mask, dispersion_of_reciprocals, total
-from app.kernel.table import NPV, PRECISION, SPECIFICITY, Table, unified_performance_reciprocals
+from app.kernel.table import Table, unified_performance_reciprocals
 
 _gps = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
 _sd = partial(
@@ -26,7 +29,8 @@ _sd = partial(
     range=(0.0, None),
     ideal=0.0,
     orientation=Orientation.LOWER,
-    sentence="Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a sampling error.",
+    sentence="Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
+    "sampling error.",
     references=("martin2022",),
 )
 
@@ -39,7 +43,7 @@ _sd = partial(
     undefined=(NEVER_PREDICTED,),
 )
 def gps_precision(t: Table) -> Array:
-    return t.harmonic_rates[PRECISION]
+    return t.harmonic_rates.precision
 
 
 @_sd(
@@ -48,7 +52,7 @@ def gps_precision(t: Table) -> Array:
     undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
 )
 def gps_precision_sd(t: Table) -> Array:
-    return t.rate_dispersions[PRECISION]
+    return t.rate_dispersions.precision
 
 
 @_gps(
@@ -59,7 +63,7 @@ def gps_precision_sd(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED,),
 )
 def gps_npv(t: Table) -> Array:
-    return t.harmonic_rates[NPV]
+    return t.harmonic_rates.npv
 
 
 @_sd(
@@ -68,14 +72,15 @@ def gps_npv(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
 )
 def gps_npv_sd(t: Table) -> Array:
-    return t.rate_dispersions[NPV]
+    return t.rate_dispersions.npv
 
 
 @_gps(
     name="GPS of the UPMs",
     symbol="GPS_{UPM}",
     formula=r"\frac{K}{\sum_k 1/UPM_k}",
-    sentence="Harmonic mean of the per-class unified performance measure: all four rates of every class have to be good.",
+    sentence="Harmonic mean of the per-class unified performance measure: all four rates of every class have to be "
+    "good.",
     undefined=(ABSENT, UNIVERSAL),
     symmetric=True,
 )
@@ -102,7 +107,7 @@ def gps_upm_sd(t: Table) -> Array:
     undefined=(NO_REST,),
 )
 def gps_specificity(t: Table) -> Array:
-    return t.harmonic_rates[SPECIFICITY]
+    return t.harmonic_rates.specificity
 
 
 def _has_empty_split(t: Table) -> Mask:

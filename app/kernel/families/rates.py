@@ -183,7 +183,8 @@ def fnr(t: Table) -> Array:
     symbol="TNR",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{TN}{TN+FP}",
-    sentence="Share of the other classes that was kept out. With more than two classes it depends on the mix of the others.",
+    sentence="Share of the other classes that was kept out. With more than two classes it depends on the mix of "
+    "the others.",
     aliases=("tnr", "true_negative_rate", "selectivity"),
     elsewhere={
         "pycm": "TNR",

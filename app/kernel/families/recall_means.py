@@ -1,6 +1,7 @@
 """Means of the per-class recalls: what is left of a matrix when prevalence is taken out of it.
 
-Aguilar-Ruiz (2025) sections 3 to 5. A recall of 0 is read as the limit x -> 0+, so G, H and every power mean with r <= 0 are 0 there.
+Aguilar-Ruiz (2025) sections 3 to 5. A recall of 0 is read as the limit x -> 0+, so G, H and every power mean with r <=
+0 are 0 there.
 """
 
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 from app.kernel.card import Choice, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.numerics import TINY, Array, geometric_mean, mean, total
-from app.kernel.table import RECALL, Table
+from app.kernel.table import Table
 
 _mean = partial(
     metric,
@@ -20,7 +21,8 @@ _mean = partial(
     prevalence=Prevalence.INSENSITIVE,
     undefined=(NO_ACTUAL,),
 )
-# Below this distance of the two powers a Gini mean is its own limit; the difference quotient would lose half its digits.
+# Below this distance of the two powers a Gini mean is its own limit; the difference quotient would lose half its
+# digits.
 _NEARLY_EQUAL = 1e-5
 # Powers beyond 18 would overflow on the smallest recall that counts below 2^53 can make.
 
@@ -33,7 +35,9 @@ CLASSES = Choice(
 
 
 def _recalls(t: Table, classes: str, neutral: float) -> Array:
-    """Recalls with absent classes replaced by a value that does not change the sum that follows, if they are to be left out."""
+    """Recalls with absent classes replaced by a value that does not change the sum that follows, if they are to be
+    left out.
+    """
     return t.recall if classes == "all" else np.where(t.actual > 0, t.recall, neutral)
 
 
@@ -57,7 +61,7 @@ def _count(t: Table, classes: str) -> Array | float:
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def balanced_accuracy(t: Table, classes: str = "all") -> Array:
-    return t.mean_rates[RECALL] if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
+    return t.mean_rates.recall if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
 
 
 @_mean(
@@ -71,7 +75,7 @@ def balanced_accuracy(t: Table, classes: str = "all") -> Array:
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
-    return (t.mean_rates[RECALL] - chance) / (1.0 - chance)
+    return (t.mean_rates.recall - chance) / (1.0 - chance)
 
 
 @_mean(
@@ -94,15 +98,16 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     name="harmonic mean of the recalls",
     symbol="H",
     formula=r"\frac{K}{\sum_k 1/TPR_k}",
-    sentence="Harmonic mean of the recalls: one weak class pulls it down whatever its share (AC-score, GPS of the recalls).",
+    sentence="Harmonic mean of the recalls: one weak class pulls it down whatever its share (AC-score, GPS of the "
+    "recalls).",
     aliases=("harmonic_mean", "ac_score", "gps_recall"),
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022"),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
-        return t.harmonic_rates[RECALL]
-    return _count(t, classes) / total(np.where(t.actual > 0, t.rate_reciprocals[RECALL], 0.0))
+        return t.harmonic_rates.recall
+    return _count(t, classes) / total(np.where(t.actual > 0, t.reciprocals.recall, 0.0))
 
 
 @_mean(
@@ -158,7 +163,8 @@ def macro_fnr(t: Table) -> Array:
     name="power mean of the recalls",
     symbol="M_r",
     formula=r"\left(\frac{1}{K}\sum_k TPR_k^{\,r}\right)^{1/r}",
-    sentence="The family that has A (r = 1), G (r = 0), H (r = -1), the worst (r = -inf) and the best recall (r = inf).",
+    sentence="The family that has A (r = 1), G (r = 0), H (r = -1), the worst (r = -inf) and the best recall (r = "
+    "inf).",
     parameters=(Number("r", -1.0, "exponent; smaller watches the weak classes more", infinite=True),),
     references=("aguilar2025",),
 )
@@ -167,7 +173,7 @@ def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     if r == 0:
         return geometric_mean(x)
     if r == -1:
-        return t.harmonic_rates[RECALL]
+        return t.harmonic_rates.recall
     extreme = t.best_recall if r > 0 else t.worst_recall
     if isinf(r):
         return extreme
@@ -180,13 +186,13 @@ def _power_sum(t: Table, power: float) -> Array:
     if power == 0:
         return np.full_like(t.n, t.n_classes)
     if power == -1:
-        return total(t.rate_reciprocals[RECALL])
+        return total(t.reciprocals.recall)
     return total(t.recall**power)
 
 
 def _gini(t: Table, p: float, q: float) -> Array:
     if {p, q} == {0.0, -1.0}:
-        return t.harmonic_rates[RECALL]
+        return t.harmonic_rates.recall
     x = t.recall
     if p == q == 0:
         return geometric_mean(x)
@@ -236,7 +242,8 @@ def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     name="Lehmer mean of the recalls",
     symbol="L_r",
     formula=r"\frac{\sum_k TPR_k^{\,r+1}}{\sum_k TPR_k^{\,r}}",
-    sentence="Lehmer mean in the paper's indexing: r = 0 is A, r = -1 is H; other texts call this r + 1. Monotone only for -1 <= r <= 0.",
+    sentence="Lehmer mean in the paper's indexing: r = 0 is A, r = -1 is H; other texts call this r + 1. Monotone "
+    "only for -1 <= r <= 0.",
     parameters=(Number("r", -1.0, "power of the denominator", minimum=-18.0, maximum=17.0),),
     caution=_lehmer_not_monotone,
     references=("aguilar2025",),
@@ -279,9 +286,10 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{TPR_k}-\frac{1}{GPS}\right)^2}",
-    sentence="Standard deviation of GPS_Recall as the paper defines it: spread between the classes, not a sampling error.",
+    sentence="Standard deviation of GPS_Recall as the paper defines it: spread between the classes, not a sampling "
+    "error.",
     undefined=(NO_ACTUAL, A_RECALL_IS_ZERO),
     references=("martin2022",),
 )
 def gps_recall_sd(t: Table) -> Array:
-    return t.rate_dispersions[RECALL]
+    return t.rate_dispersions.recall

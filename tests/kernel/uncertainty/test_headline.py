@@ -179,3 +179,8 @@ def test_scales_keep_limits_inside_the_range() -> None:
     assert -1 < low < 0.98 < high <= 1
     assert logit_limits(1.0, 0.1) is None
     assert fisher_z_limits(0.3, 0.0) is None
+
+
+def test_published_values_of_the_two_definitions_of_macro_f1() -> None:
+    assert float(catalogue().by_name["macro_f1"](Table(FOUR))) == pytest.approx(0.8031, abs=5e-5)
+    assert float(catalogue().by_name["macro_f1_of_means"](Table(FOUR))) == pytest.approx(0.8703, abs=5e-5)
