@@ -174,7 +174,9 @@ REFERENCES: dict[str, str] = {
         "Machine Learning, 6, "
         "67-80. https://doi.org/10.1007/BF00153760"
     ),
-    "krippendorff2004": "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage.",
+    "krippendorff2004": (
+        "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage."
+    ),
     "labatut2012": (
         "Labatut, V., & Cherifi, H. (2012). Accuracy measures for the comparison of classifiers. arXiv:1207.3790. "
         "https://arxiv.org/abs/1207.3790"
@@ -209,7 +211,10 @@ REFERENCES: dict[str, str] = {
         "McClish, D. K. (1989). Analyzing a portion of the ROC curve. Medical Decision Making, 9(3), 190-195. "
         "https://doi.org/10.1177/0272989X8900900307"
     ),
-    "mosley2013": "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State University.",
+    "mosley2013": (
+        "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State "
+        "University."
+    ),
     "murphy1973": (
         "Murphy, A. H. (1973). A new vector partition of the probability score. Journal of Applied Meteorology, "
         "12(4), 595-600. "
