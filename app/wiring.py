@@ -12,12 +12,14 @@ from app.services.comparisons import ComparisonService
 from app.services.compute import ComputePool
 from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
+from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.pairing import NoSampleLabels
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
+from app.store.gates import PostgresGateStore
 from app.store.schema import SchemaReadiness
 from app.store.writer import EvaluationWriter
 
@@ -57,6 +59,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             comparisons=ComparisonService(
                 store, PostgresComparisonStore(engine), labels=labels, compute=compute, admission=admission
             ),
+            gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
             compute=compute,
             readiness=readiness,
         )

@@ -14,6 +14,7 @@ from app.domain.errors import Fault
 from app.services.comparisons import ComparisonService
 from app.services.compute import ComputePool
 from app.services.evaluations import EvaluationService
+from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.ports import Readiness
 
@@ -27,6 +28,7 @@ class Services:
     evaluations: EvaluationService
     leaderboards: LeaderboardService
     comparisons: ComparisonService
+    gates: GateService
     compute: ComputePool
     readiness: Readiness
 

@@ -21,3 +21,22 @@ COMPARISONS: dict[str, Any] = {
         "seed": 0,
     },
 }
+GATES: dict[str, Any] = {
+    "promotion": {
+        "description": "What a model has to show before it goes into production.",
+        "minimum_samples": 100,
+        "rules": [
+            {"metric": "h_mean", "min": 0.8},
+            {"metric": "min(recall@*)", "min": 0.5, "bound": "lower"},
+            {"metric": "h_mean", "not_worse_than": "baseline", "margin": 0.01, "level": 0.95},
+        ],
+    },
+    "guardrails": {
+        "rules": [
+            {"metric": "recall@*", "not_worse_than": "baseline", "margin": 0.05, "bound": "upper"},
+            {"metric": "error_rate", "max": 0.1, "bound": "value"},
+            {"metric": "accuracy", "better_than": "baseline"},
+        ]
+    },
+}
+CHECKS: dict[str, Any] = {"against a baseline": {"evaluation": FIRST, "baseline": SECOND}}
