@@ -15,6 +15,7 @@ from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.pairing import NoSampleLabels
+from app.services.what_if import WhatIfService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine
@@ -60,6 +61,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 store, PostgresComparisonStore(engine), labels=labels, compute=compute, admission=admission
             ),
             gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
+            what_if=WhatIfService(store, compute=compute),
             compute=compute,
             readiness=readiness,
         )
