@@ -15,6 +15,7 @@ from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.pairing import NoSampleLabels
+from app.services.tournaments import TournamentService
 from app.services.what_if import WhatIfService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
@@ -46,6 +47,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     labels = NoSampleLabels()
+    comparisons = PostgresComparisonStore(engine)
     try:
         await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
@@ -57,9 +59,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 admission=admission,
             ),
             leaderboards=LeaderboardService(store, labels=labels, compute=compute),
-            comparisons=ComparisonService(
-                store, PostgresComparisonStore(engine), labels=labels, compute=compute, admission=admission
-            ),
+            comparisons=ComparisonService(store, comparisons, labels=labels, compute=compute, admission=admission),
+            tournaments=TournamentService(store, comparisons, compute=compute, admission=admission),
             gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             compute=compute,
