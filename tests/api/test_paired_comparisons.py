@@ -13,7 +13,7 @@ from app.api.v1.comparison_models import ComparisonResponse
 from app.services.ports import SampleLabels
 from app.settings import Settings
 from tests.api.answers import Json, check_problem, create, evaluation
-from tests.api.conftest import Served
+from tests.serving import Served
 from tests.api.decisions import compare
 
 KEPT: dict[UUID, SampleLabels] = {}
