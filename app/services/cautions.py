@@ -36,8 +36,8 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
     return [
         Finding.note(
             "headline_intervals_narrow",
-            f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced accuracy, G "
-            'and H are somewhat too narrow; options.intervals = "all" gives better ones.',
+            f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced accuracy, "
+            'G and H are somewhat too narrow; options.intervals = "all" gives better ones.',
             n_classes=len(actual),
             smallest=smallest,
         )

@@ -15,6 +15,7 @@ from app.domain.expressions import render
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
 from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.syntax import write_label
 from app.kernel.card import Scope
 from app.kernel.catalogue import catalogue
 from app.kernel.expression import Every, Expression, Measure
@@ -153,8 +154,10 @@ def _targets(labels: Sequence[str], asked: Mapping[str, Expression]) -> Iterator
     """The catalogue, then what was asked beyond it."""
     for metric in catalogue().of_scope(Scope.OVERALL):
         yield target_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
+    suffixes = [f"@{write_label(label)}" for label in labels]
     for metric in catalogue().of_scope(Scope.CLASS):
-        yield target_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels)
+        names = tuple(metric.key + suffix for suffix in suffixes)
+        yield target_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names)
     for text, expression in asked.items():
         yield target_of(expression, text, labels)
 

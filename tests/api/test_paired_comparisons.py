@@ -13,8 +13,8 @@ from app.api.v1.comparison_models import ComparisonResponse
 from app.services.ports import SampleLabels
 from app.settings import Settings
 from tests.api.answers import Json, check_problem, create, evaluation
-from tests.serving import Served
 from tests.api.decisions import compare
+from tests.serving import Served
 
 KEPT: dict[UUID, SampleLabels] = {}
 
