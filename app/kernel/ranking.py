@@ -11,6 +11,8 @@ from app.kernel.hull import STRETCH, outside, upper_hull
 from app.kernel.numerics import Array, Mask, lazy, ratio, silently
 
 Positions = NDArray[np.intp]
+# Sums of weights, or whole numbers where every sample counts 1.
+Counts = NDArray[np.float64 | np.int32 | np.intp]
 
 # Cuts handled at once: four arrays of them fit in the second-level cache.
 _BLOCK = 8192
@@ -74,7 +76,7 @@ class Ranking:
         return self.values.take(self.at)
 
     @cached_property
-    def _members_among(self) -> Array:
+    def _members_among(self) -> Counts:
         """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         if self.weights is None:
             return _counted(self.members)
@@ -83,7 +85,8 @@ class Ranking:
     @cached_property
     def _others_among(self) -> Array:
         """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
-        return _cumulative(~self.members * (1.0 if self.weights is None else self.weights))
+        others = ~self.members
+        return _cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
 
     @cached_property
     def _samples_among(self) -> Array:
@@ -203,7 +206,7 @@ class Ranking:
             counts = crossing(held.at[start : start + _BLOCK])
             window, inside = slice(here, int(counts[-1])), counts - here
             if self.weights is None:
-                tp_there = _counted(self.members[window]) + tp_here
+                tp_there: Array = _counted(self.members[window]) + tp_here
                 predicted = counts.astype(np.float64)
             else:
                 tp_there = _cumulative(self.weights[..., window] * self.members[window]) + tp_here
@@ -243,7 +246,8 @@ class Ranking:
             lost = lost * self.weights
         # A non-member loses to the members above it; what is left of the members are those that lose to it.
         rows = lost.reshape(-1, codes.size)
-        return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*lost.shape[:-1], n_classes)
+        counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
+        return counted.reshape(*lost.shape[:-1], n_classes)
 
     @lazy
     def wins(self) -> Array:
@@ -382,7 +386,7 @@ class Ranking:
             predicted = 0.5 * (predicted + above_predicted)
         return predicted, heights
 
-    def up_to(self, counts: Positions) -> tuple[Array, Array]:
+    def up_to(self, counts: Positions) -> tuple[Counts, Counts]:
         """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
@@ -533,7 +537,7 @@ def _partial_auc(row: Row, max_fpr: float) -> float:
     return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
 
 
-def _precision_anywhere(tp: Array, predicted: Array) -> Array:
+def _precision_anywhere(tp: Counts, predicted: Counts) -> Array:
     """Precision, 1 where nothing is predicted."""
     with silently():
         values = tp / predicted

@@ -48,6 +48,8 @@ class Scores:
         self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
         if self.probabilities.ndim != 2 or self.probabilities.shape[1] < 2:
             raise ValueError(f"probabilities need shape (n, K) with K >= 2, got {self.probabilities.shape}")
+        self.n_samples: int
+        self.n_classes: int
         self.n_samples, self.n_classes = self.probabilities.shape
         if self.y.shape != (self.n_samples,) or self.n_samples == 0:
             raise ValueError(f"{self.n_samples} rows need as many codes and at least one, got shape {self.y.shape}")
@@ -133,7 +135,16 @@ class Scores:
     def losses(self) -> Losses:
         """What is added up over the samples, all NaN for scores that are no probabilities."""
         if not self.are_probabilities:
-            return Losses(*[np.full(self.class_weight.shape, np.nan)] * 5, np.nan, np.nan)
+            unknown = np.full(self.class_weight.shape, np.nan)
+            return Losses(
+                surprise=unknown,
+                squared_error=unknown,
+                cosine=unknown,
+                sure=unknown,
+                ruled_out=unknown,
+                lowest=np.nan,
+                highest=np.nan,
+            )
         if self.folded_losses is not None:
             return self.folded_losses.losses
         return losses_by_class(self.probabilities, self.y, self.weights)
@@ -163,7 +174,8 @@ class Scores:
     def predicted(self) -> Codes:
         """Class of the highest probability, ties to the lowest index."""
         if self.n_classes == 2:
-            return (self.columns[1] > self.columns[0]).astype(np.intp)
+            second: Codes = (self.columns[1] > self.columns[0]).astype(np.intp)
+            return second
         best = self.columns[0].copy()
         codes = np.zeros(self.n_samples, dtype=np.intp)
         for code in range(1, self.n_classes):
@@ -174,7 +186,8 @@ class Scores:
     @lazy
     def confidence(self) -> Array:
         """The highest probability of each row."""
-        return np.maximum.reduce(self.columns, axis=0)
+        highest: Array = np.maximum.reduce(self.columns, axis=0)
+        return highest
 
     @cached_property
     def n_tied(self) -> int:
@@ -276,6 +289,7 @@ class Scores:
             return self._common_threshold_folded(self.fold)
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
+        codes: NDArray[np.intp | np.bool_]
         if self.fold is None:
             thresholds, codes, weights = self.by_p_true
         else:

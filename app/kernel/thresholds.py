@@ -263,12 +263,12 @@ class _Resampled:
     def _counts(self, times: Array) -> Array:
         """Matrices at the kept cuts when each sample occurs so many times."""
         weights = self.weights * times
-        sums = [
+        tp, fp = (
             np.concatenate([[0.0], np.cumsum(weights * side)]).take(self.bounds)
             for side in (self.members, ~self.members)
-        ]
+        )
         # The kept cuts end with the one that predicts everything.
-        return _matrices(*sums, self.positive)
+        return _matrices(tp, fp, self.positive)
 
     def correct(self, apparent: float, method: Correction, resamples: int, seed: int) -> tuple[Corrected, float, float]:
         rng = np.random.default_rng(seed)
@@ -320,15 +320,15 @@ class WeightRule:
 
 def decide(scores: Scores, weights: Array) -> Codes:
     """Predicted classes under class weights (K,)."""
-    return np.argmax(scores.columns * weights[:, None], axis=0)
+    codes: Codes = np.argmax(scores.columns * weights[:, None], axis=0)
+    return codes
 
 
 def confusion(scores: Scores, predicted: Codes) -> Array:
     """Confusion matrix (K, K), rows actual, by the weights (n,) of the samples."""
     classes = scores.n_classes
-    return (
-        np.bincount(scores.y * classes + predicted, scores.weights, classes * classes).reshape(classes, classes) * 1.0
-    )
+    counted = np.bincount(scores.y * classes + predicted, scores.weights, classes * classes)
+    return counted.reshape(classes, classes).astype(np.float64)
 
 
 def search_weights(

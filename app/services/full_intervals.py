@@ -245,7 +245,7 @@ def _interval(target: Target, found: Summary, index: int, options: Options, seed
 
 def _reason(target: Target, found: Summary, index: int, sampling: Sampling) -> str | None:
     estimate, deviation = float(found.estimate[index]), float(found.deviation[index])
-    width = float(found.high[index] - found.low[index])
+    width = float(found.high[index]) - float(found.low[index])
     if target.text in _ABOUT_THE_SAMPLE:
         return "statistic"
     if not isfinite(estimate):

@@ -16,8 +16,10 @@ from app.services.evaluate import Measured, Question, answer_alone, ask, explain
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64
 _GROUP_LIMIT = 32
-# Turns of the event loop between values and report: so many until the store has sent off what it was given meanwhile.
-_TURNS = 5
+# Turns of the event loop before values are computed: what has arrived by now is read and checked, and joins the group.
+_TURNS_TO_GATHER = 2
+# Turns between values and report: so many until the store has sent off what it was given meanwhile.
+_TURNS_TO_STORE = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +64,7 @@ class Reports:
             report.set_result(made)
             return Draft(made.values, report)
         if not self._waiting:
-            # Behind everything that is ready to run now: requests that came together are here by then.
-            loop.call_soon(self._measure_all)
+            _after(_TURNS_TO_GATHER, self._measure_all)
         waiting = _Waiting(question, loop.create_future(), report)
         self._waiting.append(waiting)
         return await waiting.draft
@@ -93,7 +94,7 @@ def _measure_group(group: Sequence[_Waiting]) -> None:
         return
     for one, values in zip(group, measured.values, strict=True):
         one.draft.set_result(Draft(values, one.report))
-    _after(_TURNS, lambda: _explain_group(group, measured))
+    _after(_TURNS_TO_STORE, lambda: _explain_group(group, measured))
 
 
 def _explain_group(group: Sequence[_Waiting], measured: Measured) -> None:

@@ -28,7 +28,8 @@ def softmax_problem(n: int, classes: int, seed: int, *, lift: float = 1.0) -> tu
 def skewed(classes: int) -> Array:
     """Shares of the classes, the last three times the first."""
     weights = np.linspace(1.0, 3.0, classes)
-    return weights / weights.sum()
+    shares: Array = weights / weights.sum()
+    return shares
 
 
 def tied_problem(n: int, classes: int, seed: int, steps: int = 10) -> tuple[Codes, Array]:

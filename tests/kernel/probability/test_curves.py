@@ -154,7 +154,8 @@ def test_isotonic_curve_rises_and_has_the_frequencies() -> None:
 
 
 def scale(values: np.ndarray) -> np.ndarray:
-    return (values - values.min()) / (np.ptp(values) or 1.0)
+    scaled: np.ndarray = (values - values.min()) / (np.ptp(values) or 1.0)
+    return scaled
 
 
 def distance(full: Curve, thinned: Curve) -> float:

@@ -116,6 +116,7 @@ def test_values_keep_their_range_and_reach_their_ideal(metric: Metric, problem: 
         assert (perfect >= found - 1e-12).all()
     else:
         assert (perfect <= found + 1e-12).all()
+    assert metric.card.ideal is not None
     np.testing.assert_allclose(perfect, metric.card.ideal, atol=1e-12)
 
 

@@ -98,6 +98,7 @@ def test_best_threshold(objective: str, positive: int, make: object) -> None:
     np.testing.assert_array_equal(rule.counts, applied)
     default = matrix(y, np.where(p[:, positive] >= 0.5, positive, 1 - positive))
     np.testing.assert_array_equal(rule.default_counts, default)
+    assert rule.default_objective is not None
     assert rule.default_objective == pytest.approx(float(compute(expression, Table(default))))
     assert rule.objective >= rule.default_objective
     np.testing.assert_allclose(rule.objectives, values, equal_nan=True)
