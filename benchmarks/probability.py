@@ -103,7 +103,9 @@ def compare(y: Codes, p: Array, contenders: dict[str, Contender]) -> dict[str, f
 def main() -> None:
     rows: list[tuple[str, str, float, float]] = []
     took = compare(*binary_sample(10**6), {"ours": report, "theirs": sklearn_binary})
-    rows.append(("n = 1e6, K = 2: all metrics", "scikit-learn ROC + PR + AP + log loss + Brier", took["ours"], took["theirs"]))
+    rows.append(
+        ("n = 1e6, K = 2: all metrics", "scikit-learn ROC + PR + AP + log loss + Brier", took["ours"], took["theirs"])
+    )
     took = compare(*multiclass_sample(10**5, 10), {"ours": report, "theirs": sklearn_multiclass})
     rows.append(("n = 1e5, K = 10: all metrics", "scikit-learn OvR + OvO AUC + macro AP", took["ours"], took["theirs"]))
     for classes in (3, 10, 35):

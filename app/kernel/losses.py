@@ -70,7 +70,9 @@ def entries_of_truth(probabilities: Array, y: Codes) -> Array:
     return probabilities.ravel().take(entries)
 
 
-def sums_by_code(codes: NDArray[np.intp | np.bool_], values: Array, n_classes: int) -> Array:
+def sums_by_code(
+    codes: NDArray[np.intp | np.bool_], values: NDArray[np.floating | np.integer], n_classes: int
+) -> Array:
     """Sum of values (..., n) over the samples of each class, shape (..., K)."""
     rows = values.reshape(-1, codes.size)
     counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)

@@ -12,7 +12,7 @@ from app.kernel.numerics import Array, Mask, lazy, ratio, silently
 
 Positions = NDArray[np.intp]
 # Sums of weights, or whole numbers where every sample counts 1.
-Counts = NDArray[np.float64 | np.int32 | np.intp]
+Counts = NDArray[np.floating | np.integer]
 
 # Cuts handled at once: four arrays of them fit in the second-level cache.
 _BLOCK = 8192
@@ -136,7 +136,7 @@ class Ranking:
         """Members, shape (...)."""
         if self.weights is None:
             return np.asarray(float(np.count_nonzero(self.members)))
-        return self._members_among[..., -1]
+        return self._members_among[..., -1].astype(np.float64, copy=False)
 
     @lazy
     def negatives(self) -> Array:
@@ -199,14 +199,15 @@ class Ranking:
             Both of shape (...).
         """
         predicted_sum = precision_sum = np.zeros(self.positives.shape)
-        tp_here = predicted_here = np.zeros((*self.positives.shape, 1))
+        tp_here: Array = np.zeros((*self.positives.shape, 1))
+        predicted_here = tp_here
         here = 0
         for start in range(0, held.at.size, _BLOCK):
             # The counts rise, so each block goes on where the last one stopped.
             counts = crossing(held.at[start : start + _BLOCK])
             window, inside = slice(here, int(counts[-1])), counts - here
             if self.weights is None:
-                tp_there: Array = _counted(self.members[window]) + tp_here
+                tp_there = _counted(self.members[window]) + tp_here
                 predicted = counts.astype(np.float64)
             else:
                 tp_there = _cumulative(self.weights[..., window] * self.members[window]) + tp_here
@@ -364,7 +365,7 @@ class Ranking:
             members = np.stack([weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds], axis=-1)
         return weight, values if self.complement is None else weight - values, members
 
-    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Array, Array]:
+    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Counts, Array]:
         """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
 
         Args:
@@ -540,7 +541,7 @@ def _partial_auc(row: Row, max_fpr: float) -> float:
 def _precision_anywhere(tp: Counts, predicted: Counts) -> Array:
     """Precision, 1 where nothing is predicted."""
     with silently():
-        values = tp / predicted
+        values: Array = np.true_divide(tp, predicted)
     empty = predicted == 0
     if empty.any():
         values[empty] = 1.0

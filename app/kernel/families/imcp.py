@@ -90,7 +90,8 @@ def au_mcp_trapezoid(s: Scores) -> Array:
         return np.full(s.n.shape, np.nan)
     average = au_mcp.compute(s)
     ends = closeness(np.array([s.losses.lowest, s.losses.highest]))
-    return average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
+    area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
+    return area
 
 
 @_per_class(
