@@ -14,7 +14,9 @@ from app.api.body import parse_body, parse_value
 
 Model = TypeVar("Model", bound=BaseModel)
 # Fields that may hold millions of values, wherever they stand in an input.
-COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight"})
+COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight", "scores"})
+# Fields that may hold as many rows of numbers.
+MATRICES = frozenset({"probabilities"})
 # Lists whose members may hold columns.
 _HOLDERS = frozenset({"folds", "evaluations"})
 
@@ -73,7 +75,23 @@ class _Lifter:
         if key in COLUMNS and self._flat:
             self.arrays += 1
             return self._column(value)
+        if key in MATRICES and self._flat:
+            return self._matrix(value)
         return self._item(value)
+
+    def _matrix(self, array: Any) -> Any:
+        """An array [n, K] when all rows are arrays of K numbers; otherwise lists, in which the fault is looked for."""
+        size = len(array)
+        try:
+            # A buffer flattens whatever it is given: every row has to be asked for its length.
+            widths = np.fromiter(map(len, array), dtype=np.int64, count=size)
+            flat = np.frombuffer(array.as_buffer(of_type="d"), dtype=np.float64)
+        except (TypeError, ValueError):
+            return self._item(array)
+        if size == 0 or (widths != widths[0]).any() or flat.size != size * int(widths[0]):
+            return self._item(array)
+        self.arrays += 1 + size
+        return flat.reshape(size, int(widths[0]))
 
     def _item(self, value: Any) -> Any:
         if isinstance(value, simdjson.Object):

@@ -57,7 +57,7 @@ class Reports:
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-        if entries > _HEAVY_ENTRIES or options.intervals is IntervalChoice.ALL:
+        if entries > _HEAVY_ENTRIES or options.intervals is IntervalChoice.ALL or source.is_scored:
             made = await self._compute.run(lambda: answer_alone(question), heavy=True)
             report.set_result(made)
             return Draft(made.values, report)
