@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from app.api.deps import Services
 from app.domain.errors import SchemaOutdated, Unavailable
 from app.kernel.card import Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.catalogue import whole_catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate import warm_up
@@ -42,7 +42,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     labels = NoSampleLabels()
     try:
         await _refuse_outdated(readiness)
-        await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+        await store.prepare([metric.key for metric in whole_catalogue().of_scope(Scope.OVERALL)])
         warm_up()
         yield Services(
             evaluations=EvaluationService(

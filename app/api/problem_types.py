@@ -14,6 +14,7 @@ PROBLEM_TYPES = {
     "out_of_reach": "More is asked for than one request may have; the detail says what would do.",
     "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
     "not_found": "There is no such thing, or no longer.",
+    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
     "conflict": "The request contradicts the state it meets.",
     "method_not_allowed": "The address exists but does not take this method.",
     "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",

@@ -116,6 +116,12 @@ class NotComparable(InvalidExpression):
     code = "not_comparable"
 
 
+class NoSamples(DomainError):
+    """What is asked for needs the samples of an evaluation, of which only the matrix is known."""
+
+    code = "no_samples_kept"
+
+
 class IncomparableLabels(DomainError):
     """Two runs that are to be compared have different classes."""
 

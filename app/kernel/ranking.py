@@ -268,6 +268,9 @@ class Ranking:
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
         """Vertices (tp, fp) of the upper convex hull of the ROC curve, for every row of the batch in order."""
+        if not self.at.size:
+            # Without members the curve is a level line.
+            return [(np.zeros(2), np.array([0.0, negatives])) for negatives in self.negatives.ravel().tolist()]
         if self.plain:
             # Only the last of a run of members can be a vertex.
             corners = np.flatnonzero(np.append(self.at[1:] - self.at[:-1] > 1, [True]))

@@ -6,7 +6,7 @@ from uuid import UUID
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expression_check import parse_for_any_classes
-from app.kernel.card import Inputs, Scope
+from app.kernel.card import Scope
 from app.kernel.expression import Expression, Measure
 from app.services.compute import ComputePool
 from app.services.pairing import read_samples
@@ -67,7 +67,7 @@ def _stored_key(expression: Expression, better: Preference) -> str | None:
         return None
     card = expression.metric.card
     stored = card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults
-    return card.key if stored and card.inputs is Inputs.MATRIX else None
+    return card.key if stored else None
 
 
 def _candidates(

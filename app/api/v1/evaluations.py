@@ -38,8 +38,8 @@ from app.api.v1.present import (
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
 from app.domain.expressions import suggest
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.card import Scope
+from app.kernel.catalogue import whole_catalogue
 from app.services.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(only_known_parameters)])
@@ -257,12 +257,12 @@ def _sort(text: str) -> tuple[str | None, bool]:
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
         raise InvalidQuery([Fault("sort", "unknown_metric", detail)])
-    return catalogue().by_name[name].key, text.startswith("-")
+    return whole_catalogue().by_name[name].key, text.startswith("-")
 
 
 def _is_overall(name: str) -> bool:
-    metric = catalogue().by_name.get(name)
-    return metric is not None and metric.card.scope is Scope.OVERALL and metric.card.inputs is Inputs.MATRIX
+    metric = whole_catalogue().by_name.get(name)
+    return metric is not None and metric.card.scope is Scope.OVERALL
 
 
 def _tag(text: str) -> tuple[str, str]:
