@@ -98,7 +98,7 @@ class Settings(BaseSettings):
         30.0, gt=0, description="A single SQL statement that takes longer is cancelled."
     )
 
-    pool_size: int = Field(8, ge=1, le=1000, description="Database connections per worker.")
+    pool_size: int = Field(16, ge=1, le=1000, description="Database connections per worker, opened as they are needed.")
     admission_limit: int = Field(
         0,
         ge=0,

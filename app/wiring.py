@@ -8,14 +8,18 @@ from app.domain.errors import SchemaOutdated, Unavailable
 from app.kernel.card import Scope
 from app.kernel.catalogue import whole_catalogue
 from app.services.admission import Admission
+from app.services.comparisons import ComparisonService
 from app.services.compute import ComputePool
 from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
+from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.pairing import NoSampleLabels
 from app.settings import Settings
+from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
+from app.store.gates import PostgresGateStore
 from app.store.schema import SchemaReadiness
 from app.store.writer import EvaluationWriter
 
@@ -39,6 +43,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     readiness = SchemaReadiness(engine)
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     labels = NoSampleLabels()
     try:
         await _refuse_outdated(readiness)
@@ -48,9 +53,13 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             evaluations=EvaluationService(
                 store,
                 compute=compute,
-                admission=Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds),
+                admission=admission,
             ),
             leaderboards=LeaderboardService(store, labels=labels, compute=compute),
+            comparisons=ComparisonService(
+                store, PostgresComparisonStore(engine), labels=labels, compute=compute, admission=admission
+            ),
+            gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
             compute=compute,
             readiness=readiness,
         )

@@ -1,15 +1,20 @@
 """What routes are given: the services, and the project that a request acts in."""
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
 
 from app.api.problems import InvalidQuery
 from app.domain.errors import Fault
+from app.services.comparisons import ComparisonService
 from app.services.compute import ComputePool
 from app.services.evaluations import EvaluationService
+from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.ports import Readiness
 
@@ -22,6 +27,8 @@ class Services:
 
     evaluations: EvaluationService
     leaderboards: LeaderboardService
+    comparisons: ComparisonService
+    gates: GateService
     compute: ComputePool
     readiness: Readiness
 
@@ -37,14 +44,40 @@ async def project() -> str:
     return DEFAULT_PROJECT
 
 
-async def only_known_parameters(request: Request) -> None:
-    """Refuse parameters that the route does not know: a misspelt filter that lets everything pass is worse.
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What most routes are given, in one: each dependency adds its 30 microseconds to every request."""
+
+    services: Services
+    project: str
+
+
+async def context(request: Request) -> Context:
+    """The services, and the project a request acts in."""
+    return Context(await services(request), await project())
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses parameters it does not know: a misspelt filter that lets everything pass is worse."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Check the parameters before anything else is done."""
+        handle = super().get_route_handler()
+
+        async def check_and_handle(request: Request) -> Response:
+            if request.scope["query_string"]:
+                refuse_unknown_parameters(request)
+            return await handle(request)
+
+        return check_and_handle
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Check the names of the parameters.
 
     Raises:
-        InvalidQuery: there is one, or one that no database can hold.
+        InvalidQuery: there is one that the route does not know, or one that no database can hold.
     """
-    if not request.scope["query_string"]:
-        return
     known = [field.alias for field in request.scope["route"].dependant.query_params]
     faults = []
     for name, value in request.query_params.multi_items():
@@ -60,3 +93,4 @@ async def only_known_parameters(request: Request) -> None:
 
 UseServices = Annotated[Services, Depends(services)]
 Project = Annotated[str, Depends(project)]
+UseContext = Annotated[Context, Depends(context)]

@@ -106,7 +106,8 @@ def read(text: str) -> Call:
 
 def quote(label: str) -> str:
     """Text in double quotes, as `read` takes it back."""
-    return '"' + "".join(_escaped(label)) + '"'
+    plain = label.isprintable() and '"' not in label and "\\" not in label
+    return f'"{label}"' if plain else '"' + "".join(_escaped(label)) + '"'
 
 
 def write_label(label: str) -> str:

@@ -53,7 +53,7 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
     equation, middle = _equation(actual, predicted, observed, None), (kappa + observed) / 2.0
     root = newton_root(equation, middle, low=kappa, high=observed)
     missed = np.isnan(root)
-    return rising_root(equation, middle, low=kappa, high=observed) if some(missed) else root
+    return np.where(missed, rising_root(equation, middle, low=kappa, high=observed), root) if some(missed) else root
 
 
 def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
@@ -69,16 +69,17 @@ def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
 
 
 def _iterate(actual: Array, predicted: Array, observed: Array) -> tuple[Array, Array]:
-    """The published iteration until alpha roughly stands: alpha (...) and b (..., K)."""
+    """The published iteration until alpha roughly stands: alpha (...) and b (..., K). What stands no longer moves."""
     a, b = predicted, actual
-    rough = np.zeros_like(observed)
+    rough, settled = np.zeros_like(observed), np.zeros(np.shape(observed), dtype=np.bool_)
     for _ in range(_ROUGH_STEPS):
         chance = total(a * b)
-        before, rough = rough, (observed - chance) / (1.0 - chance)
-        free, pull = each(1.0 - rough), each(rough / chance)
-        a = predicted / (free + pull * b)
-        b = actual / (free + pull * a)
-        if not some(np.abs(rough - before) > _ROUGHLY):
+        before, rough = rough, np.where(settled, rough, (observed - chance) / (1.0 - chance))
+        free, pull, moving = each(1.0 - rough), each(rough / chance), np.asarray(~settled)[..., None]
+        a = np.where(moving, predicted / (free + pull * b), a)
+        b = np.where(moving, actual / (free + pull * a), b)
+        settled = settled | ~(np.abs(rough - before) > _ROUGHLY)
+        if every(settled):
             break
     return rough, b
 

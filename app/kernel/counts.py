@@ -183,9 +183,10 @@ class Counts:
     def weighted_sum(self, values: Array) -> Array:
         """Sum P x over the classes, shape (...); a class without actual samples adds 0 whatever its value."""
         weighted = inner(self.actual, values)
-        # Only then is there anything to leave out.
-        if some(np.isnan(weighted)):
-            return total(np.where(self.actual == 0, 0.0, self.actual * values))
+        missing = np.isnan(weighted)
+        # Only then is there anything to leave out; the others keep their sum, which must not depend on their company.
+        if some(missing):
+            return np.where(missing, total(np.where(self.actual == 0, 0.0, self.actual * values)), weighted)
         return weighted
 
     # The K - 1 cuts of ordered classes in two, {1..k} | {k+1..K}, shape (..., K - 1).

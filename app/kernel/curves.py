@@ -87,7 +87,7 @@ def cuts_of(ranking: Ranking) -> Cuts:
 
 
 def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> Cuts:
-    cuts = cuts_of(scores.ranking(code))
+    cuts = cuts_of(scores.literal_ranking(code))
     if members and cuts.positives == 0:
         raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
     if others and cuts.negatives == 0:
@@ -202,14 +202,13 @@ def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> C
 def isotonic(scores: Scores, code: int) -> Curve:
     """Reliability without bins: the isotonic regression of the outcomes on the probability of a class, as steps (CORP)."""
     _need_probabilities(scores)
-    ranking = scores.ranking(code)
     cuts = _cuts(scores, code, members=False, others=False)
     tp, fp = upper_hull(cuts.tp, cuts.fp)
     up, right = np.diff(tp), np.diff(fp)
     level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[1:], side="left") - 1
     x, y = cuts.thresholds[:0:-1], (up / (up + right)).take(level)[::-1]
     return Curve(
-        CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),), ranking.weights
+        CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),)
     )
 
 

@@ -118,7 +118,7 @@ class Explainer:
         return mask
 
     def explain(self, metric: Metric, class_index: int | None, value: float) -> Gap:
-        """Why ``value`` (NaN or infinite) of the metric is missing, for one class or, with None, for the whole matrix."""
+        """Why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None, for the matrix."""
         for condition in metric.card.undefined:
             if (condition.code == "infinite") != bool(np.isinf(value)):
                 continue

@@ -277,10 +277,9 @@ class Ranking:
             tp, fp = corners + 1.0, (self.at.take(corners) - corners).astype(np.float64)
         else:
             tp, fp = self.tp, self.fp
-        cuts = tp.shape[-1]
         rows = zip(
-            tp.reshape(-1, cuts),
-            fp.reshape(-1, cuts),
+            tp.reshape(self.positives.size, -1),
+            fp.reshape(self.positives.size, -1),
             self.positives.ravel().tolist(),
             self.negatives.ravel().tolist(),
             strict=True,
@@ -526,6 +525,10 @@ def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
 
     The slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
     """
+    # A point that is there twice would count as lying below the line between its neighbours.
+    moves = np.append(np.flatnonzero((tp[1:] != tp[:-1]) | (fp[1:] != fp[:-1])), tp.size - 1)
+    if moves.size < tp.size:
+        tp, fp = tp.take(moves), fp.take(moves)
     if tp.size > _HULL_LARGE:
         tp, fp = _outside(tp, fp)
     for _ in range(_HULL_ROUNDS):

@@ -128,6 +128,11 @@ REFERENCES: dict[str, str] = {
         "Chemistry, 28(5-6), 367-374. https://doi.org/10.1016/j.compbiolchem.2004.09.006"
     ),
     "green1966": "Green, D. M., & Swets, J. A. (1966). Signal Detection Theory and Psychophysics. Wiley.",
+    "guo2017": (
+        "Guo, C., Pleiss, G., Sun, Y., & Weinberger, K. Q. (2017). On calibration of modern neural networks. "
+        "International "
+        "Conference on Machine Learning, PMLR 70, 1321-1330. https://proceedings.mlr.press/v70/guo17a.html"
+    ),
     "gwet2008": (
         "Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high agreement. "
         "British Journal of "
@@ -174,7 +179,14 @@ REFERENCES: dict[str, str] = {
         "Machine Learning, 6, "
         "67-80. https://doi.org/10.1007/BF00153760"
     ),
-    "krippendorff2004": "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage.",
+    "krippendorff2004": (
+        "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage."
+    ),
+    "kull2019": (
+        "Kull, M., Perello Nieto, M., Kängsepp, M., Silva Filho, T., Song, H., & Flach, P. (2019). Beyond temperature "
+        "scaling: obtaining well-calibrated multi-class probabilities with Dirichlet calibration. Advances in Neural "
+        "Information Processing Systems 32. https://arxiv.org/abs/1910.12656"
+    ),
     "labatut2012": (
         "Labatut, V., & Cherifi, H. (2012). Accuracy measures for the comparison of classifiers. arXiv:1207.3790. "
         "https://arxiv.org/abs/1207.3790"
@@ -209,7 +221,10 @@ REFERENCES: dict[str, str] = {
         "McClish, D. K. (1989). Analyzing a portion of the ROC curve. Medical Decision Making, 9(3), 190-195. "
         "https://doi.org/10.1177/0272989X8900900307"
     ),
-    "mosley2013": "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State University.",
+    "mosley2013": (
+        "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State "
+        "University."
+    ),
     "murphy1973": (
         "Murphy, A. H. (1973). A new vector partition of the probability score. Journal of Applied Meteorology, "
         "12(4), 595-600. "
@@ -219,6 +234,11 @@ REFERENCES: dict[str, str] = {
         "Naeini, M. P., Cooper, G. F., & Hauskrecht, M. (2015). Obtaining well calibrated probabilities using "
         "Bayesian binning. AAAI "
         "Conference on Artificial Intelligence, 29(1). https://doi.org/10.1609/aaai.v29i1.9602"
+    ),
+    "nixon2019": (
+        "Nixon, J., Dusenberry, M., Zhang, L., Jerfel, G., & Tran, D. (2019). Measuring calibration in deep "
+        "learning. CVPR "
+        "Workshops. https://arxiv.org/abs/1904.01685"
     ),
     "opitz2019": "Opitz, J., & Burst, S. (2019). Macro F1 and macro F1. arXiv:1911.03347. https://arxiv.org/abs/1911.03347",
     "pearson1900": (

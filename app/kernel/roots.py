@@ -39,14 +39,14 @@ def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, 
 def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
     """Root of a smooth function (value, derivative) near a good start, elementwise.
 
-    NaN where none settles in the bracket.
+    An element that has settled no longer moves. NaN where none settles in the bracket.
     """
-    root = start
+    root, settled = start, np.zeros(np.shape(start), dtype=np.bool_)
     for _ in range(_NEWTON_STEPS):
         value, slope = function(root)
         step = value / slope
-        root = root - step
-        settled = step * step <= _LAST_STEP * _LAST_STEP * (root * root)
+        root = np.where(settled, root, root - step) if some(settled) else root - step
+        settled = settled | (step * step <= _LAST_STEP * _LAST_STEP * (root * root))
         if every(settled):
             break
     sound = settled & (low <= root) & (root <= high)

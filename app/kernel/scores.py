@@ -149,7 +149,8 @@ class Scores:
         low, high = 1.0 / self.n_classes - TOLERANCE, 0.5 + TOLERANCE
         for start in range(0, self.n_samples, _BLOCK):
             part = slice(start, start + _BLOCK)
-            columns, truth = np.ascontiguousarray(self.probabilities[part].T), one_hot.take(self.y[part], axis=0)
+            columns = np.array(self.probabilities[part].T, order="C", copy=True)
+            truth = one_hot.take(self.y[part], axis=0)
             p_true = self.p_true_of(part)
             lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
             pieces = np.empty((len(Losses._fields) - 2, p_true.size))
@@ -237,13 +238,20 @@ class Scores:
             if code == 0 and fold.distinct:
                 return Mirrored(self.ranking(1), lambda: fold.column(0).values, lambda position: fold.value(0, position))
             return Ranking(*fold.column(code), distinct=fold.distinct)
+        made, codes = self._rank_column(code)
+        self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
+        return made
+
+    def _rank_column(self, code: int) -> tuple[Ranking, Codes]:
         order, rising = ascending_order(self.columns[code])
         order = order[::-1]
         codes = self.y.take(order)
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        made = Ranking(rising[::-1], codes == code, weights)
-        self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
-        return made
+        return Ranking(rising[::-1], codes == code, weights), codes
+
+    def literal_ranking(self, code: int) -> Ranking:
+        """The same with the scores to the last digit as they came: for thresholds that are told and applied."""
+        return self.ranking(code) if self.fold is None else self._rank_column(code)[0]
 
     @cached_property
     def _pair_losses(self) -> dict[int, Array]:
@@ -274,22 +282,20 @@ class Scores:
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:
-        """p_true rising, with codes and weights; ties by class, then by weight: no order of the input shows through."""
+        """p_true rising, with codes and weights; ties by class, so that the order of the input does not show through."""
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
-            keys = () if self.weights is None else tuple(np.atleast_2d(self.weights))
-            order = np.lexsort((*keys, self.y, self.p_true))
+            order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
 
-    def part_by_p_true(self, start: int, stop: int) -> tuple[Array, Codes, Array | None]:
-        """Some of ``by_p_true``, without making the rest where the fold has it."""
+    def part_by_p_true(self, start: int, stop: int) -> tuple[Array, Codes]:
+        """Values and codes of some of ``by_p_true``, without making the rest where the fold has it."""
         if self.fold is not None and self.fold.distinct:
-            values, members, weights = self.fold.by_p_true(start, stop)
-            return values, members.astype(np.intp), weights
-        values, codes, weights = self.by_p_true
-        part = slice(start, stop)
-        return values[part], codes[part], None if weights is None else weights[..., part]
+            values, members, _ = self.fold.by_p_true(start, stop)
+            return values, members.astype(np.intp)
+        values, codes, _ = self.by_p_true
+        return values[start:stop], codes[start:stop]
 
     @cached_property
     def common_threshold(self) -> tuple[Array, Array]:
@@ -303,7 +309,7 @@ class Scores:
             return self._common_threshold_folded(self.fold)
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
-        thresholds, codes, weights = self.by_p_true
+        thresholds, codes, weights = self.by_p_true if self.fold is None else self.fold.by_p_true(0, self.n_samples)
         for other, ranking in enumerate(self.rankings):
             counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
             if weights is not None:

@@ -84,10 +84,10 @@ def _scaled(values: Array, levels: float) -> Array | None:
     low, high = float(values.min()), float(values.max())
     with np.errstate(over="ignore", divide="ignore"):
         scale = np.float64(levels) / (high - low)
-    if not np.isfinite(scale * max(abs(low), abs(high))) or scale == 0.0:
+    if not np.isfinite(scale) or scale == 0.0:
         return None
-    scaled = values * scale
-    scaled -= low * scale
+    scaled = values - low
+    scaled *= scale
     return scaled
 
 

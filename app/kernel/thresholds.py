@@ -14,7 +14,7 @@ import numpy as np
 from app.kernel.curves import cuts_of
 from app.kernel.expression import Expression, compute, is_list
 from app.kernel.numerics import Array, Mask
-from app.kernel.ranking import Positions
+from app.kernel.ranking import Positions, Ranking
 from app.kernel.scores import Codes, Scores
 from app.kernel.table import Table
 
@@ -95,10 +95,15 @@ class ThresholdRule:
 
 @dataclass(frozen=True, slots=True)
 class CutMatrices:
-    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts, and thresholds midway between the scores they part."""
+    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts, and thresholds midway between the scores they part.
+
+    ``ranking`` and its distinct ``values`` (g,), falling, are what was cut.
+    """
 
     thresholds: Array
     counts: Array
+    values: Array
+    ranking: Ranking
 
 
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
@@ -109,13 +114,14 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     """
     if scores.n_classes != 2:
         raise ValueError("a threshold decides between two classes")
-    cuts = cuts_of(scores.ranking(positive))
+    ranking = scores.literal_ranking(positive)
+    cuts = cuts_of(ranking)
     values = cuts.thresholds[1:]
     between = 0.5 * values[:-1] + 0.5 * values[1:]
     # Between neighbours of the number format nothing fits: the upper one is the cut then.
     between = np.where(between > values[1:], between, values[:-1])
     thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
-    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive))
+    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), values, ranking)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:
@@ -201,10 +207,10 @@ def search_threshold(
     allowed = _feasible(constraints, cuts.counts)
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
     chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
-    default = None if default_threshold is None else _state(cuts.thresholds, scores, positive, default_threshold)
+    default = None if default_threshold is None else _state(cuts.values, default_threshold)
     corrected, low, high = None, None, None
     if correction is not Correction.NONE:
-        search = _Resampled(scores, positive, objective, constraints, sign, cuts, chosen)
+        search = _Resampled(positive, objective, constraints, sign, cuts, chosen)
         corrected, low, high = search.correct(float(values[chosen]), correction, resamples, seed)
     return ThresholdRule(
         threshold=float(cuts.thresholds[chosen]),
@@ -222,13 +228,9 @@ def search_threshold(
     )
 
 
-def _state(thresholds: Array, scores: Scores, positive: int, threshold: float) -> int:
-    """Which cut a threshold makes: the number of distinct scores at or above it."""
-    ranking = scores.ranking(positive)
-    at_or_above = ranking.values.size - int(np.searchsorted(ranking.values[::-1], threshold, side="left"))
-    if ranking.ends is None:
-        return at_or_above
-    return int(np.searchsorted(ranking.ends, at_or_above - 1, side="right")) if at_or_above else 0
+def _state(values: Array, threshold: float) -> int:
+    """Which cut a threshold makes: the number of distinct scores, falling, at or above it."""
+    return values.size - int(np.searchsorted(values[::-1], threshold, side="left"))
 
 
 class _Resampled:
@@ -236,7 +238,6 @@ class _Resampled:
 
     def __init__(
         self,
-        scores: Scores,
         positive: int,
         objective: Expression,
         constraints: Sequence[Constraint],
@@ -245,7 +246,7 @@ class _Resampled:
         chosen: int,
     ) -> None:
         self.objective, self.constraints, self.sign, self.positive = objective, constraints, sign, positive
-        ranking = scores.ranking(positive)
+        ranking = cuts.ranking
         size = ranking.members.size
         ends = np.arange(size) if ranking.ends is None else ranking.ends
         states = np.arange(ends.size + 1)

@@ -3,7 +3,7 @@
 Names are only ever added, so what a process has read once stays true and is kept in memory.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Table, and_, false, or_, select, text, true
@@ -106,14 +106,15 @@ class Names:
             self.datasets.remember(project, dataset, dataset_id)
         return model_id, dataset_id
 
-    async def slots_of(self, keys: Iterable[str]) -> Mapping[str, int]:
+    async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""
-        wanted = tuple(keys)
-        if not all(key in self._slots for key in wanted):
+        wanted = set(keys)
+        if not wanted <= self._slots.keys():
             async with self._engine.begin() as connection:
                 await self._load(connection)
-                if not all(key in self._slots for key in wanted):
-                    await self._add_slots(connection, wanted)
+                if not wanted <= self._slots.keys():
+                    # In the order they came in: the catalogue's, when the service starts.
+                    await self._add_slots(connection, tuple(keys))
             async with self._engine.connect() as connection:
                 await self._load(connection)
         return self._slots

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import httpx
@@ -90,27 +90,27 @@ def count_stored(client: httpx.Client) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def check_json(reply: httpx.Response) -> None:
-    """Strict JSON (no NaN, no Infinity) with members named in snake_case."""
+def check_json(reply: httpx.Response, *, named: Collection[str] = ()) -> None:
+    """Strict JSON (no NaN, no Infinity) with members named in snake_case, but for those of ``named`` members."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} on the wire")
 
     answer = json.loads(reply.content, parse_constant=refuse)
     assert reply.headers["content-type"] in ("application/json", "application/problem+json")
-    for name in _member_names(answer):
+    for name in _member_names(answer, _NAMED_BY_CALLERS | set(named)):
         assert _SNAKE_CASE.fullmatch(name), name
 
 
-def _member_names(value: Any) -> Iterator[str]:
+def _member_names(value: Any, named: Collection[str]) -> Iterator[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             yield name
-            if name in _NAMED_BY_CALLERS and isinstance(member, dict):
+            if name in named and isinstance(member, dict):
                 for inner in member.values():
-                    yield from _member_names(inner) if name != "requested" else ()
+                    yield from _member_names(inner, named) if name != "requested" else ()
             else:
-                yield from _member_names(member)
+                yield from _member_names(member, named)
     elif isinstance(value, list):
         for item in value:
-            yield from _member_names(item)
+            yield from _member_names(item, named)

@@ -18,8 +18,8 @@ from app.settings import Settings
 from app.store.schema import expected_revision
 from app.wiring import build_services
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
-from tests.api.conftest import Served
 from tests.conftest import run_coroutine
+from tests.serving import Served
 
 
 def execute(url: str, *statements: str) -> None:

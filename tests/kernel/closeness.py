@@ -25,7 +25,7 @@ def value_of(metric: Metric, counts: NDArray[Any], **parameters: Any) -> NDArray
 def assert_close(
     metric: Metric, got: Any, want: Any, *, relative: float = RELATIVE, absolute: float = 0.0, where: str = ""
 ) -> None:
-    """Same missing values, same infinities, and the rest equal to ``relative``, with ``absolute`` as the floor near 0."""
+    """Same missing values, same infinities, the rest equal to ``relative`` with ``absolute`` as the floor near 0."""
     got, want = np.atleast_1d(np.asarray(got, dtype=float)), np.atleast_1d(np.asarray(want, dtype=float))
     assert got.shape == want.shape, f"{metric.key} {where}: {got.shape} and {want.shape}"
     for name, kind in (("undefined", np.isnan), ("infinite", np.isinf)):

@@ -38,7 +38,7 @@ def test_no_labels_give_an_empty_matrix() -> None:
     [([0, 1], [0], None), ([0, 2], [0, 1], None), ([0, 1], [0, -1], None), ([0, 1], [0, 1], [1.0])],
 )
 def test_codes_that_make_no_sense_are_refused(actual: list[int], predicted: list[int], weights: Any) -> None:
-    with pytest.raises(ValueError, match="labels|codes"):
+    with pytest.raises(ValueError, match=r"labels|codes"):
         confusion_counts(
             np.array(actual), np.array(predicted), 2, None if weights is None else np.array(weights, dtype=np.float64)
         )

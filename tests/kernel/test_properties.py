@@ -42,7 +42,12 @@ def cases(classes: int, repeats: int = 4) -> Iterator[NDArray[np.int64]]:
 def scaled(counts: NDArray[Any], seed: int = 3) -> NDArray[Any]:
     """Whole classes replicated, each a different number of times."""
     factors = np.random.default_rng(seed).permutation(np.arange(2, 2 + counts.shape[0]))
-    return counts * factors[:, None]
+    replicated: NDArray[Any] = counts * factors[:, None]
+    return replicated
+
+
+def balanced(counts: NDArray[Any]) -> NDArray[np.float64]:
+    return at_equal_prevalence(counts.astype(np.float64))
 
 
 def moves(metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> bool:
@@ -85,8 +90,8 @@ def test_equal_prevalence(metric: Metric, classes: int) -> None:
     pairs = [(counts, scaled(counts)) for counts in cases(classes)]
     if metric.key not in PURE_COUNTS and not metric.card.needs_counts:
         for before, after in pairs:
-            stands(metric, at_equal_prevalence(before), at_equal_prevalence(after), f"K={classes}")
-    differs = any(moves(metric, before, at_equal_prevalence(before)) for before, _ in pairs)
+            stands(metric, balanced(before), balanced(after), f"K={classes}")
+    differs = any(moves(metric, before, balanced(before)) for before, _ in pairs)
     # The number of samples is kept, and with it the mean count per class.
     stable = metric.card.prevalence.is_insensitive(classes) or metric.key == "global_performance_index"
     assert differs is not (stable or is_constant(metric, classes))
@@ -181,7 +186,8 @@ def test_range_and_ideal(metric: Metric) -> None:
         assert low is None or (values >= low - CANCELLING).all(), name
         assert high is None or (values <= high * (1 + 1e-15) + CANCELLING).all(), name
     if metric.card.ideal is not None:
-        assert (low is None or low <= metric.card.ideal) and (high is None or metric.card.ideal <= high)
+        assert low is None or low <= metric.card.ideal
+        assert high is None or metric.card.ideal <= high
     if metric.card.orientation is Orientation.DESCRIPTIVE:
         assert metric.card.ideal is None
 
@@ -201,7 +207,8 @@ def test_perfection(metric: Metric) -> None:
             elif metric.card.orientation is Orientation.LOWER:
                 assert (perfect <= other + CANCELLING).all()
             elif metric.card.orientation is Orientation.NEAREST:
-                assert (np.abs(perfect - metric.card.ideal) <= np.abs(other - metric.card.ideal)).all()
+                assert metric.card.ideal == 0
+                assert (np.abs(perfect) <= np.abs(other)).all()
 
 
 # These correct for chance with a distribution of classes of their own, which is that of the matrix only if both
@@ -248,11 +255,21 @@ def test_a_batch_is_its_matrices_one_by_one(metric: Metric, classes: int) -> Non
     assert_close(metric, again.ravel(), want.ravel(), absolute=CANCELLING, where="two axes")
 
 
+@EACH
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_company_changes_nothing(metric: Metric, classes: int) -> None:
+    """With one more axis in front a matrix has the same value to the bit, alone and in a batch."""
+    batch = np.stack([counts for name, counts in matrices().items() if name.split("-")[1] == str(classes)])
+    together = value_of(metric, batch[None])[0]
+    alone = np.stack([value_of(metric, counts[None, None])[0, 0] for counts in batch])
+    assert together.tobytes() == alone.tobytes()
+
+
 # Missing values
 
 
 def check_gaps(counts: NDArray[Any]) -> None:
-    """Undefined if and only if a condition of the card holds, infinite if and only if only conditions of that code do."""
+    """Undefined if and only if a condition of the card holds; infinite if and only if all that hold have that code."""
     table = Table(counts)
     explainer = Explainer(table)
     for metric in METRICS:

@@ -3,9 +3,10 @@ data included.
 """
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,15 @@ def whole(name: str) -> Whole:
     return Whole(fractions(matrices()[name]))
 
 
-def witness(metric: Metric, name: str, **parameters: Any) -> Any:
+def of(metric: Metric, exact: Whole, **parameters: Any) -> Any:
+    """One value per class, or a single one."""
     if metric.card.scope is Scope.CLASS:
-        return [settle(lambda c=c: CLASS[metric.key](c, **parameters)) for c in whole(name).classes]  # type: ignore[misc]
-    return settle(lambda: OVERALL[metric.key](whole(name), **parameters))
+        return [settle(partial(CLASS[metric.key], c, **parameters)) for c in exact.classes]
+    return settle(partial(OVERALL[metric.key], exact, **parameters))
+
+
+def witness(metric: Metric, name: str, **parameters: Any) -> Any:
+    return of(metric, whole(name), **parameters)
 
 
 def test_every_metric_has_an_exact_definition() -> None:
@@ -113,7 +119,7 @@ def test_quasi_arithmetic_means_are_the_means_they_generate() -> None:
 
 
 def test_present_classes_only_is_the_mean_over_the_classes_that_occur() -> None:
-    means = {
+    means: dict[str, Callable[[list[Fraction]], Any]] = {
         "balanced_accuracy": lambda x: sum(x) / len(x),
         "g_mean": lambda x: float(decimal(math.prod(x)) ** (Decimal(1) / len(x))),
         "h_mean": lambda x: 0 if 0 in x else len(x) / sum(1 / value for value in x),
@@ -151,10 +157,7 @@ def test_weights_and_rates_are_as_good_as_counts() -> None:
         counts = rng.integers(1, 5000, (classes, classes)) / 64.0
         exact = Whole(fractions(counts))
         for metric in metrics:
-            if metric.card.scope is Scope.CLASS:
-                want: Any = [settle(lambda c=c, m=metric: CLASS[m.key](c)) for c in exact.classes]  # type: ignore[misc]
-            else:
-                want = settle(lambda m=metric: OVERALL[m.key](exact))  # type: ignore[misc]
+            want = of(metric, exact)
             assert_close(metric, value_of(metric, counts), want, relative=2 * RELATIVE, where=f"weights K={classes}")
 
 

@@ -31,16 +31,16 @@ GAPS = {
     "accuracy_p_value": "sums C(n, j) p^j: the integers overflow a float from n = 1030 on",
     "yule_q": "divides the odds ratio first, so that FP FN = 0 has no value although Q is 1",
     "cross_entropy_margins": "leaves out classes that are never predicted, where the cross entropy is infinite",
-    "kl_divergence_margins": "no value as soon as one class has no samples, where p log p is 0 as in its own entropies",
-    "prevalence_weighted_auc": "no value as soon as one class has none, even one without samples and so without weight",
-    "overall_confusion_entropy": "no value as soon as one class has none, even one without samples and so without weight",
+    "kl_divergence_margins": "no value as soon as one class has no samples, where p log p is 0 as in its entropies",
+    "prevalence_weighted_auc": "no value as soon as one class has none, even one that has no weight",
+    "overall_confusion_entropy": "no value as soon as one class has none, even one that has no weight",
     "overall_modified_confusion_entropy": "as above",
     "aickin_alpha": "stops its iteration at a distance that is not its error",
 }
 # 1 - TPR, 1 - TNR and the like are differences in PyCM: a small rate loses digits, and so does what is divided by it.
 BY_DIFFERENCE = {
-    "likelihood_ratio_positive", "likelihood_ratio_negative", "diagnostic_odds_ratio", "discriminant_power", "roc_distance",
-    "adjusted_rand",
+    "likelihood_ratio_positive", "likelihood_ratio_negative", "diagnostic_odds_ratio", "discriminant_power",
+    "roc_distance", "adjusted_rand",
 }  # fmt: skip
 DIFFERENCE = 1e-8
 # Its conditional entropies are differences, its p-value is 1 less a sum, and its weighted agreements add K^2 rounded
@@ -48,7 +48,8 @@ DIFFERENCE = 1e-8
 FLOORS = {
     "mutual_information": 4e-14, "conditional_entropy": 4e-14, "joint_entropy": 4e-14, "response_entropy": 4e-14,
     "reference_entropy": 4e-14, "kl_divergence_margins": 4e-14, "cross_entropy_margins": 4e-14,
-    "relative_classifier_information": 1e-11, "accuracy_p_value": 1e-12, "weighted_kappa": 4e-12, "weighted_alpha": 4e-12,
+    "relative_classifier_information": 1e-11, "accuracy_p_value": 1e-12, "weighted_kappa": 4e-12,
+    "weighted_alpha": 4e-12,
 }  # fmt: skip
 
 

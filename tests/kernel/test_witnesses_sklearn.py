@@ -76,7 +76,7 @@ def _likelihood_ratios(position: int) -> Callable[[Labels, int], Any]:
 
 
 def _plain(function: Callable[..., Any], **options: Any) -> Callable[[Labels, int], Any]:
-    return lambda labels, classes: function(**labels, **options)
+    return lambda labels, _: function(**labels, **options)
 
 
 def _support(labels: Labels, classes: int) -> Any:

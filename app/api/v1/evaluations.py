@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api.body import parse_body, parse_value, read_body
 from app.api.columns import parse_large_body
 from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
-from app.api.deps import Project, Services, UseServices, only_known_parameters
+from app.api.deps import Project, Services, StrictRoute, UseContext, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.problems import InvalidQuery, Problem, internal_error, problem_of, request_id
 from app.api.v1 import examples
@@ -42,7 +42,7 @@ from app.kernel.card import Scope
 from app.kernel.catalogue import whole_catalogue
 from app.services.evaluations import Evaluation, Keeping, NewEvaluation
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(only_known_parameters)])
+router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 # Bodies from here on are parsed in a thread.
 _HEAVY_BYTES = 256 * 1024
 _BATCH_AT_ONCE = 8
@@ -62,18 +62,13 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
-async def create_evaluation(
-    request: Request,
-    services: UseServices,
-    project: Project,
-    *,
-    store: Store = True,
-) -> Response:
+async def create_evaluation(request: Request, context: UseContext, *, store: Store = True) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
+    services = context.services
     new = await _read_new(await read_body(request), services)
     if not store:
         return await _answer(await services.evaluations.compute(new), services)
-    keeping = await _keep(services, project, new)
+    keeping = await _keep(services, context.project, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
     answer = await _answer(keeping.evaluation, services, HTTPStatus.CREATED, headers)

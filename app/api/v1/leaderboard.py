@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.deps import Project, UseServices, only_known_parameters
+from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery
 from app.api.v1.present import json_response, present_dataset, present_model, present_time
@@ -15,7 +15,7 @@ from app.domain.errors import Fault, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.services.ranking import Leaderboard, LeaderboardQuery, Line
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(only_known_parameters)])
+router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 Name = Annotated[str, Query(min_length=1, max_length=256)]
 
 

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
 from app.api.body import Wire, parse_body, read_body
-from app.api.deps import only_known_parameters
+from app.api.deps import StrictRoute
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import examples
 from app.api.v1.present import json_response
@@ -17,7 +17,7 @@ from app.domain.recommendations import recommend
 from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
 from app.kernel.references import REFERENCES
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], dependencies=[Depends(only_known_parameters)])
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], route_class=StrictRoute)
 Text = Annotated[str | None, Query(max_length=128)]
 _CRITICAL_DECIMALS = 4
 # Reciprocals of smaller recalls would lose what they are added to.

@@ -1,4 +1,4 @@
-"""Scores of one class against the rest that combine what is found with what is claimed: F, Jaccard, UPM and their kin."""
+"""Scores of one class against the rest that combine what is found with what is claimed: F, Jaccard, UPM and kin."""
 
 from functools import partial
 
@@ -108,7 +108,8 @@ def upm(t: Table) -> Array:
     references=("martin2022",),
 )
 def upm_strict(t: Table) -> Array:
-    return FOUR / np.add.reduce(t.reciprocal_block, axis=0)
+    reciprocals: Array = np.add.reduce(t.reciprocal_block, axis=0)
+    return FOUR / reciprocals
 
 
 @_score(

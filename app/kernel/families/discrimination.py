@@ -188,7 +188,8 @@ def yule_q(t: Table) -> Array:
     references=("yule1912",),
 )
 def yule_y(t: Table) -> Array:
-    right, wrong = np.sqrt(t.right), np.sqrt(t.mixed_up)
+    right: Array = np.sqrt(t.right)
+    wrong: Array = np.sqrt(t.mixed_up)
     return (right - wrong) / (right + wrong)
 
 

@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 
 from app.kernel.card import Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.numerics import Array, mean, ratio, total
+from app.kernel.numerics import Array, mean, ratio, silently, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.scores import Scores, closeness
 
@@ -45,22 +45,19 @@ def au_imcp(s: Scores) -> Array:
     formula=r"\sum_i \delta_i \varphi_i - \frac{1}{4} \sum_i (\delta_{i+1} - \delta_i)(\varphi_{i+1} - \varphi_i)",
     sentence="The area as the package of the authors computes it: it moves slightly with the shares of the classes.",
     elsewhere={"imcp": "imcp_score"},
-    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
     references=("aguilar2024",),
 )
 def au_imcp_trapezoid(s: Scores) -> Array:
-    if not s.are_probabilities:
+    if not s.are_probabilities or s.weights is not None:
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.class_weight)
-    correction = np.zeros(s.n.shape)
+    correction = 0.0
     for start in range(0, s.n_samples - 1, _BLOCK):
         # One sample more than the block: the last difference reaches into the next one.
-        values, codes, weights = s.part_by_p_true(start, start + _BLOCK + 1)
-        delta = widths.take(codes, axis=-1)
-        if weights is not None:
-            delta = delta * weights
-        phi = closeness(values)
-        correction = correction + np.vecdot(delta[..., 1:] - delta[..., :-1], phi[1:] - phi[:-1])
+        values, codes = s.part_by_p_true(start, start + _BLOCK + 1)
+        delta, phi = widths.take(codes), closeness(values)
+        correction += float(np.vecdot(delta[1:] - delta[:-1], phi[1:] - phi[:-1]))
     return au_imcp.compute(s) - 0.25 * correction
 
 
@@ -180,4 +177,5 @@ def _undecided(s: Scores) -> Array:
 
 def regions(s: Scores) -> Array:
     """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
-    return np.stack([ratio(sums, s.class_weight) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])
+    with silently():
+        return np.stack([ratio(sums, s.class_weight) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])

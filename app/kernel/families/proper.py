@@ -105,7 +105,8 @@ def balanced_brier_score(s: Scores) -> Array:
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
     spread = total(s.class_weight * s.rest_weight) / (2.0 if s.n_classes == 2 else 1.0)
-    return 1.0 - ratio(total(s.losses.squared_error) * s.n, spread)
+    # Of one class nothing can be saved: without a reference there is no skill, however large the score.
+    return 1.0 - ratio(total(s.losses.squared_error) * s.n, np.where(spread > 0, spread, np.nan))
 
 
 @_loss(

@@ -14,6 +14,7 @@ _count = partial(
     range=(0.0, None),
     ideal=None,
     orientation=Orientation.DESCRIPTIVE,
+    references=("haghighi2018",),
 )
 _rate = partial(metric, scope=Scope.CLASS, orientation=Orientation.HIGHER)
 _error = partial(metric, scope=Scope.CLASS, orientation=Orientation.LOWER, ideal=0.0)

@@ -1,0 +1,264 @@
+"""Routes of gates and of their checks."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field, model_validator
+from starlette.responses import Response
+
+from app.api.body import Wire, parse_body, read_body
+from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
+from app.api.deps import Project, StrictRoute, UseServices
+from app.api.documentation import PROBLEMS, body_schema
+from app.api.v1 import decision_examples as examples
+from app.api.v1.comparisons import Identifier
+from app.api.v1.evaluation_models import Expression
+from app.api.v1.present import json_response, present_time
+from app.domain.decisions import Gate, GateCheck
+from app.domain.rules import Demand
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["gates"], route_class=StrictRoute)
+GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
+Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
+Baseline = Literal["baseline"]
+Verdict = Literal["pass", "fail", "inconclusive"]
+
+
+class RuleField(Wire):
+    """One rule: a metric and exactly one demand on it."""
+
+    metric: Expression = Field(description="Any expression; of a list such as `recall@*` every class has to pass.")
+    min: float | None = Field(None, description="The floor.")
+    max: float | None = Field(None, description="The ceiling.")
+    not_worse_than: Baseline | None = Field(None, description="Worse than the baseline by less than the margin.")
+    better_than: Baseline | None = Field(None, description="Better than the baseline by more than the margin.")
+    equivalent_to: Baseline | None = Field(None, description="Different from the baseline by less than the margin.")
+    margin: float | None = Field(None, ge=0, description="With a baseline, in units of the metric; 0 when left out.")
+    bound: Literal["value", "lower", "upper"] = Field(
+        "lower",
+        description="`lower`: pass when the worse end of the interval clears the limit, fail when the better end does "
+        "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
+
+    @model_validator(mode="after")
+    def check_demand(self) -> Self:
+        """Exactly one demand, and a margin only where it means something."""
+        given = [demand for demand in Demand if getattr(self, demand) is not None]
+        if len(given) != 1:
+            raise ValueError(f"expected exactly one of {', '.join(Demand)}, got {' and '.join(given) or 'none'}")
+        demand = given[0]
+        if not demand.needs_baseline and self.margin is not None:
+            raise ValueError(f"expected no margin with {demand}: it belongs to rules with a baseline")
+        if demand is Demand.EQUIVALENT and not self.margin:
+            raise ValueError("expected a margin above 0: nothing is exactly equivalent")
+        if self.bound == "upper" and demand in (Demand.BETTER, Demand.EQUIVALENT):
+            raise ValueError(f"expected the bound lower or value with {demand}")
+        return self
+
+
+class GateRequest(Wire):
+    """What a gate asks for; all rules have to pass."""
+
+    rules: list[RuleField] = Field(min_length=1, max_length=100)
+    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer nothing passes.")
+    description: str | None = Field(None, max_length=2000)
+
+
+class CheckRequest(Wire):
+    """What is to be checked."""
+
+    evaluation: Identifier
+    baseline: Identifier | None = Field(None, description="Needed when a rule compares with a baseline.")
+
+
+class GateResponse(BaseModel):
+    """One version of a gate."""
+
+    name: str
+    version: int
+    created_at: str
+    rules: list[dict[str, Any]]
+    minimum_samples: int | None = None
+    description: str | None = None
+
+
+class GatePage(BaseModel):
+    """Gates, or versions of one."""
+
+    items: list[GateResponse]
+    next_cursor: str | None = None
+
+
+class RuleResult(BaseModel):
+    """What is said of one rule."""
+
+    rule: dict[str, Any]
+    verdict: Verdict
+    quantity: Literal["value", "difference"] | None = None
+    value: float | None = Field(description="The metric, or candidate less baseline.")
+    low: float | None
+    high: float | None
+    method: str | None = None
+    needed_samples: int | None = Field(description="What would settle an open rule, if the values stayed.")
+    message: str
+    candidate_value: float | None = None
+    baseline_value: float | None = None
+    decided_by: str | None = None
+    each: dict[str, dict[str, Any]] | None = None
+
+
+class CheckResponse(BaseModel):
+    """What a version of a gate says of an evaluation."""
+
+    id: UUID
+    created_at: str
+    gate: dict[str, Any]
+    evaluation: dict[str, Any]
+    baseline: dict[str, Any] | None
+    verdict: Verdict
+    exit_code: Literal[0, 1, 2] = Field(description="pass 0, fail 1, inconclusive 2: for scripts.")
+    results: list[RuleResult]
+
+
+class CheckPage(BaseModel):
+    """Checks of a gate, latest first."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+@router.put(
+    "/gates/{name}",
+    response_class=Response,
+    responses={200: {"model": GateResponse}, 201: {"model": GateResponse, "description": "There was no such gate."}},
+    openapi_extra=body_schema("GateRequest", examples.GATES),
+    operation_id="putGate",
+)
+async def put_gate(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
+    """Define a gate. Another definition makes a new version; the same one changes nothing."""
+    asked = parse_body(await read_body(request), GateRequest)
+    gate, made = await services.gates.put(project, name, asked.model_dump(mode="json", exclude_none=True))
+    headers = {"Location": f"/v1/gates/{name}"} if made else None
+    return json_response(_gate(gate), HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
+
+
+@router.get("/gates", response_class=Response, responses={200: {"model": GatePage}}, operation_id="listGates")
+async def list_gates(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the gates in their latest versions, by name."""
+    after = None if cursor is None else decode_cursor(cursor, {"list": "gates"}, (str,))[0]
+    page = await services.gates.page(project, limit, after)
+    place = page.next_position
+    return json_response(
+        {
+            "items": [_gate(gate) for gate in page.items],
+            "next_cursor": None if place is None else encode_cursor([place], {"list": "gates"}),
+        }
+    )
+
+
+@router.get("/gates/{name}", response_class=Response, responses={200: {"model": GateResponse}}, operation_id="getGate")
+async def get_gate(
+    name: GateName,
+    services: UseServices,
+    project: Project,
+    version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The latest when left out.")] = None,
+) -> Response:
+    """Read a version of a gate."""
+    return json_response(_gate(await services.gates.read(project, name, version)))
+
+
+@router.get(
+    "/gates/{name}/versions",
+    response_class=Response,
+    responses={200: {"model": GatePage}},
+    operation_id="listGateVersions",
+)
+async def list_versions(name: GateName, services: UseServices, project: Project) -> Response:
+    """List all versions of a gate, latest first; those of a deleted one too."""
+    return json_response({"items": [_gate(gate) for gate in await services.gates.versions(project, name)]})
+
+
+@router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, response_class=Response, operation_id="deleteGate")
+async def delete_gate(name: GateName, services: UseServices, project: Project) -> Response:
+    """End a gate: it checks nothing any more. Its versions and checks stay."""
+    await services.gates.delete(project, name)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.post(
+    "/gates/{name}/checks",
+    status_code=HTTPStatus.CREATED,
+    response_class=Response,
+    responses={201: {"model": CheckResponse}},
+    openapi_extra=body_schema("CheckRequest", examples.CHECKS),
+    operation_id="createCheck",
+)
+async def create_check(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
+    """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
+    asked = parse_body(await read_body(request), CheckRequest)
+    answer = await services.gates.check(project, name, asked.evaluation, asked.baseline)
+    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer['id']}"})
+
+
+@router.get(
+    "/gates/{name}/checks",
+    response_class=Response,
+    responses={200: {"model": CheckPage}},
+    operation_id="listChecks",
+)
+async def list_checks(
+    name: GateName, services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
+    """List the checks of a gate, latest first."""
+    filters = {"list": "checks", "gate": name}
+    before = None if cursor is None else _before(decode_cursor(cursor, filters, (str,))[0])
+    page = await services.gates.checks(project, name, limit, before)
+    place = page.next_position
+    return json_response(
+        {
+            "items": [_summary(check) for check in page.items],
+            "next_cursor": None if place is None else encode_cursor([str(place)], filters),
+        }
+    )
+
+
+@router.get(
+    "/gates/{name}/checks/{identifier}",
+    response_class=Response,
+    responses={200: {"model": CheckResponse}},
+    operation_id="getCheck",
+)
+async def get_check(name: GateName, identifier: UUID, services: UseServices, project: Project) -> Response:
+    """Read a check as it was answered."""
+    return json_response(await services.gates.read_check(project, name, identifier))
+
+
+def _before(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise invalid_cursor() from None
+
+
+def _gate(gate: Gate) -> dict[str, Any]:
+    return {
+        "name": gate.name,
+        "version": gate.version,
+        "created_at": present_time(gate.created_at),
+        **gate.definition,
+    }
+
+
+def _summary(check: GateCheck) -> dict[str, Any]:
+    return {
+        "id": str(check.id),
+        "created_at": present_time(check.created_at),
+        "version": check.version,
+        "evaluation": str(check.evaluation),
+        "baseline": None if check.baseline is None else str(check.baseline),
+        "verdict": check.verdict.value,
+    }

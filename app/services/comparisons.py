@@ -1,0 +1,163 @@
+"""Comparisons of runs: fetched, paired where possible, computed in a thread, kept whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
+from app.domain.evaluation import Content, EvaluationRecord
+from app.domain.identifiers import new_id
+from app.kernel.comparison.multiplicity import Adjustment
+from app.services.admission import Admission
+from app.services.comparison_answer import Json, comparison_answer
+from app.services.compute import ComputePool
+from app.services.contest import Contest, Terms
+from app.services.full_intervals import chosen_seed
+from app.services.pairing import Wanted, align, pair_runs, read_samples
+from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels, SampleLabels
+from app.services.targets import Target, parse_targets, require_comparable
+
+DEFAULT_METRICS = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
+MOST_RUNS = 50
+MOST_METRICS = 50
+# Differences in one answer: pairs of runs times values.
+MOST_DIFFERENCES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewComparison:
+    """Which runs are to be compared, on what, and how.
+
+    Attributes:
+        baseline: Compare all others with this run only, instead of every pair.
+        minimum_matched: Share of the samples that paired runs must have in common.
+    """
+
+    evaluations: tuple[UUID, ...]
+    metrics: tuple[str, ...] = DEFAULT_METRICS
+    baseline: UUID | None = None
+    level: float = 0.95
+    rope: float = 0.01
+    paired: Wanted = Wanted.AUTO
+    minimum_matched: float = 1.0
+    multiplicity: Adjustment = Adjustment.HOLM
+    seed: int | None = None
+    draws: int = 4000
+
+
+async def fetch_runs(
+    store: EvaluationStore, project: str, identifiers: Sequence[UUID], pointer: str = "/evaluations"
+) -> list[EvaluationRecord]:
+    """Evaluations with counts, in the order asked for.
+
+    Raises:
+        NotFound: one does not exist.
+        IncomparableRuns: one holds weights or rates, so nothing is known of its uncertainty.
+    """
+    found = await store.get_many(project, identifiers)
+    for index, identifier in enumerate(identifiers):
+        where = f"{pointer}/{index}" if pointer.endswith("s") else pointer
+        if identifier not in found:
+            raise NotFound(f"there is no evaluation {identifier}", pointer=where)
+        content = found[identifier].content
+        if content is not Content.counts:
+            raise IncomparableRuns(
+                f"expected numbers of samples, but the matrix of {identifier} holds {content}: how uncertain it is "
+                "cannot be known",
+                pointer=where,
+            )
+    return [found[identifier] for identifier in identifiers]
+
+
+class ComparisonService:
+    """Compares runs and remembers what was said."""
+
+    def __init__(
+        self,
+        store: EvaluationStore,
+        comparisons: ComparisonStore,
+        *,
+        labels: PairedLabels,
+        compute: ComputePool,
+        admission: Admission,
+    ) -> None:
+        self._store = store
+        self._comparisons = comparisons
+        self._labels = labels
+        self._compute = compute
+        self._admission = admission
+
+    async def create(self, project: str, new: NewComparison) -> Json:
+        """Compare runs and keep the answer.
+
+        Raises:
+            NotFound: an evaluation does not exist.
+            IncomparableRuns: they cannot be compared, or not be paired as asked.
+            IncomparableLabels: they have different classes.
+            InvalidExpression: a metric is none, or cannot say what is better.
+            OutOfReach: more differences than one answer may have.
+        """
+        records = await fetch_runs(self._store, project, new.evaluations)
+        targets = understood(new, records)
+        samples = await read_samples(self._labels, project, records) if new.paired is not Wanted.FALSE else {}
+        answer = await self._compute.run(lambda: compare(new, records, targets, samples), heavy=True)
+        return await self._keep(project, ComparisonKind.RUNS, answer)
+
+    async def read(self, project: str, identifier: UUID) -> Json:
+        """A comparison as it was answered."""
+        record = await self._comparisons.get(project, identifier)
+        if record is None:
+            raise NotFound(f"there is no comparison {identifier}")
+        return dict(record.answer)
+
+    async def _keep(self, project: str, kind: ComparisonKind, answer: Json) -> Json:
+        identifier = new_id()
+        kept = {"id": str(identifier), **answer}
+        async with self._admission:
+            await self._comparisons.add(project, ComparisonRecord(identifier, kind, kept))
+        return kept
+
+
+def understood(new: NewComparison, records: Sequence[EvaluationRecord]) -> tuple[Target, ...]:
+    """The metrics for the classes of the runs.
+
+    Raises:
+        IncomparableLabels: the runs have different classes.
+        InvalidExpression: one is none, or cannot say what is better.
+        OutOfReach: too many differences.
+    """
+    align(records)
+    first = records[0]
+    targets = parse_targets(new.metrics, first.labels, first.positive)
+    require_comparable(targets, new.metrics)
+    runs = len(records)
+    pairs = runs - 1 if new.baseline is not None else runs * (runs - 1) // 2
+    values = sum(len(target.names) for target in targets)
+    if pairs * values > MOST_DIFFERENCES:
+        raise OutOfReach(
+            f"{pairs} pairs of runs on {values} values are more than {MOST_DIFFERENCES} differences; name a baseline, "
+            "or ask for fewer metrics"
+        )
+    return targets
+
+
+def compare(
+    new: NewComparison,
+    records: Sequence[EvaluationRecord],
+    targets: Sequence[Target],
+    samples: Mapping[UUID, SampleLabels],
+) -> Json:
+    """What is said about the runs.
+
+    Raises:
+        IncomparableRuns: they were to be paired and cannot be.
+    """
+    pairing = pair_runs(records, samples, new.paired, minimum_matched=new.minimum_matched)
+    if new.paired is Wanted.TRUE and not pairing.paired:
+        raise IncomparableRuns(f"the runs cannot be paired: {pairing.reason.partition(';')[0]}", pointer="/paired")
+    seed = chosen_seed(new.seed, [str(identifier) for identifier in new.evaluations], new.metrics)
+    terms = Terms(level=new.level, rope=new.rope, seed=seed, draws=new.draws)
+    contest = Contest(align(records)[0], targets, pairing, terms)
+    baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
+    return comparison_answer(records, contest, baseline=baseline, adjustment=new.multiplicity)

@@ -1,0 +1,270 @@
+"""Holding an evaluation against the rules of a gate: a bound against a limit, and a sentence for each outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite, isnan, nan
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import InvalidExpression, NotComparable
+from app.domain.evaluation import Content, EvaluationRecord
+from app.domain.rules import Definition, Demand, Rule
+from app.kernel.comparison.gates import (
+    Bound,
+    Interval,
+    Verdict,
+    combine,
+    equivalence,
+    guardrail,
+    judge,
+    non_inferiority,
+    samples_to_settle,
+    superiority,
+)
+from app.kernel.table import Table
+from app.kernel.uncertainty.draws import bonferroni_level, summarise
+from app.services.contest import Contest, Terms
+from app.services.intervals import headline_intervals
+from app.services.pairing import align, pair_runs
+from app.services.ports import SampleLabels
+from app.services.simulation import affordable_draws, draw_run, values_at
+from app.services.targets import Better, Target, make_target
+
+EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
+_WORST_FIRST = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """What is checked: a run, a baseline if there is one, and what is known of their samples."""
+
+    record: EvaluationRecord
+    baseline: EvaluationRecord | None
+    samples: Mapping[UUID, SampleLabels] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Measured:
+    """A value with its interval, or a difference with it and the two values that it is of."""
+
+    name: str
+    interval: Interval
+    method: str | None
+    samples: float
+    of: float = nan
+    than: float = nan
+
+
+def check_gate(definition: Definition, candidate: Candidate, *, seed: int) -> tuple[Verdict, list[Json]]:
+    """Verdict of all rules together, and what is said of each.
+
+    Raises:
+        InvalidExpression: a metric makes no sense for the classes of the run; its pointer is that of the rule.
+        IncomparableLabels: candidate and baseline have different classes.
+    """
+    results = []
+    for index, rule in enumerate(definition.rules):
+        try:
+            target = make_target(rule.metric, candidate.record.labels, candidate.record.positive)
+            results.append(_judged(rule, target, candidate, seed))
+        except InvalidExpression as error:
+            error.pointer = f"/rules/{index}/metric"
+            raise
+    if definition.minimum_samples:
+        results.append(_enough(definition.minimum_samples, candidate.record))
+    return combine([Verdict(result["verdict"]) for result in results]), results
+
+
+def _enough(minimum: int, record: EvaluationRecord) -> Json:
+    enough = record.content is Content.counts and record.n_samples >= minimum
+    return {
+        "rule": {"minimum_samples": minimum},
+        "verdict": (Verdict.PASS if enough else Verdict.INCONCLUSIVE).value,
+        "value": record.n_samples if record.content is Content.counts else None,
+        "low": None,
+        "high": None,
+        "needed_samples": None if enough else minimum,
+        "message": f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
+    }
+
+
+def _judged(rule: Rule, target: Target, candidate: Candidate, seed: int) -> Json:
+    level = rule.level
+    if target.is_list and rule.bound is Bound.UPPER:
+        # One class that fails fails the rule, so the more classes the surer each has to be.
+        level = bonferroni_level(level, len(target.names))
+    if rule.demand.needs_baseline:
+        measured = _differences(target, candidate, level, seed)
+        sign = -1.0 if target.preference is not None and target.preference.better is Better.LOWER else 1.0
+    else:
+        measured = _values(target, candidate.record, level, seed)
+        sign = -1.0 if rule.demand is Demand.MAX else 1.0
+    verdicts = [_verdict(rule, one.interval if sign > 0 else one.interval.mirrored()) for one in measured]
+    verdict = combine(verdicts)
+    # The class that decides: the worst verdict, and among equals the one nearest to failing.
+    place = min(
+        (index for index, one in enumerate(verdicts) if one is verdict),
+        key=lambda index: _room(measured[index].interval, sign),
+    )
+    result = _result(rule, measured[place], verdict, sign)
+    if target.is_list:
+        result["decided_by"] = measured[place].name
+        result["each"] = {
+            one.name: {"verdict": found.value, **_ends(one)} for one, found in zip(measured, verdicts, strict=True)
+        }
+    return result
+
+
+def _room(interval: Interval, sign: float) -> float:
+    value = sign * interval.value
+    return -inf if isnan(value) else value
+
+
+def _verdict(rule: Rule, interval: Interval) -> Verdict:
+    """The verdict on an interval of which more is better."""
+    match rule.demand:
+        case Demand.MIN:
+            return judge(interval, rule.limit, rule.bound)
+        case Demand.MAX:
+            return judge(interval, -rule.limit, rule.bound)
+    if rule.bound is Bound.VALUE:
+        least = rule.limit if rule.demand is Demand.BETTER else -rule.limit
+        mirrored_too = (
+            rule.demand is not Demand.EQUIVALENT or judge(interval.mirrored(), least, Bound.VALUE) is Verdict.PASS
+        )
+        found = judge(interval, least, Bound.VALUE)
+        return found if mirrored_too or found is Verdict.INCONCLUSIVE else Verdict.FAIL
+    match rule.demand:
+        case Demand.BETTER:
+            return superiority(interval, rule.limit)
+        case Demand.EQUIVALENT:
+            return equivalence(interval, rule.limit)
+    return guardrail(interval, rule.limit) if rule.bound is Bound.UPPER else non_inferiority(interval, rule.limit)
+
+
+def _values(target: Target, record: EvaluationRecord, level: float, seed: int) -> list[_Measured]:
+    """Values of a run with the intervals that its report has, and else simulated ones."""
+    counts = record.counts.astype(np.float64)
+    values = values_at(counts, [target])[0]
+    if record.content is not Content.counts:
+        return [
+            _Measured(name=name, interval=Interval(float(value), nan, nan), method=None, samples=nan)
+            for name, value in zip(target.names, values.tolist(), strict=True)
+        ]
+    shown = headline_intervals(Table(counts[None, None]), [record.labels], level)[0]
+    if not set(target.names) <= set(shown):
+        draws = affordable_draws(counts.size)
+        if not draws:
+            return [
+                _Measured(name=name, interval=Interval(float(value), nan, nan), method=None, samples=record.n_samples)
+                for name, value in zip(target.names, values.tolist(), strict=True)
+            ]
+        found = summarise(draw_run(counts, [target], draws=draws, seed=seed)[0], values, level)
+        ends = list(zip(found.low.tolist(), found.high.tolist(), strict=True))
+        return [
+            _Measured(name=name, interval=Interval(float(value), *end), method="posterior", samples=record.n_samples)
+            for name, value, end in zip(target.names, values.tolist(), ends, strict=True)
+        ]
+    measured = []
+    for name, value in zip(target.names, values.tolist(), strict=True):
+        low, high = shown[name]["low"], shown[name]["high"]
+        interval = Interval(value, nan if low is None else low, nan if high is None else high)
+        measured.append(_Measured(name=name, interval=interval, method=shown[name]["method"], samples=record.n_samples))
+    return measured
+
+
+def _differences(target: Target, candidate: Candidate, level: float, seed: int) -> list[_Measured]:
+    """Candidate less baseline."""
+    if target.preference is None or target.preference.better is Better.NEAREST:
+        raise NotComparable(f"{target.text} cannot say whether a run is better than another")
+    assert candidate.baseline is not None  # noqa: S101 - checked before
+    records = [candidate.record, candidate.baseline]
+    counts = align(records, "/baseline")[0]
+    if any(record.content is not Content.counts for record in records):
+        both = [values_at(one, [target])[0].tolist() for one in counts]
+        return [
+            _Measured(name=name, interval=Interval(a - b, nan, nan), method=None, samples=nan, of=a, than=b)
+            for name, a, b in zip(target.names, *both, strict=True)
+        ]
+    pairing = pair_runs(records, candidate.samples)
+    contest = Contest(counts, [target], pairing, Terms(level=level, rope=0.0, seed=seed))
+    samples = float(contest.counts[0].sum())
+    return [
+        _Measured(
+            name=name,
+            interval=Interval(found.value, found.test.low, found.test.high),
+            method=f"{found.limits}, {pairing.bond.value}",
+            samples=samples,
+            of=float(contest.values[0][0, place]),
+            than=float(contest.values[0][1, place]),
+        )
+        for place, (name, (found,)) in enumerate(zip(target.names, contest.differences([(0, 1)])[0], strict=True))
+    ]
+
+
+def _ends(one: _Measured) -> Json:
+    interval = one.interval
+    return {"value": _plain(interval.value), "low": _plain(interval.low), "high": _plain(interval.high)}
+
+
+def _plain(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _result(rule: Rule, one: _Measured, verdict: Verdict, sign: float) -> Json:
+    threshold = _threshold(rule, one.interval, sign)
+    needed = samples_to_settle(one.interval, threshold, one.samples) if verdict is Verdict.INCONCLUSIVE else nan
+    result: Json = {
+        "rule": dict(rule.stated),
+        "verdict": verdict.value,
+        "quantity": "difference" if rule.demand.needs_baseline else "value",
+        **_ends(one),
+        "method": one.method,
+        "needed_samples": int(needed) if isfinite(needed) else None,
+        "message": _sentence(rule, one, verdict, threshold, needed),
+    }
+    if rule.demand.needs_baseline:
+        result["candidate_value"], result["baseline_value"] = _plain(one.of), _plain(one.than)
+    return result
+
+
+def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
+    """The limit in the unit of the interval; of equivalence the one that is nearer."""
+    match rule.demand:
+        case Demand.MIN | Demand.MAX:
+            return rule.limit
+        case Demand.BETTER:
+            return sign * rule.limit
+        case Demand.NOT_WORSE:
+            return -sign * rule.limit
+    return rule.limit if interval.value > 0 else -rule.limit
+
+
+def _sentence(rule: Rule, one: _Measured, verdict: Verdict, threshold: float, needed: float) -> str:
+    what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
+    interval = one.interval
+    if isnan(interval.value):
+        return f"{what} is undefined for this run, so nothing can be said."
+    shown = f"{what} is {interval.value:.4g}"
+    if rule.bound is Bound.VALUE:
+        relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"
+        return f"{shown}, {relation} {threshold:.4g}; the uncertainty of the value was not looked at."
+    if isnan(interval.low):
+        return f"{shown}, without an interval: a bound cannot be held against {threshold:.4g}."
+    shown += f" with {rule.level:.0%} limits {interval.low:.4g} and {interval.high:.4g}"
+    match verdict:
+        case Verdict.PASS if rule.bound is Bound.UPPER:
+            return f"{shown}: not beyond {threshold:.4g} for certain."
+        case Verdict.PASS:
+            return f"{shown}: on the right side of {threshold:.4g} even at the worse end."
+        case Verdict.FAIL:
+            return f"{shown}: on the wrong side of {threshold:.4g} even at the better end."
+    if isfinite(needed):
+        return (
+            f"{shown}: {threshold:.4g} cannot be excluded. About {int(needed)} samples instead of {int(one.samples)} "
+            "would settle it if the values stayed."
+        )
+    return f"{shown}: {threshold:.4g} cannot be excluded, and no number of samples settles it if the values stay."

@@ -1,0 +1,50 @@
+"""What tests of comparisons, gates and projections share."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import numpy as np
+
+from app.api.v1.decision_examples import FIRST, SECOND
+from tests.api.answers import Json, check_json, create, evaluation, matrix_input
+
+Matrix = list[list[Any]]
+
+
+def keep(client: httpx.Client, matrix: Matrix, model: str = "m", dataset: str | None = None, **members: Any) -> str:
+    """Id of a kept evaluation; on a dataset of its own unless one is named."""
+    body = evaluation(model=model, dataset=dataset or uuid4().hex, input=matrix_input(matrix, **members))
+    return str(create(client, body)["id"])
+
+
+def keep_labels(
+    client: httpx.Client, truth: Any, predicted: Any, model: str = "m", dataset: str = "paired", **members: Any
+) -> str:
+    """Id of a kept evaluation of labels with sample ids."""
+    y_true, y_pred = np.asarray(truth).tolist(), np.asarray(predicted).tolist()
+    source = {
+        "kind": "predictions",
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "sample_ids": list(range(len(y_true))),
+        **members,
+    }
+    return str(create(client, evaluation(model=model, dataset=dataset, input=source))["id"])
+
+
+def compare(client: httpx.Client, *identifiers: str, **members: Any) -> Json:
+    """A comparison, checked for its form and read back."""
+    reply = client.post("/v1/comparisons", json={"evaluations": list(identifiers), **members})
+    assert reply.status_code == 201, reply.text
+    check_json(reply, named=("metrics",))
+    answer: Json = reply.json()
+    assert reply.headers["location"] == f"/v1/comparisons/{answer['id']}"
+    assert client.get(reply.headers["location"]).content == reply.content
+    return answer
+
+
+def with_ids(example: Any, first: str, second: str) -> Any:
+    """An example of the documentation with ids that exist."""
+    return json.loads(json.dumps(example).replace(FIRST, first).replace(SECOND, second))

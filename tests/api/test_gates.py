@@ -1,0 +1,374 @@
+"""Gates: put in versions, read, ended; and checks with three verdicts, stored with the version that made them."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.v1.decision_examples import CHECKS, GATES
+from app.api.v1.gates import CheckResponse, GateResponse
+from tests.api.answers import Json, check_json, check_problem
+from tests.api.decisions import Matrix, keep, with_ids
+
+
+def matrix(wrong: int, total: int = 1000) -> Matrix:
+    """Two classes of equal size with the same number of mistakes in each."""
+    half = total // 2
+    return [[half - wrong, wrong], [wrong, half - wrong]]
+
+
+@pytest.fixture
+def name() -> str:
+    return f"gate-{uuid4().hex[:10]}"
+
+
+def put(client: httpx.Client, name: str, *rules: Json, status: int = 201, **members: Any) -> Json:
+    reply = client.put(f"/v1/gates/{name}", json={"rules": list(rules), **members})
+    assert reply.status_code == status, reply.text
+    check_json(reply)
+    GateResponse.model_validate_json(reply.content)
+    answer: Json = reply.json()
+    return answer
+
+
+def check(client: httpx.Client, name: str, evaluation: str, baseline: str | None = None) -> Json:
+    body = {"evaluation": evaluation} | ({"baseline": baseline} if baseline else {})
+    reply = client.post(f"/v1/gates/{name}/checks", json=body)
+    assert reply.status_code == 201, reply.text
+    check_json(reply, named=("each",))
+    CheckResponse.model_validate_json(reply.content)
+    assert client.get(reply.headers["location"]).content == reply.content
+    answer: Json = reply.json()
+    return answer
+
+
+def judged(client: httpx.Client, rule: Json, evaluation: str, baseline: str | None = None) -> Json:
+    """The result of one rule, in a gate of its own."""
+    name = f"gate-{uuid4().hex[:10]}"
+    put(client, name, rule)
+    (result,) = check(client, name, evaluation, baseline)["results"]
+    found: Json = result
+    return found
+
+
+# Gates.
+
+
+def test_a_gate_is_put_read_and_listed(client: httpx.Client, name: str) -> None:
+    made = put(client, name, {"metric": "h_mean", "min": 0.8}, description="first")
+    assert (made["name"], made["version"], made["description"]) == (name, 1, "first")
+    assert made["rules"] == [{"metric": "h_mean", "min": 0.8, "bound": "lower", "level": 0.95}]
+    assert client.get(f"/v1/gates/{name}").json() == made
+    assert made in client.get("/v1/gates", params={"limit": 200}).json()["items"]
+
+
+def test_versions_are_kept(client: httpx.Client, name: str) -> None:
+    first = put(client, name, {"metric": "h_mean", "min": 0.8})
+    same = put(client, name, {"metric": "h_mean", "min": 0.8}, status=200)
+    assert same == first
+    second = put(client, name, {"metric": "h_mean", "min": 0.9}, status=200)
+    assert (second["version"], second["rules"][0]["min"]) == (2, 0.9)
+    assert client.get(f"/v1/gates/{name}").json() == second
+    assert client.get(f"/v1/gates/{name}", params={"version": 1}).json() == first
+    assert client.get(f"/v1/gates/{name}/versions").json()["items"] == [second, first]
+    check_problem(client.get(f"/v1/gates/{name}", params={"version": 3}), 404, "not_found")
+
+
+def test_a_deleted_gate_ends_and_its_history_stays(client: httpx.Client, name: str) -> None:
+    run = keep(client, matrix(10))
+    put(client, name, {"metric": "h_mean", "min": 0.8})
+    found = check(client, name, run)
+    assert client.delete(f"/v1/gates/{name}").status_code == 204
+    check_problem(client.delete(f"/v1/gates/{name}"), 404, "not_found")
+    check_problem(client.get(f"/v1/gates/{name}"), 404, "not_found")
+    check_problem(client.post(f"/v1/gates/{name}/checks", json={"evaluation": run}), 404, "not_found")
+    assert name not in [gate["name"] for gate in client.get("/v1/gates", params={"limit": 200}).json()["items"]]
+    assert client.get(f"/v1/gates/{name}", params={"version": 1}).json()["version"] == 1
+    assert client.get(f"/v1/gates/{name}/checks/{found['id']}").json() == found
+    assert len(client.get(f"/v1/gates/{name}/checks").json()["items"]) == 1
+    again = put(client, name, {"metric": "h_mean", "min": 0.8})
+    assert again["version"] == 3
+
+
+def test_gates_are_listed_in_pages(client: httpx.Client) -> None:
+    prefix = f"z{uuid4().hex[:6]}"
+    names = [f"{prefix}-{index}" for index in range(5)]
+    for each in names:
+        put(client, each, {"metric": "accuracy", "min": 0.5})
+    client.delete(f"/v1/gates/{names[1]}")
+
+    def walk() -> Iterator[str]:
+        cursor = None
+        while True:
+            page = client.get("/v1/gates", params={"limit": 2} | ({"cursor": cursor} if cursor else {})).json()
+            yield from (gate["name"] for gate in page["items"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    found = list(walk())
+    assert found == sorted(found)
+    assert [each for each in found if each.startswith(prefix)] == [each for each in names if each != names[1]]
+
+
+# Verdicts.
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ({"metric": "h_mean", "min": 0.8}, "pass"),
+        ({"metric": "h_mean", "min": 0.9}, "inconclusive"),
+        ({"metric": "h_mean", "min": 0.91}, "inconclusive"),
+        ({"metric": "h_mean", "min": 0.95}, "fail"),
+        ({"metric": "h_mean", "min": 0.9, "bound": "value"}, "fail"),
+        ({"metric": "h_mean", "min": 0.89, "bound": "value"}, "pass"),
+        ({"metric": "h_mean", "min": 0.91, "bound": "upper"}, "pass"),
+        ({"metric": "h_mean", "min": 0.95, "bound": "upper"}, "fail"),
+        ({"metric": "error_rate", "max": 0.2}, "pass"),
+        ({"metric": "error_rate", "max": 0.1}, "inconclusive"),
+        ({"metric": "error_rate", "max": 0.05}, "fail"),
+        ({"metric": "error_rate", "max": 0.05, "bound": "upper"}, "fail"),
+        ({"metric": "error_rate", "max": 0.09, "bound": "upper"}, "pass"),
+        ({"metric": "error_rate", "max": 0.2, "bound": "value"}, "pass"),
+        ({"metric": "gps(recall@*, precision@1)", "min": 0.8}, "pass"),
+        ({"metric": "min(recall@*)", "min": 0.5, "bound": "lower"}, "pass"),
+        ({"metric": "precision", "min": 0.95}, "fail"),
+    ],
+)
+def test_floors_and_ceilings(client: httpx.Client, rule: Json, verdict: str) -> None:
+    """1000 samples, all rates 0.898."""
+    run = keep(client, matrix(51))
+    found = judged(client, rule, run)
+    assert found["verdict"] == verdict, found
+    assert found["quantity"] == "value"
+    assert found["low"] < found["value"] < found["high"]
+    assert (found["needed_samples"] is not None) == (verdict == "inconclusive")
+    limit = rule.get("min", rule.get("max"))
+    assert f"{limit:.4g}" in found["message"]
+
+
+def test_the_interval_is_that_of_the_evaluation(client: httpx.Client) -> None:
+    run = keep(client, matrix(51))
+    shown = client.get(f"/v1/evaluations/{run}").json()["intervals"]
+    for metric in ("h_mean", "accuracy", "recall@0", "mcc"):
+        found = judged(client, {"metric": metric, "min": 0.5}, run)
+        assert (found["low"], found["high"], found["method"]) == tuple(
+            shown[metric][part] for part in ("low", "high", "method")
+        )
+    assert judged(client, {"metric": "bennett_s", "min": 0.5}, run)["method"] == "posterior"
+
+
+def test_the_number_of_samples_that_would_settle_it(client: httpx.Client) -> None:
+    run = keep(client, matrix(50))
+    found = judged(client, {"metric": "accuracy", "min": 0.89}, run)
+    assert found["verdict"] == "inconclusive"
+    reach, gap = found["value"] - found["low"], found["value"] - 0.89
+    assert found["needed_samples"] == pytest.approx(1000 * (reach / gap) ** 2, abs=2)
+    assert str(found["needed_samples"]) in found["message"]
+    settled = keep(client, matrix(found["needed_samples"] // 20, found["needed_samples"]))
+    assert judged(client, {"metric": "accuracy", "min": 0.889}, settled)["verdict"] == "pass"
+    never = judged(client, {"metric": "accuracy", "min": 0.9}, run)
+    assert never["needed_samples"] is None
+    assert "no number of samples" in never["message"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ({"not_worse_than": "baseline", "margin": 0.05}, "pass"),
+        ({"not_worse_than": "baseline", "margin": 0.001}, "inconclusive"),
+        ({"not_worse_than": "baseline", "margin": 0.01, "bound": "upper"}, "pass"),
+        ({"not_worse_than": "baseline", "bound": "value"}, "fail"),
+        ({"not_worse_than": "baseline", "margin": 0.01, "bound": "value"}, "pass"),
+        ({"better_than": "baseline"}, "inconclusive"),
+        ({"better_than": "baseline", "margin": 0.1}, "fail"),
+        ({"better_than": "baseline", "bound": "value"}, "fail"),
+        ({"equivalent_to": "baseline", "margin": 0.05}, "pass"),
+        ({"equivalent_to": "baseline", "margin": 0.01}, "inconclusive"),
+        ({"equivalent_to": "baseline", "margin": 0.01, "bound": "value"}, "pass"),
+        ({"equivalent_to": "baseline", "margin": 0.001, "bound": "value"}, "fail"),
+    ],
+)
+def test_beside_a_baseline(client: httpx.Client, rule: Json, verdict: str) -> None:
+    """0.898 against 0.9 on other samples."""
+    run, baseline = keep(client, matrix(102, 2000)), keep(client, matrix(100, 2000))
+    for metric, sign in (("accuracy", 1), ("error_rate", -1), ("h_mean", 1)):
+        found = judged(client, {"metric": metric, **rule}, run, baseline)
+        assert found["verdict"] == verdict, found
+        assert found["quantity"] == "difference"
+        assert found["value"] == pytest.approx(-0.002 * sign, abs=1e-6)
+        assert found["value"] == pytest.approx(found["candidate_value"] - found["baseline_value"])
+        assert found["low"] < found["value"] < found["high"]
+
+
+def test_worse_for_certain(client: httpx.Client) -> None:
+    run, baseline = keep(client, matrix(200)), keep(client, matrix(100))
+    for bound in ("lower", "upper", "value"):
+        rule = {"metric": "h_mean", "not_worse_than": "baseline", "margin": 0.05, "bound": bound}
+        assert judged(client, rule, run, baseline)["verdict"] == "fail"
+    assert judged(client, {"metric": "h_mean", "better_than": "baseline"}, baseline, run)["verdict"] == "pass"
+
+
+def test_every_class_of_a_list_has_to_pass(client: httpx.Client) -> None:
+    run = keep(client, [[480, 20, 0], [50, 450, 0], [100, 150, 250]], labels=["a", "b", "c"])
+    found = judged(client, {"metric": "recall@*", "min": 0.8}, run)
+    assert (found["verdict"], found["decided_by"], found["value"]) == ("fail", "recall@c", 0.5)
+    assert {name: each["verdict"] for name, each in found["each"].items()} == {
+        "recall@a": "pass", "recall@b": "pass", "recall@c": "fail",
+    }  # fmt: skip
+    # A guardrail of many classes asks more of each, since one failure is enough.
+    guarded = judged(client, {"metric": "recall@*", "min": 0.8, "bound": "upper"}, run)
+    assert guarded["each"]["recall@a"]["low"] < found["each"]["recall@a"]["low"]
+
+
+def test_all_rules_together(client: httpx.Client, name: str) -> None:
+    good, bad = {"metric": "accuracy", "min": 0.5}, {"metric": "accuracy", "min": 0.99}
+    open_rule = {"metric": "accuracy", "min": 0.9}
+    run = keep(client, matrix(51))
+    for rules, verdict, code in (
+        ([good], "pass", 0),
+        ([good, open_rule], "inconclusive", 2),
+        ([good, open_rule, bad], "fail", 1),
+    ):
+        put(client, name, *rules, status=201 if verdict == "pass" else 200)
+        found = check(client, name, run)
+        assert (found["verdict"], found["exit_code"], len(found["results"])) == (verdict, code, len(rules))
+    assert [item["verdict"] for item in client.get(f"/v1/gates/{name}/checks").json()["items"]] == [
+        "fail", "inconclusive", "pass",
+    ]  # fmt: skip
+
+
+def test_too_few_samples(client: httpx.Client, name: str) -> None:
+    put(client, name, {"metric": "accuracy", "min": 0.5}, minimum_samples=2000)
+    found = check(client, name, keep(client, matrix(51)))
+    assert found["verdict"] == "inconclusive"
+    assert found["results"][1]["needed_samples"] == 2000
+    assert check(client, name, keep(client, matrix(51, 2000)))["verdict"] == "pass"
+
+
+def test_checks_are_kept_with_the_version_and_what_was_judged(client: httpx.Client, name: str) -> None:
+    run, baseline = keep(client, matrix(51)), keep(client, matrix(50))
+    put(client, name, {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.1})
+    first = check(client, name, run, baseline)
+    put(client, name, {"metric": "accuracy", "min": 0.99}, status=200)
+    second = check(client, name, run, baseline)
+    assert [found["gate"]["version"] for found in (first, second)] == [1, 2]
+    assert first["evaluation"]["id"] == run
+    assert first["baseline"]["id"] == baseline
+    assert second["baseline"] is None
+    assert first["evaluation"]["matrix_digest"] == second["evaluation"]["matrix_digest"]
+    assert first["evaluation"]["matrix_digest"] != first["baseline"]["matrix_digest"]
+    page = client.get(f"/v1/gates/{name}/checks", params={"limit": 1}).json()
+    assert [item["id"] for item in page["items"]] == [second["id"]]
+    rest = client.get(f"/v1/gates/{name}/checks", params={"limit": 1, "cursor": page["next_cursor"]}).json()
+    assert [item["id"] for item in rest["items"]] == [first["id"]]
+    assert rest["next_cursor"] is None
+    assert rest["items"][0]["baseline"] == baseline
+
+
+def test_the_same_check_says_the_same(client: httpx.Client, name: str) -> None:
+    run = keep(client, matrix(51))
+    put(client, name, {"metric": "bennett_s", "min": 0.8})
+    assert check(client, name, run)["results"] == check(client, name, run)["results"]
+
+
+def test_weights_are_judged_by_value_only(client: httpx.Client) -> None:
+    run = keep(client, [[9.5, 0.5], [0.5, 9.5]])
+    assert judged(client, {"metric": "accuracy", "min": 0.9, "bound": "value"}, run)["verdict"] == "pass"
+    found = judged(client, {"metric": "accuracy", "min": 0.5}, run)
+    assert (found["verdict"], found["low"]) == ("inconclusive", None)
+    assert "without an interval" in found["message"]
+
+
+def test_what_is_undefined_is_inconclusive(client: httpx.Client) -> None:
+    found = judged(client, {"metric": "precision@1", "min": 0.5}, keep(client, [[10, 0], [5, 0]]))
+    assert (found["verdict"], found["value"]) == ("inconclusive", None)
+    assert "undefined" in found["message"]
+
+
+@pytest.mark.parametrize("title", GATES)
+def test_the_examples_of_the_documentation(client: httpx.Client, name: str, title: str) -> None:
+    reply = client.put(f"/v1/gates/{name}", json=GATES[title])
+    assert reply.status_code == 201, reply.text
+    ids = keep(client, matrix(20)), keep(client, matrix(21))
+    for body in CHECKS.values():
+        found = client.post(f"/v1/gates/{name}/checks", json=with_ids(body, *ids))
+        assert found.status_code == 201, found.text
+        CheckResponse.model_validate_json(found.content)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("rule", "pointer", "code"),
+    [
+        ({"metric": "h_mean"}, "/rules/0", "value_error"),
+        ({"metric": "h_mean", "min": 0.1, "max": 0.2}, "/rules/0", "value_error"),
+        ({"metric": "h_mean", "min": 0.1, "margin": 0.2}, "/rules/0", "value_error"),
+        ({"metric": "h_mean", "equivalent_to": "baseline"}, "/rules/0", "value_error"),
+        ({"metric": "h_mean", "better_than": "baseline", "bound": "upper"}, "/rules/0", "value_error"),
+        ({"metric": "h_mean", "not_worse_than": "champion"}, "/rules/0/not_worse_than", "literal_error"),
+        ({"metric": "h_mean", "not_worse_than": "baseline", "margin": -1}, "/rules/0/margin", "greater_than_equal"),
+        ({"metric": "h_mean", "min": "high"}, "/rules/0/min", "float_type"),
+        ({"metric": "h_meen", "min": 0.1}, "/rules/0/metric", "unknown_metric"),
+        ({"metric": "min(", "min": 0.1}, "/rules/0/metric", "invalid_expression"),
+        ({"metric": "", "min": 0.1}, "/rules/0/metric", "string_too_short"),
+        ({"metric": "h_mean", "min": 0.1, "level": 1}, "/rules/0/level", "less_than"),
+    ],
+)
+def test_rules_that_are_refused(client: httpx.Client, name: str, rule: Json, pointer: str, code: str) -> None:
+    reply = client.put(f"/v1/gates/{name}", json={"rules": [rule]})
+    problem = check_problem(reply, 422, reply.json()["code"])
+    assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [(pointer, code)]
+    check_problem(client.get(f"/v1/gates/{name}"), 404, "not_found")
+
+
+def test_checks_that_are_refused(client: httpx.Client, name: str) -> None:
+    run = keep(client, matrix(51))
+    other = keep(client, [[9, 1, 0], [1, 9, 0], [0, 0, 9]])
+    put(client, name, {"metric": "h_mean", "not_worse_than": "baseline"}, {"metric": "recall@0", "min": 0.1})
+    url = f"/v1/gates/{name}/checks"
+    problem = check_problem(client.post(url, json={"evaluation": run}), 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == "/baseline"
+    problem = check_problem(client.post(url, json={"evaluation": str(uuid4()), "baseline": run}), 404, "not_found")
+    assert problem["errors"][0]["pointer"] == "/evaluation"
+    problem = check_problem(client.post(url, json={"evaluation": run, "baseline": str(uuid4())}), 404, "not_found")
+    assert problem["errors"][0]["pointer"] == "/baseline"
+    problem = check_problem(client.post(url, json={"evaluation": run, "baseline": other}), 422, "different_labels")
+    assert problem["errors"][0]["pointer"] == "/baseline"
+    put(client, name, {"metric": "accuracy", "min": 0.1}, {"metric": "recall@horse", "min": 0.1}, status=200)
+    problem = check_problem(client.post(url, json={"evaluation": run}), 422, "unknown_label")
+    assert problem["errors"][0]["pointer"] == "/rules/1/metric"
+    put(client, name, {"metric": "prevalence@0", "better_than": "baseline"}, status=200)
+    check_problem(client.post(url, json={"evaluation": run, "baseline": run}), 422, "not_comparable")
+    assert client.get(url).json()["items"] == []
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "a" * 129, "ä"])
+def test_names_that_are_refused(client: httpx.Client, name: str) -> None:
+    reply = client.put(f"/v1/gates/{name}", json={"rules": [{"metric": "h_mean", "min": 0.1}]})
+    check_problem(reply, 422, "invalid_query")
+
+
+def test_what_does_not_exist(client: httpx.Client, name: str) -> None:
+    for path in ("", "/versions", "/checks", f"/checks/{uuid4()}"):
+        check_problem(client.get(f"/v1/gates/{name}{path}"), 404, "not_found")
+    check_problem(client.post(f"/v1/gates/{name}/checks", json={"evaluation": str(uuid4())}), 404, "not_found")
+
+
+def test_many_at_once_make_versions_without_gaps(client: httpx.Client, base_url: str, name: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def put_one(index: int) -> int:
+        with httpx.Client(base_url=base_url, timeout=60) as own:
+            rule = {"metric": "h_mean", "min": 0.1 + index / 100}
+            return int(own.put(f"/v1/gates/{name}", json={"rules": [rule]}).json()["version"])
+
+    with ThreadPoolExecutor(8) as pool:
+        versions = sorted(pool.map(put_one, range(8)))
+    assert versions == list(range(1, 9))
+    assert [gate["version"] for gate in client.get(f"/v1/gates/{name}/versions").json()["items"]] == versions[::-1]

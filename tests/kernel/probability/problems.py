@@ -1,0 +1,59 @@
+"""Classification problems with probabilities, made from fixed seeds."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.catalogue import probability_catalogue
+from app.kernel.numerics import Array, silently
+from app.kernel.scores import Scores
+
+Codes = NDArray[np.intp]
+
+
+def softmax_problem(n: int, classes: int, seed: int, *, lift: float = 1.0) -> tuple[Codes, Array]:
+    """No two probabilities are equal; every class is there."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(classes), rng.choice(classes, n - classes, p=skewed(classes))])
+    logits = rng.normal(size=(n, classes))
+    logits[np.arange(n), y] += lift
+    p = np.exp(logits)
+    p /= p.sum(axis=1, keepdims=True)
+    if classes == 2:
+        p[:, 0] = 1.0 - p[:, 1]
+    return y, p
+
+
+def skewed(classes: int) -> Array:
+    """Shares of the classes, the last three times the first."""
+    weights = np.linspace(1.0, 3.0, classes)
+    return weights / weights.sum()
+
+
+def tied_problem(n: int, classes: int, seed: int, steps: int = 10) -> tuple[Codes, Array]:
+    """Probabilities on a grid, as a forest of few trees gives them: many ties, zeros and ones."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(classes), rng.choice(classes, n - classes, p=skewed(classes))])
+    pull = np.full((n, classes), 0.6) + 1.5 * np.eye(classes)[y]
+    counts = np.array([rng.multinomial(steps, rng.dirichlet(row)) for row in pull])
+    return y, counts / steps
+
+
+def exact_tied_problem(n: int, classes: int, seed: int, steps: int = 8) -> tuple[Codes, Array, list[list[Fraction]]]:
+    """The same on a grid of a power of 2, where floats are exact, with the fractions."""
+    y, p = tied_problem(n, classes, seed, steps)
+    return y, p, [[Fraction(float(value)) for value in row] for row in p]
+
+
+def value(key: str, scores: Scores, **parameters: float) -> Array:
+    """A metric by its key."""
+    with silently():
+        return probability_catalogue().by_name[key].compute(scores, **parameters)
+
+
+def replicated(y: Codes, p: Array, times: tuple[int, ...]) -> tuple[Codes, Array]:
+    """Every sample of class k repeated times[k] times, in another order."""
+    index = np.repeat(np.arange(y.size), np.array(times)[y])
+    index = np.random.default_rng(0).permutation(index)
+    return y[index], p[index]

@@ -1,0 +1,231 @@
+"""Calibration errors by their definition, what chance gives, and the decompositions without bins."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.isotonic import IsotonicRegression
+
+from app.kernel import calibration
+from app.kernel.calibration import decompose, expected_by_chance, expected_by_chance_of_classes, murphy, spiegelhalter
+from app.kernel.numerics import Array
+from app.kernel.scores import Scores
+from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
+
+PROBLEMS = {
+    f"{kind} {classes} {n}": make(n, classes, n)
+    for kind, make in (("distinct", softmax_problem), ("tied", tied_problem))
+    for classes in (2, 4)
+    for n in (60, 5000)
+}
+PROBLEM = pytest.mark.parametrize("problem", PROBLEMS)
+
+
+def gaps(p: Array, hit: Array, bins: int, weights: Array) -> list[tuple[float, float]]:
+    """(share, |frequency - mean probability|) of the bins (lo, hi], bin by bin."""
+    found = []
+    for number in range(bins):
+        low, high = Fraction(number, bins), Fraction(number + 1, bins)
+        inside = (p > float(low) + 1e-12) & (p <= float(high) + 1e-12)
+        if number == 0:
+            inside |= p <= 1e-12
+        if inside.any():
+            w = weights[inside]
+            found.append((w.sum() / weights.sum(), abs((w * (hit[inside] - p[inside])).sum() / w.sum())))
+    return found
+
+
+def top_label(y: Codes, p: Array) -> tuple[Array, Array]:
+    return p.max(axis=1), (p.argmax(axis=1) == y).astype(float)
+
+
+@PROBLEM
+@pytest.mark.parametrize("bins", [1, 5, 15])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_by_definition(problem: str, bins: int, weighted: bool) -> None:
+    y, p = PROBLEMS[problem]
+    weights = np.random.default_rng(0).gamma(1.0, size=y.size) if weighted else np.ones(y.size)
+    scores = Scores(y, p, weights if weighted else None)
+    parts = gaps(*top_label(y, p), bins, weights)
+    error = sum(share * gap for share, gap in parts)
+    np.testing.assert_allclose(value("expected_calibration_error", scores, bins=bins), error, rtol=1e-10)
+    largest = max(gap for _, gap in parts)
+    np.testing.assert_allclose(value("maximum_calibration_error", scores, bins=bins), largest, rtol=1e-10)
+    of_classes = [
+        sum(share * gap for share, gap in gaps(p[:, code], (y == code).astype(float), bins, weights))
+        for code in range(p.shape[1])
+    ]
+    np.testing.assert_allclose(value("classwise_calibration_error", scores, bins=bins), np.mean(of_classes), rtol=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("n", [60, 4800])
+@pytest.mark.parametrize("bins", [4, 15])
+def test_bins_of_equal_mass(classes: int, n: int, bins: int) -> None:
+    """Where n divides by the bins there is no doubt what they are."""
+    y, p = softmax_problem(n, classes, n)
+    confidence, hit = top_label(y, p)
+    order = np.argsort(confidence)
+    parts = np.split(order, bins)
+    error = np.mean([abs(hit[part].mean() - confidence[part].mean()) for part in parts])
+    np.testing.assert_allclose(value("adaptive_calibration_error", Scores(y, p), bins=bins), error, rtol=1e-10)
+
+
+def test_ties_are_never_parted_by_what_happened() -> None:
+    """Half of the samples share one confidence: whichever order they come in, they are in one bin."""
+    y = np.arange(40) % 2
+    p = np.concatenate([np.full(20, 0.7), np.linspace(0.8, 0.99, 20)])
+    rows = np.column_stack([1 - p, p])
+    expected = value("adaptive_calibration_error", Scores(y, rows), bins=4)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(40)
+        np.testing.assert_allclose(value("adaptive_calibration_error", Scores(y[order], rows[order]), bins=4), expected)
+
+
+def test_limits_belong_to_the_bin_below() -> None:
+    """0.1 + 0.2 is 0.30000000000000004 and lies in (0.2, 0.3]; a probability of 0 lies in the first bin."""
+    p = np.array([0.1 + 0.2, 0.25, 0.0, 0.05])
+    scores = Scores([0, 1, 0, 0], np.column_stack([1 - p, p]))
+    binned = calibration.equal_width(scores.ranking(1), 10)
+    assert binned.weight.tolist() == [0, 0, 0, 0, 0, 0, 0, 2, 0, 2]
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_chance_explains_the_error_of_calibrated_probabilities(adaptive: bool) -> None:
+    rng = np.random.default_rng(3)
+    p = rng.beta(2.0, 2.0, 800)
+    rows = np.column_stack([1 - p, p])
+    honest = expected_by_chance(Scores((rng.random(800) < p).astype(int), rows), adaptive=adaptive, seed=1)
+    assert honest.p_value > 0.05
+    assert 0.5 * honest.observed < honest.mean < honest.upper
+    bold = np.clip(p + 0.25 * np.sign(p - 0.5), 0.01, 0.99)
+    liar = Scores((rng.random(800) < p).astype(int), np.column_stack([1 - bold, bold]))
+    found = expected_by_chance(liar, adaptive=adaptive, draws=400, seed=1)
+    assert found.p_value == pytest.approx(1 / 401)
+    assert found.observed > 3 * found.mean
+    key = "adaptive_calibration_error" if adaptive else "expected_calibration_error"
+    assert found.observed == pytest.approx(float(value(key, liar)), rel=1e-12)
+    assert found == expected_by_chance(liar, adaptive=adaptive, draws=400, seed=1)
+
+
+def test_chance_of_few_outcomes_is_exact() -> None:
+    """Two samples in one bin: the error is |S - 1.5| / 2 with S ~ two draws of 3/4, so its mean is known."""
+    scores = Scores([1, 0], [[0.25, 0.75], [0.25, 0.75]])
+    expected = (Fraction(1, 16) * 3 / 2 + Fraction(6, 16) / 2 + Fraction(9, 16) / 2) / 2
+    assert expected_by_chance(scores, draws=40_000).mean == pytest.approx(float(expected), rel=0.01)
+
+
+def test_chance_of_many_outcomes_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    scores = Scores((rng.random(20_000) < p).astype(int), np.column_stack([1 - p, p]))
+    quick = expected_by_chance(scores, bins=5, draws=2000)
+    monkeypatch.setattr(calibration, "_NORMAL_FROM", np.inf)
+    slow = expected_by_chance(scores, bins=5, draws=400)
+    assert quick.mean == pytest.approx(slow.mean, rel=0.05)
+    assert quick.upper == pytest.approx(slow.upper, rel=0.08)
+
+
+def test_chance_of_classes() -> None:
+    y, p = softmax_problem(500, 3, 1)
+    found = expected_by_chance_of_classes(Scores(y, p), draws=200)
+    assert found.observed == pytest.approx(float(value("classwise_calibration_error", Scores(y, p))), rel=1e-12)
+    assert 0 < found.mean < found.upper
+    with pytest.raises(ValueError, match="one vector"):
+        expected_by_chance(Scores(y, p, np.ones((2, 500))))
+
+
+def test_weights_in_the_simulation() -> None:
+    """Weights of 4 each change nothing about shares, so nothing about the error of chance."""
+    y, p = softmax_problem(300, 3, 1)
+    plain = expected_by_chance(Scores(y, p), draws=300, seed=5)
+    weighted = expected_by_chance(Scores(y, p, np.full(300, 4.0)), draws=300, seed=5)
+    assert weighted.mean == pytest.approx(plain.mean, rel=1e-9)
+
+
+@PROBLEM
+@pytest.mark.parametrize("weighted", [False, True])
+def test_decomposition_without_bins(problem: str, weighted: bool) -> None:
+    """Against an isotonic regression that is not ours."""
+    y, p = PROBLEMS[problem]
+    weights = np.random.default_rng(0).gamma(1.0, size=y.size) if weighted else np.ones(y.size)
+    scores = Scores(y, p, weights if weighted else None)
+    for code in range(p.shape[1]):
+        hit = (y == code).astype(float)
+        calibrated = IsotonicRegression().fit_transform(p[:, code], hit, sample_weight=weights)
+        share = np.average(hit, weights=weights)
+
+        def brier(forecast: Array | float, hit: Array = hit) -> float:
+            return float(np.average((forecast - hit) ** 2, weights=weights))
+
+        ours = decompose(scores, code)
+        np.testing.assert_allclose(ours.brier, brier(p[:, code]), rtol=1e-10)
+        np.testing.assert_allclose(ours.uncertainty, brier(share), rtol=1e-10)
+        np.testing.assert_allclose(ours.miscalibration, brier(p[:, code]) - brier(calibrated), atol=1e-8)
+        np.testing.assert_allclose(ours.discrimination, brier(share) - brier(calibrated), atol=1e-8)
+        total = ours.miscalibration - ours.discrimination + ours.uncertainty
+        np.testing.assert_allclose(total, ours.brier, rtol=1e-12)
+
+
+def test_decomposition_in_a_batch() -> None:
+    y, p = tied_problem(80, 3, 2)
+    weights = np.random.default_rng(0).poisson(1.0, (4, 80)).astype(float)
+    batch = decompose(Scores(y, p, weights), 1)
+    for row in range(4):
+        single = decompose(Scores(y, p, weights[row]), 1)
+        np.testing.assert_allclose(batch.miscalibration[row], single.miscalibration, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(batch.discrimination[row], single.discrimination, rtol=1e-10, atol=1e-14)
+
+
+def test_isotonic_values() -> None:
+    """Pooling by hand: 0.1 -> 0, 0.2 -> 1, 0.3 -> 0 pool to 1/2 for the last two; 0.9 -> 1."""
+    p = np.array([0.1, 0.2, 0.3, 0.9])
+    scores = Scores([0, 1, 0, 1], np.column_stack([1 - p, p]))
+    values, weight = calibration.recalibration(scores.ranking(1))
+    assert values.tolist() == [1.0, 0.5, 0.0]
+    assert weight.tolist() == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_murphy_is_exact_on_distinct_forecasts(seed: int) -> None:
+    y, p = tied_problem(200, 3, seed)
+    for code in range(3):
+        parts = murphy(Scores(y, p), code)
+        brier = np.mean((p[:, code] - (y == code)) ** 2)
+        total = parts.reliability - parts.resolution + parts.uncertainty
+        np.testing.assert_allclose(total, brier, rtol=1e-12)
+
+
+def test_murphy_by_hand() -> None:
+    """Forecasts 0.2 (one of four happens) and 0.8 (three of four): REL 0.0025, RES 0.0625, UNC 0.25."""
+    p = np.repeat([0.2, 0.8], 4)
+    parts = murphy(Scores([1, 0, 0, 0, 1, 1, 1, 0], np.column_stack([1 - p, p])), 1)
+    np.testing.assert_allclose([parts.reliability, parts.resolution, parts.uncertainty], [0.0025, 0.0625, 0.25])
+
+
+def test_spiegelhalter_by_hand() -> None:
+    """Y - p times 1 - 2p over the root of the summed (1 - 2p)^2 p (1 - p)."""
+    p = np.array([0.1, 0.3, 0.6, 0.9])
+    y = np.array([0, 1, 1, 0])
+    z, p_value = spiegelhalter(Scores(y, np.column_stack([1 - p, p])), 1)
+    top = (-0.1 * 0.8) + (0.7 * 0.4) + (0.4 * -0.2) + (-0.9 * -0.8)
+    bottom = np.sqrt(0.64 * 0.09 + 0.16 * 0.21 + 0.04 * 0.24 + 0.64 * 0.09)
+    assert z == pytest.approx(top / bottom, rel=1e-12)
+    assert p_value == pytest.approx(2 * norm.sf(abs(top / bottom)), rel=1e-12)
+
+
+def test_spiegelhalter_at_the_verified_quantile() -> None:
+    """Z = 1.024 has a two-sided p of 0.306."""
+    assert 2 * norm.sf(1.024) == pytest.approx(0.306, abs=5e-4)
+    rng = np.random.default_rng(1)
+    p = rng.random(50_000)
+    honest = Scores((rng.random(50_000) < p).astype(int), np.column_stack([1 - p, p]))
+    assert abs(spiegelhalter(honest, 1)[0]) < 3
+
+
+def test_spiegelhalter_without_variance_or_with_weights() -> None:
+    certain = Scores([0, 1], [[1.0, 0.0], [0.5, 0.5]])
+    assert all(np.isnan(part) for part in spiegelhalter(certain, 1))
+    with pytest.raises(ValueError, match="weighted"):
+        spiegelhalter(Scores([0, 1], [[0.9, 0.1], [0.5, 0.5]], [1.0, 2.0]), 1)

@@ -1,0 +1,146 @@
+"""MCP and IMCP: the package of the authors, the printed numbers of the papers, exact sums and quantiles."""
+
+from math import sqrt
+
+import imcp
+import numpy as np
+import pytest
+
+from app.kernel.curves import imbalanced_performance, performance
+from app.kernel.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
+from app.kernel.scores import Scores, closeness
+from tests.kernel.probability.problems import softmax_problem, tied_problem, value
+
+
+def full_phi(y: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """1 minus the Hellinger distance of the definition, over all classes."""
+    truth = np.eye(p.shape[1])[y]
+    phi: np.ndarray = 1.0 - np.sqrt(((np.sqrt(p) - np.sqrt(truth)) ** 2).sum(axis=1) / 2.0)
+    return phi
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("n", [30, 400, 6000])
+def test_package_on_data_without_ties(classes: int, n: int) -> None:
+    """Its score functions fail on this numpy, its curves do not; their areas are the trapezoids."""
+    y, p = softmax_problem(n, classes, n)
+    scores = Scores(y, p)
+    x, height = imcp.imcp_curve(y, p)
+    np.testing.assert_allclose(value("au_imcp_trapezoid", scores), np.trapezoid(height, x=x), rtol=1e-10)
+    curve = imbalanced_performance(scores)
+    np.testing.assert_allclose(curve.x, x, atol=1e-10)
+    np.testing.assert_allclose(curve.y, height, atol=1e-10)
+    assert curve.area == pytest.approx(float(value("au_imcp", scores)), rel=1e-12)
+    x, height = imcp.mcp_curve(y, p)
+    np.testing.assert_allclose(value("au_mcp_trapezoid", scores), np.trapezoid(height, x=x), rtol=1e-10)
+    np.testing.assert_allclose(performance(scores).y[1:-1], height, atol=1e-10)
+
+
+@pytest.mark.parametrize("problem", [softmax_problem, tied_problem])
+def test_areas_are_means(problem: object) -> None:
+    y, p = problem(500, 4, 2)  # type: ignore[operator]
+    phi = full_phi(y, p)
+    by_class = [phi[y == code].mean() for code in range(4)]
+    scores = Scores(y, p)
+    np.testing.assert_allclose(value("mean_phi", scores), by_class, rtol=1e-12)
+    np.testing.assert_allclose(value("au_imcp", scores), np.mean(by_class), rtol=1e-12)
+    np.testing.assert_allclose(value("au_mcp", scores), phi.mean(), rtol=1e-12)
+
+
+def test_trapezoid_is_that_of_the_drawn_points() -> None:
+    y, p = tied_problem(300, 3, 5)
+    scores = Scores(y, p)
+    curve = imbalanced_performance(scores)
+    np.testing.assert_allclose(value("au_imcp_trapezoid", scores), np.trapezoid(curve.y, x=curve.x), rtol=1e-12)
+
+
+def test_area_without_ties_in_the_labels() -> None:
+    """With ties the package's area depends on the names of the classes; the step area and ours do not."""
+    y, p = tied_problem(200, 3, 9)
+    order = [2, 0, 1]
+    renamed = Scores(np.argsort(order)[y], p[:, order])
+    np.testing.assert_allclose(value("au_imcp", renamed), value("au_imcp", Scores(y, p)), rtol=1e-12)
+    shuffled = np.random.default_rng(1).permutation(200)
+    for key in ("au_imcp", "au_imcp_trapezoid"):
+        np.testing.assert_allclose(value(key, Scores(y[shuffled], p[shuffled])), value(key, Scores(y, p)), rtol=1e-12)
+
+
+PRINTED_DISTANCES = [
+    # Aguilar-Ruiz & Michalak 2024, Method.
+    ((0.35, 0.33, 0.32), 0, 0.639, 0.0005),
+    # Mathematical background of the authors' package, tables 1 and 2; 0.64 is truncated (0.6457).
+    ((1.0, 0.0, 0.0), 0, 0.00, 0.005),
+    ((0.40, 0.30, 0.30), 0, 0.61, 0.005),
+    ((0.34, 0.33, 0.33), 0, 0.64, 0.01),
+    ((1.0, 0.0, 0.0), 1, 1.00, 0.005),
+    ((0.40, 0.30, 0.30), 1, 0.67, 0.005),
+]
+
+
+@pytest.mark.parametrize(("row", "truth", "printed", "tolerance"), PRINTED_DISTANCES)
+def test_printed_distances(row: tuple[float, ...], truth: int, printed: float, tolerance: float) -> None:
+    distance = 1.0 - float(closeness(np.array([row[truth]]))[0])
+    assert abs(distance - printed) <= tolerance
+    assert distance == pytest.approx(1.0 - full_phi(np.array([truth]), np.array([row]))[0], abs=1e-12)
+
+
+def test_printed_thresholds() -> None:
+    """1 - eta = 0.459 for any number of classes, 1 - theta = 0.088 for 35."""
+    assert round(threshold_correct(), 3) == 0.459
+    assert round(threshold_incorrect(35), 3) == 0.088
+    assert threshold_incorrect(4) == pytest.approx(1.0 - sqrt(0.5))
+    # For two classes both are the same.
+    assert threshold_incorrect(2) == pytest.approx(threshold_correct(), rel=1e-15)
+
+
+def test_thresholds_are_those_of_the_regions() -> None:
+    assert float(closeness(np.array([0.5]))[0]) == pytest.approx(threshold_correct(), rel=1e-15)
+    assert float(closeness(np.array([1.0 / 35.0]))[0]) == pytest.approx(threshold_incorrect(35), rel=1e-13)
+
+
+def test_regions() -> None:
+    """1/3 and 1/2 lie in the middle, though as floats they are not exactly what they stand for."""
+    p = np.array([[0.2, 0.5, 0.3], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2], [0.51, 0.29, 0.2], [0.1 * 3 + 0.2, 0.3, 0.2]])
+    scores = Scores(np.zeros(5, dtype=int), p)
+    assert value("fraction_correct_certain", scores) == 0.2
+    assert value("fraction_uncertain", scores) == pytest.approx(0.6)
+    assert value("fraction_incorrect_certain", scores) == 0.2
+    np.testing.assert_allclose(regions(scores)[:, 0], [0.2, 0.6, 0.2])
+    weighted = Scores(np.zeros(5, dtype=int), p, np.array([5.0, 1, 1, 2, 1]))
+    assert value("fraction_incorrect_certain", weighted) == 0.5
+
+
+def test_printed_region_shares() -> None:
+    """72, 1023 and 5661 of 6756 samples: 1.07 % (printed truncated, 1.06), 15.14 % and 83.79 %."""
+    p_true = np.concatenate([np.full(72, 0.02), np.full(1023, 0.3), np.full(5661, 0.8)])
+    p = np.zeros((6756, 35))
+    p[:, 0] = p_true
+    p[:, 1:] = ((1.0 - p_true) / 34.0)[:, None]
+    scores = Scores(np.zeros(6756, dtype=int), p)
+    found = [100 * float(value(f"fraction_{name}", scores)) for name in ("incorrect_certain", "uncertain", "correct_certain")]
+    assert [round(share, 2) for share in found] == [1.07, 15.14, 83.79]
+
+
+@pytest.mark.parametrize("n", [9, 40, 401, 9001])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("problem", [softmax_problem, tied_problem])
+def test_quartiles(n: int, classes: int, problem: object) -> None:
+    y, p = problem(n, classes, n)  # type: ignore[operator]
+    ours = phi_quartiles(Scores(y, p))
+    for code in range(classes):
+        phi = closeness(p[y == code, code])
+        expected = np.quantile(phi, [0.25, 0.5, 0.75], method="averaged_inverted_cdf")
+        np.testing.assert_allclose(ours[:, code], expected, rtol=1e-12)
+
+
+def test_quartiles_weigh_as_replication_does() -> None:
+    y, p = tied_problem(60, 3, 1)
+    times = np.random.default_rng(2).integers(1, 5, 60)
+    weighted = phi_quartiles(Scores(y, p, times.astype(float)))
+    np.testing.assert_allclose(weighted, phi_quartiles(Scores(np.repeat(y, times), np.repeat(p, times, axis=0))), rtol=1e-12)
+
+
+def test_one_sample() -> None:
+    scores = Scores([0], [[0.7, 0.3]])
+    assert value("au_mcp", scores) == pytest.approx(1.0 - sqrt(1.0 - sqrt(0.7)))
+    assert np.isnan(value("au_mcp_trapezoid", scores))

@@ -1,0 +1,123 @@
+"""Every metric that scikit-learn has, against it: with and without ties and weights, small and large."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from app.kernel.catalogue import probability_catalogue
+from app.kernel.numerics import Array
+from app.kernel.scores import Scores
+from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
+
+Witness = Callable[[Codes, Array, Array | None], object]
+
+
+def one_hot(y: Codes, p: Array) -> Array:
+    return np.eye(p.shape[1])[y]
+
+
+def per_class(score: Callable[..., float]) -> Witness:
+    def compute(y: Codes, p: Array, w: Array | None) -> object:
+        return [score((y == k).astype(int), p[:, k], sample_weight=w) for k in range(p.shape[1])]
+
+    return compute
+
+
+def averaged(average: str, multi_class: str) -> Witness:
+    def compute(y: Codes, p: Array, w: Array | None) -> object:
+        if p.shape[1] == 2:
+            return sk.roc_auc_score(y, p[:, 1], sample_weight=w)
+        return sk.roc_auc_score(y, p, average=average, multi_class=multi_class, sample_weight=w)
+
+    return compute
+
+
+def pr_trapezoid(y: Codes, p: Array, sample_weight: Array | None) -> float:
+    precision, recall, _ = sk.precision_recall_curve(y, p, sample_weight=sample_weight)
+    return float(sk.auc(recall, precision))
+
+
+def brier(y: Codes, p: Array, w: Array | None) -> object:
+    return sk.brier_score_loss(y, p[:, 1] if p.shape[1] == 2 else p, sample_weight=w)
+
+
+def brier_skill(y: Codes, p: Array, w: Array | None) -> object:
+    return sk.d2_brier_score(y, p, sample_weight=w)
+
+
+def top_two(y: Codes, p: Array, w: Array | None) -> object:
+    if p.shape[1] == 2:
+        return 1.0
+    return sk.top_k_accuracy_score(y, p, k=2, sample_weight=w, labels=np.arange(p.shape[1]))
+
+
+WITNESSES: dict[str, Witness] = {
+    "roc_auc": per_class(sk.roc_auc_score),
+    "roc_auc_ovr_macro": averaged("macro", "ovr"),
+    "roc_auc_ovr_weighted": averaged("weighted", "ovr"),
+    "roc_auc_ovr_micro": lambda y, p, w: sk.roc_auc_score(one_hot(y, p), p, average="micro", sample_weight=w),
+    "roc_auc_ovo_macro": averaged("macro", "ovo"),
+    "roc_auc_ovo_weighted": averaged("weighted", "ovo"),
+    "partial_roc_auc": per_class(lambda y, s, sample_weight: sk.roc_auc_score(y, s, max_fpr=0.1, sample_weight=sample_weight)),
+    "average_precision": per_class(sk.average_precision_score),
+    "macro_average_precision": lambda y, p, w: sk.average_precision_score(one_hot(y, p), p, sample_weight=w),
+    "pr_auc_trapezoid": per_class(pr_trapezoid),
+    "log_loss": lambda y, p, w: sk.log_loss(y, p, sample_weight=w, labels=np.arange(p.shape[1])),
+    "brier_score": brier,
+    "brier_skill_score": brier_skill,
+    "top_k_accuracy": top_two,
+}
+# Pairs of classes take no weights there.
+UNWEIGHTED_THERE = {"roc_auc_ovo_macro", "roc_auc_ovo_weighted"}
+# There ties go to the class with the higher index.
+TIES_BROKEN_OTHERWISE = {"top_k_accuracy"}
+
+
+def test_every_metric_it_has_is_compared() -> None:
+    named = {metric.key for metric in probability_catalogue().metrics if "sklearn" in metric.card.elsewhere}
+    assert named == set(WITNESSES)
+
+
+def cases() -> list[tuple[str, int, str, bool]]:
+    everything = product(WITNESSES, (2, 3, 6), ("distinct", "tied", "large"), (False, True))
+    return [
+        case
+        for case in everything
+        if not (case[3] and case[1] > 2 and case[0] in UNWEIGHTED_THERE)
+        and not (case[3] and case[2] == "tied" and case[0] in TIES_BROKEN_OTHERWISE)
+    ]
+
+
+@pytest.mark.parametrize(("key", "classes", "kind", "weighted"), cases())
+def test_values(key: str, classes: int, kind: str, weighted: bool) -> None:
+    if kind == "tied":
+        y, p = tied_problem(400, classes, 3)
+        p /= p.sum(axis=1, keepdims=True)
+    else:
+        y, p = softmax_problem(5000 if kind == "large" else 250, classes, 4)
+    w = np.random.default_rng(5).gamma(2.0, size=y.size) if weighted else None
+    expected = WITNESSES[key](y, p, w)
+    if kind == "tied" and key in TIES_BROKEN_OTHERWISE:
+        # With the classes in reverse order ours breaks ties as theirs.
+        y, p = classes - 1 - y, p[:, ::-1]
+    np.testing.assert_allclose(value(key, Scores(y, p, w)), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_are_no_probabilities(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([[0, 1], rng.integers(0, 2, 300)])
+    s = np.round(rng.normal(scale=40.0, size=302) + 30.0 * y, seed)
+    scores = Scores.of_scores(y, s)
+    np.testing.assert_allclose(value("roc_auc", scores), [sk.roc_auc_score(y, s)] * 2, rtol=1e-12)
+    np.testing.assert_allclose(value("average_precision", scores)[1], sk.average_precision_score(y, s), rtol=1e-12)
+    np.testing.assert_allclose(value("average_precision", scores)[0], sk.average_precision_score(1 - y, -s), rtol=1e-12)
+
+
+def test_log_loss_of_ruled_out_classes_is_clipped_as_there() -> None:
+    y, p = np.array([0, 1, 1]), np.array([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])
+    np.testing.assert_allclose(value("log_loss", Scores(y, p)), sk.log_loss(y, p), rtol=1e-12)
+    assert np.isinf(value("log_loss", Scores(y, p), clip=0.0))

@@ -1,0 +1,245 @@
+"""Threshold and weight search against trying everything."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from app.kernel.catalogue import catalogue
+from app.kernel.expression import Combination, Every, Expression, Measure, compute
+from app.kernel.numerics import Array
+from app.kernel.scores import Scores
+from app.kernel.table import Table
+from app.kernel.thresholds import (
+    Constraint,
+    Correction,
+    NoFeasibleRule,
+    confusion,
+    cut_matrices,
+    decide,
+    search_threshold,
+    search_weights,
+)
+from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
+
+
+def measure(key: str, of: int | Every | None = None) -> Measure:
+    return Measure(catalogue().by_name[key], {}, of)
+
+
+# The operating point of Wu & Cannistraci (2025): mean of both F scores and the AC-score.
+OPERATING_POINT = Combination("mean", (measure("f1", 1), measure("f1_negative", 1), measure("h_mean")))
+GPS = Combination("gps", (measure("recall", Every.CLASS), measure("precision", 1)))
+OBJECTIVES: dict[str, Expression] = {
+    "operating point": OPERATING_POINT,
+    "gps": GPS,
+    "mcc": measure("mcc"),
+    "informedness": measure("informedness", 1),
+    "worst recall": Combination("min", (measure("recall", Every.CLASS),)),
+}
+
+
+def matrix(y: Codes, predicted: Codes, classes: int = 2, weights: Array | None = None) -> Array:
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (y, predicted), 1.0 if weights is None else weights)
+    return counts
+
+
+def all_cuts(y: Codes, score: Array, positive: int, weights: Array | None) -> list[Array]:
+    thresholds = [np.inf, *np.unique(score)[::-1]]
+    return [matrix(y, np.where(score >= t, positive, 1 - positive), weights=weights) for t in thresholds]
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("make", [softmax_problem, tied_problem])
+def test_every_distinct_cut_and_no_other(positive: int, weighted: bool, make: object) -> None:
+    y, p = make(70, 2, 3)  # type: ignore[operator]
+    weights = np.random.default_rng(0).integers(0, 5, 70).astype(float) if weighted else None
+    cuts = cut_matrices(Scores(y, p, weights), positive)
+    np.testing.assert_allclose(cuts.counts, all_cuts(y, p[:, positive], positive, weights))
+    # The thresholds make exactly these matrices.
+    for threshold, counts in zip(cuts.thresholds, cuts.counts, strict=True):
+        predicted = np.where(p[:, positive] >= threshold, positive, 1 - positive)
+        np.testing.assert_array_equal(matrix(y, predicted, weights=weights), counts)
+
+
+@pytest.mark.parametrize("n", [6000])
+def test_thresholds_part_the_very_scores_that_came(n: int) -> None:
+    """Decimals whose complement is off by the last digit, in a problem large enough to be folded."""
+    rng = np.random.default_rng(0)
+    one = np.round(rng.random(n), 3)
+    p = np.column_stack([np.round(1.0 - one, 3), one])
+    y = (rng.random(n) < one).astype(int)
+    for positive in (0, 1):
+        cuts = cut_matrices(Scores(y, p), positive)
+        for index in range(0, cuts.thresholds.size, 97):
+            predicted = np.where(p[:, positive] >= cuts.thresholds[index], positive, 1 - positive)
+            np.testing.assert_array_equal(matrix(y, predicted), cuts.counts[index])
+
+
+def test_neighbouring_numbers_are_parted() -> None:
+    low = 0.5
+    high = np.nextafter(low, 1.0)
+    cuts = cut_matrices(Scores.of_scores([0, 1], [low, high]), 1)
+    assert cuts.thresholds.tolist() == [np.nextafter(high, np.inf), high, low]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize("make", [softmax_problem, tied_problem])
+def test_best_threshold(objective: str, positive: int, make: object) -> None:
+    y, p = make(90, 2, 5)  # type: ignore[operator]
+    expression = OBJECTIVES[objective]
+    rule = search_threshold(Scores(y, p), expression, positive=positive, correction=Correction.NONE)
+    values = compute(expression, Table(np.array(all_cuts(y, p[:, positive], positive, None))))
+    assert rule.objective == pytest.approx(np.nanmax(values), rel=1e-12)
+    applied = matrix(y, np.where(p[:, positive] >= rule.threshold, positive, 1 - positive))
+    np.testing.assert_array_equal(rule.counts, applied)
+    default = matrix(y, np.where(p[:, positive] >= 0.5, positive, 1 - positive))
+    np.testing.assert_array_equal(rule.default_counts, default)
+    assert rule.default_objective == pytest.approx(float(compute(expression, Table(default))))
+    assert rule.objective >= rule.default_objective
+    np.testing.assert_allclose(rule.objectives, values, equal_nan=True)
+    assert rule.corrected is None
+
+
+def test_smaller_can_be_better() -> None:
+    y, p = softmax_problem(90, 2, 5)
+    rule = search_threshold(Scores(y, p), measure("error_rate"), maximize=False, correction=Correction.NONE)
+    assert rule.objective == pytest.approx(np.nanmin(rule.objectives))
+
+
+def test_constraints() -> None:
+    y, p = softmax_problem(200, 2, 6)
+    recall = Constraint(measure("recall", 1), minimum=0.9)
+    rule = search_threshold(Scores(y, p), measure("precision", 1), constraints=[recall], correction=Correction.NONE)
+    cuts = np.array(all_cuts(y, p[:, 1], 1, None))
+    found = compute(measure("recall", 1), Table(cuts))
+    precision = compute(measure("precision", 1), Table(cuts))
+    assert rule.objective == pytest.approx(np.nanmax(precision[found >= 0.9]), rel=1e-12)
+    np.testing.assert_array_equal(rule.feasible, found >= 0.9)
+    both = [recall, Constraint(measure("specificity", 1), minimum=0.999)]
+    with pytest.raises(NoFeasibleRule):
+        search_threshold(Scores(y, p), measure("precision", 1), constraints=both)
+    upper = [Constraint(measure("fpr", 1), maximum=0.2)]
+    capped = search_threshold(Scores(y, p), measure("recall", 1), constraints=upper, correction=Correction.NONE)
+    false = compute(measure("fpr", 1), Table(cuts))
+    assert capped.objective == pytest.approx(found[false <= 0.2].max())
+
+
+def test_of_equal_thresholds_the_one_nearest_the_default_is_taken() -> None:
+    p = np.array([0.1, 0.2, 0.3, 0.6, 0.8, 0.9])
+    scores = Scores([0, 0, 0, 0, 1, 1], np.column_stack([1 - p, p]))
+    # Anything between 0.6 and 0.8 is perfect; here the scores themselves leave one choice.
+    assert search_threshold(scores, measure("accuracy"), correction=Correction.NONE).threshold == pytest.approx(0.7)
+    constant = search_threshold(scores, measure("support", 1), correction=Correction.NONE)
+    assert constant.threshold == pytest.approx(0.45)
+
+
+def test_a_list_is_no_objective() -> None:
+    y, p = softmax_problem(30, 2, 1)
+    with pytest.raises(ValueError, match="per class"):
+        search_threshold(Scores(y, p), measure("recall", Every.CLASS))
+    y, p = softmax_problem(30, 3, 1)
+    with pytest.raises(ValueError, match="two classes"):
+        search_threshold(Scores(y, p), measure("accuracy"))
+    with pytest.raises(ValueError, match="per class"):
+        search_weights(Scores(y, p), measure("recall", Every.CLASS))
+
+
+@pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
+def test_optimism_of_pure_noise(method: Correction) -> None:
+    """Scores that know nothing: the best balanced accuracy looks better than 1/2, and the corrected one less so."""
+    rng = np.random.default_rng(4)
+    apparent, corrected = [], []
+    for seed in range(12):
+        y = np.arange(60) % 2
+        p = rng.random(60)
+        scores = Scores(y, np.column_stack([1 - p, p]))
+        rule = search_threshold(scores, measure("balanced_accuracy"), correction=method, resamples=40, seed=seed)
+        assert rule.corrected is not None
+        assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
+        assert rule.low is not None
+        assert rule.high is not None
+        assert rule.low <= rule.high
+        apparent.append(rule.objective)
+        corrected.append(rule.corrected.value)
+    assert np.mean(apparent) > 0.55
+    assert abs(np.mean(corrected) - 0.5) < 0.75 * abs(np.mean(apparent) - 0.5)
+
+
+def test_optimism_is_repeatable_and_small_on_much_data() -> None:
+    y, p = softmax_problem(6000, 2, 5)
+    first = search_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3)
+    assert first.corrected == search_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3).corrected
+    assert first.corrected is not None
+    assert abs(first.corrected.optimism) < 0.01
+    assert first.corrected.resamples == 20
+
+
+def every_rule(p: Array) -> list[Codes]:
+    """All predictions that class weights can make of three classes, by a fine grid of both ratios."""
+    steps = np.exp(np.linspace(-4.0, 4.0, 241))
+    found: dict[bytes, Codes] = {}
+    for second, third in product(steps, steps):
+        predicted = np.argmax(p * np.array([1.0, second, third]), axis=1)
+        found[predicted.tobytes()] = predicted
+    return list(found.values())
+
+
+@pytest.mark.parametrize("objective", ["gps", "mcc", "worst recall", "macro_f1"])
+@pytest.mark.parametrize("seed", range(2))
+def test_weights_against_trying_everything(objective: str, seed: int) -> None:
+    y, p = softmax_problem(24, 3, seed)
+    expression = OBJECTIVES.get(objective) or measure(objective)
+    rule = search_weights(Scores(y, p), expression, starts=16, seed=1)
+    values = compute(expression, Table(np.array([matrix(y, predicted, 3) for predicted in every_rule(p)])))
+    best = np.nanmax(values)
+    # A search along one class at a time may stop short of the best of all; it must come close and be no worse than argmax.
+    assert rule.objective >= 0.97 * best
+    assert rule.objective >= rule.default_objective
+    applied = matrix(y, np.argmax(p * rule.weights, axis=1), 3)
+    np.testing.assert_array_equal(rule.counts, applied)
+    assert rule.objective == pytest.approx(float(compute(expression, Table(applied))))
+    assert np.prod(rule.weights) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_classes_by_weights_are_a_threshold(weighted: bool) -> None:
+    y, p = softmax_problem(150, 2, 9)
+    weights = np.random.default_rng(0).gamma(1.0, size=150) if weighted else None
+    scores = Scores(y, p, weights)
+    by_threshold = search_threshold(scores, GPS, correction=Correction.NONE)
+    by_weights = search_weights(scores, GPS)
+    assert by_weights.objective == pytest.approx(by_threshold.objective, rel=1e-12)
+
+
+def test_weights_with_constraints_ties_and_zeros() -> None:
+    y, p = tied_problem(120, 4, 3)
+    scores = Scores(y, p)
+    constraint = Constraint(measure("recall", 0), minimum=0.5)
+    rule = search_weights(scores, measure("macro_f1"), constraints=[constraint])
+    assert float(compute(measure("recall", 0), Table(rule.counts))) >= 0.5
+    np.testing.assert_array_equal(rule.counts, confusion(scores, decide(scores, rule.weights)))
+    impossible = [Constraint(measure("accuracy"), minimum=1.1)]
+    with pytest.raises(NoFeasibleRule):
+        search_weights(scores, measure("macro_f1"), constraints=impossible, starts=2)
+
+
+@pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
+def test_optimism_of_weights(method: Correction) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    scores = Scores(y, rng.dirichlet(np.ones(3), 90))
+    rule = search_weights(scores, measure("balanced_accuracy"), correction=method, resamples=8, starts=2)
+    assert rule.corrected is not None
+    assert rule.corrected.value < rule.objective
+    assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
+
+
+def test_weights_need_probabilities() -> None:
+    with pytest.raises(ValueError, match="probabilities"):
+        search_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))
+    with pytest.raises(ValueError, match="one vector"):
+        search_weights(Scores([0, 1], [[0.5, 0.5], [0.4, 0.6]], np.ones((2, 2))), measure("accuracy"))

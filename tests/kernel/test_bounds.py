@@ -1,0 +1,59 @@
+"""Proposition 1 of Aguilar-Ruiz (2025) against a search over recalls."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
+
+
+def harmonic(recalls: list[Fraction]) -> Fraction:
+    return len(recalls) / sum(1 / recall for recall in recalls)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("classes", "weak"), [(2, 1), (3, 1), (3, 2), (10, 1), (10, 4), (5, 5)])
+@pytest.mark.parametrize("weak_recall", [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)])
+@pytest.mark.parametrize("max_recall", [Fraction(9, 10), Fraction(1)])
+def test_the_bound_is_reached_and_never_passed(
+    classes: int, weak: int, weak_recall: Fraction, max_recall: Fraction
+) -> None:
+    bound = h_mean_upper_bound(classes=classes, weak=weak, weak_recall=float(weak_recall), max_recall=float(max_recall))
+    best = harmonic([weak_recall] * weak + [max_recall] * (classes - weak))
+    assert bound == pytest.approx(float(best), rel=1e-14)
+    rng = np.random.default_rng(classes * weak)
+    for _ in range(50):
+        low = rng.uniform(0.001, float(weak_recall), weak)
+        high = rng.uniform(0.001, float(max_recall), classes - weak)
+        assert classes / (1 / np.concatenate([low, high])).sum() <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("classes", "weak"), [(2, 1), (4, 1), (4, 3), (7, 7)])
+@pytest.mark.parametrize("target", [0.1, 0.5, 0.8])
+def test_the_critical_recall_is_where_the_bound_meets_the_target(classes: int, weak: int, target: float) -> None:
+    recall = critical_recall(classes=classes, weak=weak, max_recall=0.95, target=target)
+    assert recall is not None
+    assert 0 < recall <= 0.95
+    bound = h_mean_upper_bound(classes=classes, weak=weak, weak_recall=recall, max_recall=0.95)
+    assert bound == pytest.approx(target, rel=1e-13)
+
+
+def test_no_recall_of_the_weak_reaches_a_target_above_the_best() -> None:
+    assert critical_recall(classes=3, weak=1, max_recall=0.7, target=0.71) is None
+    assert critical_recall(classes=3, weak=1, max_recall=0.7, target=0.7) == pytest.approx(0.7, rel=1e-15)
+
+
+def test_a_class_never_found_leaves_nothing() -> None:
+    assert h_mean_upper_bound(classes=5, weak=1, weak_recall=0.0, max_recall=1.0) == 0
+    assert h_mean_upper_bound(classes=5, weak=1, weak_recall=0.0, max_recall=0.0) == 0
+
+
+def test_the_papers_example_is_rounded_down() -> None:
+    """K = 35, one weak class, H = 0.80: tau* = 4/39 = 0.10256. The printed 0.103 already allows H = 0.8007."""
+    recall = critical_recall(classes=35, weak=1, max_recall=1.0, target=0.8)
+    assert recall == pytest.approx(4 / 39, rel=1e-13)
+    assert rounded_down(4 / 39, 3) == 0.102
+    assert h_mean_upper_bound(classes=35, weak=1, weak_recall=0.102, max_recall=1.0) < 0.8
+    assert h_mean_upper_bound(classes=35, weak=1, weak_recall=0.103, max_recall=1.0) == pytest.approx(0.8007, abs=1e-4)
+    assert rounded_down(0.5, 3) == 0.5
+    assert rounded_down(0.29, 2) == 0.29

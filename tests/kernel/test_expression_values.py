@@ -1,0 +1,121 @@
+"""Values of expression trees: on one matrix and on batches."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from app.kernel.catalogue import catalogue
+from app.kernel.expression import (
+    COMBINATIONS,
+    Combination,
+    Every,
+    Expression,
+    Measure,
+    belongs_to_class,
+    compute,
+    is_insensitive,
+    is_list,
+    measures,
+)
+from app.kernel.table import Table
+
+COUNTS = np.array([[8, 1, 1], [2, 5, 3], [0, 0, 20]])
+RECALLS = [Fraction(8, 10), Fraction(5, 10), Fraction(1)]
+PRECISIONS = [Fraction(8, 10), Fraction(5, 6), Fraction(20, 24)]
+
+
+def measure(key: str, of: int | Every | None = None, **parameters: object) -> Measure:
+    return Measure(catalogue().by_name[key], parameters, of)
+
+
+EVERY_RECALL = measure("recall", Every.CLASS)
+
+
+def value(expression: Expression) -> float:
+    return float(compute(expression, Table(COUNTS)))
+
+
+def test_a_measure_of_one_class() -> None:
+    assert value(measure("recall", 1)) == 0.5
+    assert value(measure("f_beta", 0, beta=2.0)) == pytest.approx(0.8, rel=1e-15)
+
+
+def test_a_measure_of_every_class_is_a_list() -> None:
+    got = compute(EVERY_RECALL, Table(COUNTS))
+    assert got == pytest.approx([float(recall) for recall in RECALLS], rel=1e-15)
+    assert is_list(EVERY_RECALL)
+    assert not is_list(measure("recall", 0))
+    assert not is_list(measure("accuracy"))
+    assert not is_list(Combination("mean", (EVERY_RECALL,)))
+
+
+def exact(function: str, parts: list[Fraction]) -> float:
+    harmonic = len(parts) / sum(1 / part for part in parts)
+    center = 1 / harmonic
+    answers: dict[str, float] = {
+        "gps": float(harmonic),
+        "gps_sd": float(harmonic**2) / (len(parts) - 1) * float(sum((1 / part - center) ** 2 for part in parts)) ** 0.5,
+        "mean": float(sum(parts) / len(parts)),
+        "gmean": float(np.prod([float(part) for part in parts])) ** (1 / len(parts)),
+        "min": float(min(parts)),
+        "max": float(max(parts)),
+        "range": float(max(parts) - min(parts)),
+    }
+    return answers[function]
+
+
+@pytest.mark.parametrize("function", COMBINATIONS)
+def test_combinations_of_lists_and_single_measures(function: str) -> None:
+    parts: tuple[Expression, ...] = (EVERY_RECALL, measure("precision", Every.CLASS), measure("accuracy"))
+    flat = [*RECALLS, *PRECISIONS, Fraction(33, 40)]
+    assert value(Combination(function, parts)) == pytest.approx(exact(function, flat), rel=1e-14)
+
+
+def test_gps_of_the_recalls_is_the_harmonic_mean() -> None:
+    assert value(Combination("gps", (EVERY_RECALL,))) == pytest.approx(value(measure("h_mean")), rel=1e-15)
+    assert value(Combination("gps_sd", (EVERY_RECALL,))) == pytest.approx(value(measure("gps_recall_sd")), rel=1e-15)
+
+
+def test_combinations_nest() -> None:
+    inner = Combination("min", (EVERY_RECALL,))
+    tree = Combination("mean", (inner, Combination("max", (EVERY_RECALL, inner))))
+    assert value(tree) == 0.75
+    assert len(measures(tree)) == 3
+
+
+@pytest.mark.parametrize("function", ["gps", "gmean"])
+def test_a_zero_makes_the_mean_zero_and_a_gap_makes_it_undefined(function: str) -> None:
+    tree = Combination(function, (EVERY_RECALL,))
+    assert compute(tree, Table([[0, 5], [1, 4]])) == 0
+    assert np.isnan(compute(tree, Table([[0, 0], [1, 4]])))
+
+
+def test_a_dispersion_needs_two_parts_and_no_zero() -> None:
+    assert np.isnan(compute(Combination("gps_sd", (measure("accuracy"),)), Table(COUNTS)))
+    assert np.isnan(compute(Combination("gps_sd", (EVERY_RECALL,)), Table([[0, 5], [1, 4]])))
+
+
+@pytest.mark.parametrize("function", COMBINATIONS)
+def test_a_batch_gives_what_its_matrices_give(function: str) -> None:
+    batch = np.random.default_rng(8).integers(1, 40, (2, 5, 3, 3))
+    tree = Combination(function, (EVERY_RECALL, measure("precision", 2), measure("macro_f1")))
+    got = compute(tree, Table(batch))
+    assert got.shape == (2, 5)
+    alone = [[float(compute(tree, Table(counts))) for counts in row] for row in batch]
+    assert got == pytest.approx(np.array(alone), rel=1e-13)
+    assert compute(EVERY_RECALL, Table(batch)).shape == (2, 5, 3)
+    assert compute(measure("recall", 1), Table(batch)).shape == (2, 5)
+
+
+def test_an_expression_is_as_insensitive_as_its_parts() -> None:
+    recalls, specificities = EVERY_RECALL, measure("specificity", Every.CLASS)
+    assert is_insensitive(Combination("gps", (recalls,)), 5)
+    assert is_insensitive(Combination("gps", (recalls, specificities)), 2)
+    assert not is_insensitive(Combination("gps", (recalls, specificities)), 3)
+    assert not is_insensitive(Combination("mean", (recalls, measure("accuracy"))), 2)
+
+
+def test_class_metrics_belong_to_a_class() -> None:
+    assert belongs_to_class(catalogue().by_name["recall"])
+    assert not belongs_to_class(catalogue().by_name["accuracy"])
