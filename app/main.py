@@ -8,15 +8,16 @@ from fastapi import FastAPI
 
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import comparisons, evaluations, gates, leaderboard, metrics
+from app.api.v1 import comparisons, curves, evaluations, gates, leaderboard, metrics
 from app.api.v1.comparisons import ComparisonRequest
+from app.api.v1.curves import ThresholdRequest
 from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
 from app.api.v1.gates import CheckRequest, GateRequest
 from app.api.v1.metrics import BoundsRequest, RecommendationRequest
 from app.settings import Settings
 from app.wiring import build_services
 
-_EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest)
+_EVALUATIONS = (ThresholdRequest, EvaluationRequest, BatchRequest, TagsRequest)
 _DECISIONS = (ComparisonRequest, GateRequest, CheckRequest)
 DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
@@ -50,6 +51,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.include_router(evaluations.router)
+    app.include_router(curves.router)
     app.include_router(comparisons.router)
     app.include_router(gates.router)
     app.include_router(leaderboard.router)

@@ -14,7 +14,6 @@ from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
-from app.services.pairing import NoSampleLabels
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine
@@ -44,7 +43,6 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
-    labels = NoSampleLabels()
     try:
         await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in whole_catalogue().of_scope(Scope.OVERALL)])
@@ -55,11 +53,11 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 compute=compute,
                 admission=admission,
             ),
-            leaderboards=LeaderboardService(store, labels=labels, compute=compute),
+            leaderboards=LeaderboardService(store, labels=store, compute=compute),
             comparisons=ComparisonService(
-                store, PostgresComparisonStore(engine), labels=labels, compute=compute, admission=admission
+                store, PostgresComparisonStore(engine), labels=store, compute=compute, admission=admission
             ),
-            gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
+            gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
             compute=compute,
             readiness=readiness,
         )

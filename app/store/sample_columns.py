@@ -51,7 +51,8 @@ def unpack(content: bytes) -> NDArray[Any]:
     entries = np.ascontiguousarray(np.frombuffer(plain, dtype=np.uint8).reshape(dtype.itemsize, -1).T)
     narrow: NDArray[Any] = entries.view(dtype).reshape(head["shape"])
     if head["decimals"] is not None:
-        return narrow.astype(np.float64) / 10.0 ** head["decimals"]
+        rounded: NDArray[Any] = narrow.astype(np.float64) / 10.0 ** head["decimals"]
+        return rounded
     return narrow.astype(np.float64 if dtype.kind == "f" else np.int64)
 
 
