@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.body import Wire, parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
-from app.api.documentation import PROBLEMS, body_schema
+from app.api.documentation import NO_SAMPLES, PROBLEMS, body_schema
 from app.api.v1 import examples
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response
@@ -49,7 +49,7 @@ class CurveResponse(BaseModel):
 @router.get(
     "/evaluations/{identifier}/curves/{curve}",
     response_class=Response,
-    responses={200: {"model": CurveResponse}},
+    responses={200: {"model": CurveResponse}, **NO_SAMPLES},
     operation_id="getCurve",
     tags=["evaluations"],
 )
@@ -186,7 +186,7 @@ class ThresholdResponse(BaseModel):
 @router.post(
     "/evaluations/{identifier}/thresholds",
     response_class=Response,
-    responses={200: {"model": ThresholdResponse}},
+    responses={200: {"model": ThresholdResponse}, **NO_SAMPLES},
     openapi_extra=body_schema("ThresholdRequest", examples.THRESHOLDS),
     operation_id="findThreshold",
     tags=["evaluations"],
