@@ -8,17 +8,19 @@ from fastapi import FastAPI
 
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import comparisons, curves, evaluations, gates, leaderboard, metrics
+from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
 from app.api.v1.comparisons import ComparisonRequest
+from app.api.v1.consistency import ConsistencyRequest
 from app.api.v1.curves import ThresholdRequest
 from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
 from app.api.v1.gates import CheckRequest, GateRequest
 from app.api.v1.metrics import BoundsRequest, RecommendationRequest
+from app.api.v1.projections import EstimateRequest, ProjectionRequest
 from app.settings import Settings
 from app.wiring import build_services
 
-_EVALUATIONS = (ThresholdRequest, EvaluationRequest, BatchRequest, TagsRequest)
-_DECISIONS = (ComparisonRequest, GateRequest, CheckRequest)
+_EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest, ThresholdRequest)
+_DECISIONS = (ComparisonRequest, GateRequest, CheckRequest, ProjectionRequest, EstimateRequest, ConsistencyRequest)
 DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
 Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.
@@ -54,7 +56,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(curves.router)
     app.include_router(comparisons.router)
     app.include_router(gates.router)
+    app.include_router(consistency.router)
     app.include_router(leaderboard.router)
+    app.include_router(projections.router)
     app.include_router(metrics.router)
     app.include_router(operations.router)
     problems.install(app)

@@ -14,6 +14,7 @@ from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
+from app.services.what_if import WhatIfService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine
@@ -58,6 +59,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 store, PostgresComparisonStore(engine), labels=store, compute=compute, admission=admission
             ),
             gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
+            what_if=WhatIfService(store, compute=compute),
             compute=compute,
             readiness=readiness,
         )

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import uvloop
 
-PLACEHOLDER = b"run-id-of-the-first-answer-______"[:32]
+PLACEHOLDER = b"run-id-of-the-first-answer".ljust(32, b"_")
 _RUN_ID = re.compile(rb'"run_id":\s*"([0-9a-f]{32})"')
 _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 _DRAIN_SECONDS = 60.0

@@ -17,13 +17,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import asyncpg
+import httpx
 import numpy as np
 
 from app.embedded import EmbeddedPostgres
@@ -66,6 +65,11 @@ class Sample:
     foreign: float
     first_failure: str
 
+    @property
+    def all_cpu(self) -> float:
+        """Processor time of everything that one evaluation takes: what limits the rate where all share a machine."""
+        return self.server_cpu + self.postgres_cpu + self.client_cpu
+
 
 def requests(count: int = 256) -> list[dict[str, Any]]:
     """Evaluations that differ: matrices of classifiers from poor to good, 16 models, 4 datasets."""
@@ -75,7 +79,9 @@ def requests(count: int = 256) -> list[dict[str, Any]]:
         totals = random.integers(60, 900, CLASSES)
         skill = random.uniform(0.4, 0.97, CLASSES)
         shares = np.diag(skill) + (1 - skill)[:, None] * random.dirichlet(np.full(CLASSES, 0.6), CLASSES)
-        matrix = [random.multinomial(total, row / row.sum()).tolist() for total, row in zip(totals, shares, strict=True)]
+        matrix = [
+            random.multinomial(total, row / row.sum()).tolist() for total, row in zip(totals, shares, strict=True)
+        ]
         bodies.append(
             {
                 "input": {
@@ -104,20 +110,19 @@ def wait_for(port: int, path: str, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
-                return
-        except (URLError, OSError) as error:
+            httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5).raise_for_status()
+            return
+        except httpx.HTTPError as error:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server of port {port} did not start: {error}") from error
             time.sleep(0.1)
 
 
-def post(port: int, path: str, body: Any) -> bytes:
-    """One request outside the measurement."""
-    sent = Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urlopen(sent) as answer:
-        content: bytes = answer.read()
-    return content
+def post_all(port: int, path: str, bodies: Sequence[Any]) -> list[bytes]:
+    """Requests outside the measurement."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        answers = [client.post(path, json=body) for body in bodies]
+    return [answer.raise_for_status().content for answer in answers]
 
 
 @contextmanager
@@ -193,7 +198,7 @@ async def average_row_bytes(dsn: str, table: str) -> int:
     connection = await asyncpg.connect(dsn)
     size = await connection.fetchval(f"SELECT avg(pg_column_size({table}.*)) FROM {table}")
     await connection.close()
-    return round(size)
+    return int(size)
 
 
 def measure(target: Target, connections: int, seconds: float, postmaster: int) -> Sample:
@@ -216,7 +221,9 @@ def measure(target: Target, connections: int, seconds: float, postmaster: int) -
     latencies = sorted(found["latencies"]) or [float("nan")]
     done = max(found["completed"], 1)
     # The client's start (its imports) counts as its own here, not as foreign.
-    foreign = max(0.0, busy - server - postgres - found["process_cpu"]) / ((time.monotonic() - start) * (os.cpu_count() or 1))
+    foreign = max(0.0, busy - server - postgres - found["process_cpu"]) / (
+        (time.monotonic() - start) * (os.cpu_count() or 1)
+    )
     return Sample(
         rate=found["rate"],
         p50=1e3 * latencies[len(latencies) // 2],
@@ -239,14 +246,15 @@ def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) 
     notes: list[str] = []
     results: Results = {}
     python = mlflow_store.python_with_mlflow() if peer else None
-    with tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder, EmbeddedPostgres.start(
-        Path(folder) / "data", durable=True
-    ) as postgres:
+    with (
+        tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder,
+        EmbeddedPostgres.start(Path(folder) / "data", durable=True) as postgres,
+    ):
         for name in ("prevail", "floor", "mlflow"):
             postgres.create_database(name)
         postmaster = int((postgres.home / "cluster" / "postmaster.pid").read_text().split()[0])
         with prevail(postgres.dsn("prevail"), bodies) as service:
-            answers = [post(service.port, "/v1/evaluations", body) for body in bodies]
+            answers = post_all(service.port, "/v1/evaluations", bodies)
             row_bytes = asyncio.run(average_row_bytes(postgres.dsn("prevail"), "evaluations"))
             answer_bytes = round(statistics.mean(map(len, answers)))
             request_bytes = round(statistics.mean(len(json.dumps(body)) for body in bodies))
@@ -272,7 +280,12 @@ def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) 
 
 
 def _rounds(
-    results: Results, targets: Sequence[Target], rounds: int, seconds: float, connections: Sequence[int], postmaster: int
+    results: Results,
+    targets: Sequence[Target],
+    rounds: int,
+    seconds: float,
+    connections: Sequence[int],
+    postmaster: int,
 ) -> None:
     for number in range(rounds):
         for count in connections:
@@ -283,25 +296,27 @@ def _rounds(
 
 
 def table(results: Results) -> list[str]:
-    """The medians as markdown."""
+    """The medians as markdown. Ratios are made within each round, since other load comes and goes between them."""
     lines = [
-        "| connections | server | evaluations/s | p50 ms | p99 ms | server CPU ms | Postgres CPU ms | client CPU ms "
-        "| failed | other load | rate against ours |",
-        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| connections | server | evaluations/s | p50 ms | p99 ms | CPU ms: server | Postgres | client | failed "
+        "| other load | ours against it | by CPU |",
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |",
     ]
     for (name, count), samples in sorted(results.items(), key=lambda item: item[0][1]):
-        ours = results["Prevail", count]
-        # Compared within each round, since other load comes and goes between them.
-        ratio = statistics.median(mine.rate / other.rate if other.rate else float("inf") for mine, other in zip(ours, samples, strict=True))
-        verdict = {"Prevail": "", "floor": f"{100 * ratio:.0f} % of it", "MLflow": f"{ratio:.1f} times it"}[name]
+        pairs = list(zip(results["Prevail", count], samples, strict=True))
+        rate = statistics.median(ours.rate / other.rate if other.rate else float("inf") for ours, other in pairs)
+        cpu = statistics.median(other.all_cpu / ours.all_cpu for ours, other in pairs)
         middle = {
-            key: statistics.median(getattr(sample, key) for sample in samples)
-            for key in ("rate", "p50", "p99", "server_cpu", "postgres_cpu", "client_cpu", "failed", "foreign")
+            field.name: statistics.median(getattr(sample, field.name) for sample in samples)
+            for field in fields(Sample)
+            if field.type is not str
         }
+        against = {"Prevail": ("", ""), "floor": (f"{100 * rate:.0f} %", f"{100 * cpu:.0f} %")}
+        by_rate, by_cpu = against.get(name, (f"{rate:.1f} times", f"{cpu:.1f} times"))
         lines.append(
             f"| {count} | {name} | {middle['rate']:.0f} | {middle['p50']:.2f} | {middle['p99']:.1f} "
             f"| {middle['server_cpu']:.2f} | {middle['postgres_cpu']:.2f} | {middle['client_cpu']:.2f} "
-            f"| {middle['failed']:.0f} | {100 * middle['foreign']:.0f} % | {verdict} |"
+            f"| {middle['failed']:.0f} | {100 * middle['foreign']:.0f} % | {by_rate} | {by_cpu} |"
         )
     return lines
 
@@ -314,9 +329,17 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="leave MLflow out")
     chosen = parser.parse_args()
     results, notes = run(chosen.rounds, chosen.seconds, chosen.connections, peer=not chosen.no_peer)
-    print(f"Medians of {chosen.rounds} rounds, {WORKERS} workers, {os.cpu_count()} cores for everything. " + " ".join(notes))
+    print(
+        f"Medians of {chosen.rounds} rounds, {WORKERS} workers, {os.cpu_count()} cores for everything. "
+        + " ".join(notes)
+    )
     print()
     print("\n".join(table(results)))
+    print()
+    print(
+        '"Other load" is what else ran on the machine, of all its cores; "by CPU" compares the processor time of one '
+        "evaluation, server, Postgres and client together, which other load changes less."
+    )
 
 
 if __name__ == "__main__":

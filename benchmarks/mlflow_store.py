@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.request import Request, urlopen
+
+import httpx
 
 from benchmarks.client import PLACEHOLDER
 
@@ -34,7 +35,12 @@ def start(python: str, dsn: str, port: int, workers: int, folder: Path) -> "subp
     """Start the server, with all that makes it faster than as it ships: uvloop, a larger pool, no background jobs."""
     command = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     command += ["--backend-store-uri", dsn.replace("postgresql://", "postgresql+psycopg2://")]
-    command += ["--default-artifact-root", str(folder), "--uvicorn-opts", "--loop uvloop --http httptools --log-level warning"]
+    command += [
+        "--default-artifact-root",
+        str(folder),
+        "--uvicorn-opts",
+        "--loop uvloop --http httptools --log-level warning",
+    ]
     environment = os.environ | {
         "MLFLOW_SQLALCHEMYSTORE_POOL_SIZE": "40",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -46,10 +52,9 @@ def start(python: str, dsn: str, port: int, workers: int, folder: Path) -> "subp
 
 def create_experiment(port: int) -> str:
     """Create the experiment that all runs go to; its id."""
-    body = json.dumps({"name": "benchmark"}).encode()
-    url = f"http://127.0.0.1:{port}{_PREFIX}/experiments/create"
-    with urlopen(Request(url, body, {"Content-Type": "application/json"})) as answer:
-        identifier: str = json.load(answer)["experiment_id"]
+    answer = httpx.post(f"http://127.0.0.1:{port}{_PREFIX}/experiments/create", json={"name": "benchmark"})
+    answer.raise_for_status()
+    identifier: str = answer.json()["experiment_id"]
     return identifier
 
 

@@ -19,10 +19,10 @@ def tree_seconds(root: int) -> float:
     """User and system time of a process, its descendants, and those of them that ended and were waited for."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and (fields := _stat(int(entry))) is not None:
-            parents[int(entry)] = int(fields[1])
-            used[int(entry)] = sum(map(int, fields[11:15]))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))) is not None:
+            parents[int(entry.name)] = int(fields[1])
+            used[int(entry.name)] = sum(map(int, fields[11:15]))
     members = {root}
     while more := {pid for pid, parent in parents.items() if parent in members} - members:
         members |= more

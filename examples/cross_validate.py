@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 FOLDS = 5
 SEED = 7
-SCREENED_CASES = 9
+SCREENED_CASES = 12
 
 
 @dataclass(frozen=True)

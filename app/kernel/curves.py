@@ -8,8 +8,9 @@ from heapq import heappop, heappush
 import numpy as np
 
 from app.kernel.calibration import equal_width
+from app.kernel.hull import upper_hull
 from app.kernel.numerics import Array, ratio, silently
-from app.kernel.ranking import Ranking, upper_hull
+from app.kernel.ranking import Ranking
 from app.kernel.scores import Scores, closeness
 
 

@@ -65,6 +65,25 @@ class Fold:
             flags[part] += y[part].astype(np.uint8)
         return cls(smaller, flags, weights)
 
+    @classmethod
+    def of(cls, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> Self | None:
+        """The fold of rows (n, 2); None where there are too few, or one misses 1 by more than rounding."""
+        size = probabilities.shape[0]
+        if size < cls.minimum_size:
+            return None
+        smaller, flags = np.empty(size), np.empty(size, dtype=np.uint8)
+        for start in range(0, size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            zero, one = np.ascontiguousarray(probabilities[part].T)
+            totals = zero + one
+            if totals.min() < 1.0 - _LAST_BIT or totals.max() > 1.0 + _LAST_BIT:
+                return None
+            np.minimum(zero, one, out=smaller[part])
+            # Second bit: class 1 has the smaller probability. First bit: class 1 is the actual one.
+            np.multiply(one <= zero, np.uint8(2), out=flags[part])
+            flags[part] += y[part].astype(np.uint8)
+        return cls(smaller, flags, weights)
+
     @cached_property
     def large(self) -> Array:
         """The larger probabilities, falling."""
@@ -73,11 +92,11 @@ class Fold:
     @cached_property
     def distinct(self) -> bool:
         """Are no two of the 2n probabilities equal?"""
-        return bool(
-            (self.small[1:] > self.small[:-1]).all()
-            and (self.large[1:] < self.large[:-1]).all()
-            and self.small[-1] < self.large[-1]
-        )
+        if not (self.small[-1] < 0.5 and (self.small[1:] > self.small[:-1]).all()):
+            return False
+        # Small numbers that differ may have one complement.
+        parts = (1.0 - self.small[start : start + _BLOCK + 1] for start in range(0, self.small.size, _BLOCK))
+        return all(bool((large[1:] < large[:-1]).all()) for large in parts)
 
     def column(self, code: int) -> Sorted:
         """Samples by falling probability of one class; members are of it."""
@@ -93,8 +112,8 @@ class Fold:
         return float(self.small[low[self.small.size - 1 - position]])
 
     def top_label(self) -> Sorted:
-        """Samples by falling confidence; members have it rightly."""
-        return Sorted(self.large, self.correct, self.weights)
+        """Samples by rising doubt, the complement of the confidence; members are predicted rightly."""
+        return Sorted(self.small, self.correct, self.weights)
 
     @cached_property
     def _right(self) -> NDArray[np.intp]:

@@ -20,7 +20,10 @@ _SLACK = 1e-7
 
 
 class Answer(StrEnum):
-    """Whether counts exist. UNDECIDED: what the solver found fits only within rounding, and no other was found."""
+    """Whether counts exist.
+
+    UNDECIDED: what the solver found fits only within rounding and no other was found, or it ran out of time.
+    """
 
     CONSISTENT = "consistent"
     INCONSISTENT = "inconsistent"
@@ -85,7 +88,12 @@ def solve(statements: Sequence[Statement], upper: Sequence[int], equal: Sequence
         matrices.append(row)
         lows.append(np.array([float(total)]))
         highs.append(np.array([float(total)]))
-    found = find_integers(np.vstack(matrices), np.concatenate(lows), np.concatenate(highs), np.array(upper, dtype=float))
+    try:
+        found = find_integers(
+            np.vstack(matrices), np.concatenate(lows), np.concatenate(highs), np.array(upper, dtype=float)
+        )
+    except TimeoutError:
+        return Finding(Answer.UNDECIDED, None)
     if found is None:
         return Finding(Answer.INCONSISTENT, None)
     counts = [int(count) for count in found]

@@ -7,18 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.hull import STRETCH, outside, upper_hull
 from app.kernel.numerics import Array, Mask, lazy, ratio, silently
 
 Positions = NDArray[np.intp]
 
 # Cuts handled at once: four arrays of them fit in the second-level cache.
 _BLOCK = 16384
+# From so many cuts on, the hull of some of them is used to drop most others.
+_MANY = 4 * _BLOCK
 # Relative width within which a cumulative weight stands exactly at a quantile.
 _SLACK = 1e-12
-_HULL_ROUNDS = 40
-_HULL_SMALL = 256
-_HULL_LARGE = 8192
-_HULL_STRIDE = 64
 
 
 class Ranking:
@@ -29,16 +28,25 @@ class Ranking:
     cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one order.
 
     Args:
-        values: scores (n,), falling, or what makes them when they are asked for.
+        values: scores (n,), falling; or numbers of which the scores are the complement to 1, rising.
         members: is the sample a member, shape (n,), in that order.
         weights: shape (..., n) in that order, or None for 1 each.
-        distinct: no two values are equal, which is already known.
+        distinct: no two scores are equal, which is already known.
+        complement: are ``values`` the complement?
     """
 
     def __init__(
-        self, values: Array | Callable[[], Array], members: Mask, weights: Array | None = None, *, distinct: bool = False
+        self,
+        values: Array,
+        members: Mask,
+        weights: Array | None = None,
+        *,
+        distinct: bool = False,
+        complement: bool = False,
     ) -> None:
-        self._values = values
+        self.complement = values if complement else None
+        if not complement:
+            self.values = values
         self.members = members
         self.weights = weights
         self.ends: Positions | None = None if distinct else last_of_ties(self.values)
@@ -46,7 +54,9 @@ class Ranking:
     @cached_property
     def values(self) -> Array:
         """Scores (n,), falling."""
-        return self._values() if callable(self._values) else self._values
+        if self.complement is None:
+            raise AttributeError("set on construction")
+        return 1.0 - self.complement
 
     @cached_property
     def at(self) -> Positions:
@@ -65,9 +75,7 @@ class Ranking:
     def _members_among(self) -> Array:
         """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         if self.weights is None:
-            counts = np.zeros(self.members.size + 1, dtype=np.int32)
-            np.cumsum(self.members, out=counts[1:])
-            return counts
+            return _counted(self.members)
         return _cumulative(self.weights * self.members)
 
     @cached_property
@@ -162,16 +170,12 @@ class Ranking:
     def sums(self) -> "Sums":
         """Everything that is added up along the cuts, in one pass."""
         losses = precision = twice = np.zeros(self.positives.shape)
-        gap = np.zeros(self.positives.shape)
-        with silently():
-            per_member, per_other = 1.0 / self.positives[..., None], 1.0 / self.negatives[..., None]
-            for block in self.blocks():
-                heights = _precision(block.tp, block.fp)
-                losses = losses + block.total(block.fp + block.fp_before)
-                precision = precision + block.total(heights)
-                twice = twice + block.total(heights + _precision(block.tp_before, block.fp_before))
-                gap = np.maximum(gap, np.maximum.reduce(block.tp * per_member - block.fp * per_other, axis=-1))
-        return Sums(0.5 * losses, precision, 0.5 * twice, gap)
+        for block in self.blocks():
+            heights = _precision(block.tp, block.fp)
+            losses = losses + block.total(block.fp + block.fp_before)
+            precision = precision + block.total(heights)
+            twice = twice + block.total(heights + _precision(block.tp_before, block.fp_before))
+        return Sums(0.5 * losses, precision, 0.5 * twice)
 
     @lazy
     def losses(self) -> Array:
@@ -183,17 +187,32 @@ class Ranking:
 
         Args:
             held: a ranking without ties.
-            crossing: from positions in it to the number of samples here with at least the score of that member.
+            crossing: from rising positions in it to how many samples here have at least the score of that member, which
+                rises too.
 
         Returns:
             Both of shape (...).
         """
         predicted_sum = precision_sum = np.zeros(self.positives.shape)
+        tp_here = predicted_here = np.zeros((*self.positives.shape, 1))
+        here = 0
         for number, block in enumerate(held.blocks()):
-            start = number * _BLOCK
-            tp, predicted = self.up_to(crossing(held.at[start : start + _BLOCK]))
+            # The counts rise, so each block goes on where the last one stopped.
+            counts = crossing(held.at[number * _BLOCK : (number + 1) * _BLOCK])
+            window = slice(here, int(counts[-1]))
+            members, inside = self.members[window], counts - here
+            if self.weights is None:
+                tp_there = _counted(members) + tp_here
+                predicted = counts.astype(np.float64)
+            else:
+                tp_there = _cumulative(self.weights[..., window] * members) + tp_here
+                predicted_there = _cumulative(self.weights[..., window]) + predicted_here
+                predicted = predicted_there.take(inside, axis=-1)
+                predicted_here = predicted_there[..., -1:]
+            tp = tp_there.take(inside, axis=-1)
             predicted_sum = predicted_sum + block.total(predicted)
             precision_sum = precision_sum + block.total(_precision(tp, predicted - tp))
+            tp_here, here = tp_there[..., -1:], window.stop
         return predicted_sum, precision_sum
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
@@ -235,7 +254,12 @@ class Ranking:
     @lazy
     def ks(self) -> Array:
         """max(TPR - FPR) over all cuts and the empty one, shape (...); NaN without members or non-members."""
-        return self.sums.gap + 0.0 * self.auc
+        gap = 0.0 * self.auc
+        with silently():
+            per_member, per_other = 1.0 / self.positives[..., None], 1.0 / self.negatives[..., None]
+            for block in self.blocks():
+                gap = np.maximum(gap, np.maximum.reduce(block.tp * per_member - block.fp * per_other, axis=-1))
+        return gap
 
     @lazy
     def equal_error_rate(self) -> Array:
@@ -268,26 +292,20 @@ class Ranking:
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
         """Vertices (tp, fp) of the upper convex hull of the ROC curve, for every row of the batch in order."""
-        if not self.at.size:
-            # Without members the curve is a level line.
-            return [(np.zeros(2), np.array([0.0, negatives])) for negatives in self.negatives.ravel().tolist()]
-        if self.plain:
-            # Only the last of a run of members can be a vertex.
-            corners = np.flatnonzero(np.append(self.at[1:] - self.at[:-1] > 1, [True]))
-            tp, fp = corners + 1.0, (self.at.take(corners) - corners).astype(np.float64)
-        else:
-            tp, fp = self.tp, self.fp
-        rows = zip(
-            tp.reshape(self.positives.size, -1),
-            fp.reshape(self.positives.size, -1),
-            self.positives.ravel().tolist(),
-            self.negatives.ravel().tolist(),
-            strict=True,
-        )
-        return [
-            upper_hull(np.concatenate([[0.0], tp, [positives]]), np.concatenate([[0.0], fp, [negatives]]))
-            for tp, fp, positives, negatives in rows
-        ]
+        return [self._hull(row) for row in np.ndindex(self.positives.shape)]
+
+    def _hull(self, row: tuple[int, ...]) -> tuple[Array, Array]:
+        end = float(self.positives[row]), float(self.negatives[row])
+
+        def hull_of(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+            tp = np.concatenate([[0.0], *(part[0] for part in parts), [end[0]]])
+            fp = np.concatenate([[0.0], *(part[1] for part in parts), [end[1]]])
+            return upper_hull(tp, fp)
+
+        if self.at.size < _MANY:
+            return hull_of([(block.tp[row], block.fp[row]) for block in self.blocks()])
+        coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
+        return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
 
     def each_row(self, function: Callable[["Row"], float]) -> Array:
         """A function of every row of the batch, NaN where members or non-members are missing."""
@@ -305,6 +323,8 @@ class Ranking:
 
     def above(self, limits: Array) -> Positions:
         """How many samples score more than each limit."""
+        if self.complement is not None:
+            return np.searchsorted(self.complement, 1.0 - limits, side="left")
         return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
 
     def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
@@ -313,15 +333,18 @@ class Ranking:
         Args:
             starts: b + 1 rising positions that bound the slices.
         """
+        source = self.values if self.complement is None else self.complement
         bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
         if self.weights is None:
-            values = np.array([np.add.reduce(self.values[a:b]) for a, b in bounds])
+            weight = np.diff(starts).astype(np.float64)
+            values = np.array([np.add.reduce(source[a:b]) for a, b in bounds])
             members = np.array([np.count_nonzero(self.members[a:b]) for a, b in bounds], dtype=np.float64)
-            return np.diff(starts).astype(np.float64), values, members
-        weight = [np.add.reduce(self.weights[..., a:b], axis=-1) for a, b in bounds]
-        weighted = [self.weights[..., a:b] @ self.values[a:b] for a, b in bounds]
-        of_members = [self.weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds]
-        return np.stack(weight, axis=-1), np.stack(weighted, axis=-1), np.stack(of_members, axis=-1)
+        else:
+            weights = self.weights
+            weight = np.stack([np.add.reduce(weights[..., a:b], axis=-1) for a, b in bounds], axis=-1)
+            values = np.stack([weights[..., a:b] @ source[a:b] for a, b in bounds], axis=-1)
+            members = np.stack([weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds], axis=-1)
+        return weight, values if self.complement is None else weight - values, members
 
     def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Array, Array]:
         """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
@@ -366,32 +389,24 @@ class Block(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Pairs lost, sum of precision at the members, the same by trapezoids, and the largest TPR - FPR; each of shape (...)."""
+    """Pairs lost, sum of precision at the members, and the same by trapezoids; each of shape (...)."""
 
     losses: Array
     precision: Array
     precision_trapezoid: Array
-    gap: Array
 
 
 class Mirrored(Ranking):
     """The other side of a ranking without ties: what does not depend on the side is taken from there."""
 
-    def __init__(self, other: Ranking, values: Callable[[], Array], value_at: Callable[[int], float]) -> None:
+    def __init__(self, other: Ranking, value_at: Callable[[int], float]) -> None:
         weights = None if other.weights is None else other.weights[..., ::-1]
-        super().__init__(values, ~other.members[::-1], weights, distinct=True)
+        super().__init__(other.values[::-1], ~other.members[::-1], weights, distinct=True, complement=True)
         self.other = other
         self._value_at = value_at
 
     def value_at(self, position: int) -> float:
         return self._value_at(position)
-
-    def above(self, limits: Array) -> Positions:
-        return np.searchsorted(self.other.values[::-1], 1.0 - limits, side="left")
-
-    def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
-        weight, expected, observed = self.other.slices(self.members.size - starts[::-1])
-        return weight[..., ::-1], (weight - expected)[..., ::-1], (weight - observed)[..., ::-1]
 
     @lazy
     def wins(self) -> Array:
@@ -448,6 +463,13 @@ def last_of_ties(ordered: Array) -> Positions | None:
     return np.append(np.flatnonzero(changes), ordered.size - 1)
 
 
+def _counted(members: Mask) -> NDArray[np.int32]:
+    """Members among the first 0, 1, ... n: whole numbers add up several times faster than floats."""
+    counts = np.zeros(members.size + 1, dtype=np.int32)
+    np.cumsum(members, out=counts[1:])
+    return counts
+
+
 def _cumulative(values: Array) -> Array:
     """Sums of the first 0, 1, ... n values along the last axis."""
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
@@ -500,55 +522,3 @@ def _precision_anywhere(tp: Array, predicted: Array) -> Array:
     if empty.any():
         values[empty] = 1.0
     return values
-
-
-def _outside(tp: Array, fp: Array) -> tuple[Array, Array]:
-    """Points that the hull of every 64th of them does not cover, and the ends."""
-    height, run = upper_hull(np.append(tp[::_HULL_STRIDE], tp[-1]), np.append(fp[::_HULL_STRIDE], fp[-1]))
-    # The hull is concave, so within each stretch of points it lies on or above its own chord.
-    full = (tp.size - 1) // _HULL_STRIDE
-    ends = fp[: full * _HULL_STRIDE + 1 : _HULL_STRIDE]
-    tops = np.interp(ends, run, height)
-    shape = (full, _HULL_STRIDE)
-    # Twice the area of the triangle of chord and point, positive where the point is outside.
-    side = (tp[: full * _HULL_STRIDE].reshape(shape) - tops[:-1, None]) * np.diff(ends)[:, None]
-    side -= (fp[: full * _HULL_STRIDE].reshape(shape) - ends[:-1, None]) * np.diff(tops)[:, None]
-    # Vertical stretches have no chord to speak of: their points stay.
-    outside = side >= -_SLACK * float(tp[-1]) * float(fp[-1])
-    outside |= (np.diff(ends) == 0.0)[:, None]
-    keep = np.concatenate([np.flatnonzero(outside), np.arange(full * _HULL_STRIDE, tp.size)])
-    return tp.take(keep), fp.take(keep)
-
-
-def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
-    """Vertices of the upper convex hull of a ROC curve in counts.
-
-    The slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
-    """
-    # A point that is there twice would count as lying below the line between its neighbours.
-    moves = np.append(np.flatnonzero((tp[1:] != tp[:-1]) | (fp[1:] != fp[:-1])), tp.size - 1)
-    if moves.size < tp.size:
-        tp, fp = tp.take(moves), fp.take(moves)
-    if tp.size > _HULL_LARGE:
-        tp, fp = _outside(tp, fp)
-    for _ in range(_HULL_ROUNDS):
-        # Points below the line between their neighbours go, all at once, until few are left or none goes.
-        if tp.size <= _HULL_SMALL:
-            break
-        up, right = np.diff(tp), np.diff(fp)
-        corners = np.flatnonzero(up[:-1] * right[1:] > up[1:] * right[:-1])
-        if corners.size == tp.size - 2:
-            return tp, fp
-        keep = np.concatenate([[0], corners + 1, [tp.size - 1]])
-        tp, fp = tp.take(keep), fp.take(keep)
-    hull: list[tuple[float, float]] = []
-    for y, x in zip(tp.tolist(), fp.tolist(), strict=True):
-        while len(hull) >= 2:
-            (y1, x1), (y2, x2) = hull[-2], hull[-1]
-            if (y2 - y1) * (x - x2) > (y - y2) * (x2 - x1):
-                break
-            hull.pop()
-        if not hull or (y, x) != hull[-1]:
-            hull.append((y, x))
-    vertices = np.array(hull)
-    return vertices[:, 0], vertices[:, 1]

@@ -236,7 +236,7 @@ class Scores:
         if self.fold is not None:
             fold = self.fold
             if code == 0 and fold.distinct:
-                return Mirrored(self.ranking(1), lambda: fold.column(0).values, lambda position: fold.value(0, position))
+                return Mirrored(self.ranking(1), lambda position: fold.value(0, position))
             return Ranking(*fold.column(code), distinct=fold.distinct)
         made, codes = self._rank_column(code)
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
@@ -274,7 +274,7 @@ class Scores:
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correctly classified ones."""
         if self.fold is not None:
-            return Ranking(*self.fold.top_label(), distinct=self.fold.distinct)
+            return Ranking(*self.fold.top_label(), distinct=self.fold.distinct, complement=True)
         order, rising = ascending_order(self.confidence)
         order = order[::-1]
         weights = None if self.weights is None else self.weights.take(order, axis=-1)

@@ -13,6 +13,7 @@ Flags = NDArray[np.uint8]
 
 # Below this size a plain sort is faster.
 _SMALL = 2048
+_BLOCK = 8192
 # Leaves room for rounding below the highest level.
 _LEVELS_32 = 2.0**32 - 1024.0
 _LEVELS_16 = 65535.0
@@ -31,10 +32,12 @@ def ascending_order(values: Array) -> tuple[Order, Array]:
     The values are rounded to 32 bits and sorted by their lower, then by their upper half. What rounding has left in disorder is
     next to nothing. Where rounding tells values badly apart, there is merely more to repair.
     """
-    scaled = _scaled(values, _LEVELS_32) if values.size >= _SMALL else None
-    if scaled is None:
+    low, scale = _spread(values, _LEVELS_32)
+    if values.size < _SMALL or scale == 0.0:
         order = np.argsort(values)
         return order, values.take(order)
+    scaled = values - low
+    scaled *= scale
     levels = scaled.astype(np.uint32)
     by_lower = np.argsort(levels.astype(np.uint16), kind="stable")
     levels >>= np.uint32(16)
@@ -47,29 +50,31 @@ def ascending_order(values: Array) -> tuple[Order, Array]:
 
 
 def sort_flagged(values: Array, flags: Flags) -> tuple[Array, Flags]:
-    """Sorted values (n,) with the flags that belong to them; ties in any order.
+    """Sorted values (n,) with the flags that belong to them; ties in any order. Overwrites both.
 
-    Numbers in [0, 2) leave the two highest of their 64 bits unused: shifted out, they make room for the flags, and the keys
-    sort as integers without an index and without losing a digit.
+    Numbers in [0, 2) leave the two highest of their 64 bits unused: shifted out, they make room for the flags, and the
+    keys sort as integers without an index and without losing a digit.
 
     Args:
         values: numbers in [0, 2), shape (n,).
         flags: 0 to 3, shape (n,).
     """
-    scaled = _scaled(values, _LEVELS_16) if values.size >= _SMALL else None
-    keys = np.empty(values.shape, dtype=np.uint64) if scaled is None else scaled.view(np.uint64)
-    order = None if scaled is None else np.argsort(scaled.astype(np.uint16), kind="stable")
-    np.left_shift(values.view(np.uint64), _FLAG_BITS, out=keys)
-    keys |= flags
-    if order is None:
+    keys = values.view(np.uint64)
+    low, scale = _spread(values, _LEVELS_16)
+    levels = np.empty(values.shape, dtype=np.uint16)
+    for start in range(0, values.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        np.multiply(values[part] - low, scale, out=levels[part], casting="unsafe")
+        keys[part] <<= _FLAG_BITS
+        keys[part] |= flags[part]
+    if values.size < _SMALL:
         keys.sort()
     else:
-        keys = keys.take(order)
+        keys = keys.take(np.argsort(levels, kind="stable"))
         for start in (0, _ROW // 2):
             rows = (keys.size - start) // _ROW
             keys[start : start + rows * _ROW].reshape(rows, _ROW).sort(axis=1)
         keys[-2 * _ROW :].sort()
-    flags = np.empty(keys.shape, dtype=np.uint8)
     np.bitwise_and(keys, _FLAG_MASK, out=flags, casting="unsafe")
     keys >>= _FLAG_BITS
     ordered = keys.view(np.float64)
@@ -79,16 +84,12 @@ def sort_flagged(values: Array, flags: Flags) -> tuple[Array, Flags]:
     return ordered, flags.take(repair)
 
 
-def _scaled(values: Array, levels: float) -> Array | None:
-    """Values spread over 0..levels, or None where that would not tell them apart."""
+def _spread(values: Array, levels: float) -> tuple[float, np.float64]:
+    """Lowest value and the factor that spreads the values over 0..levels; 0 where no factor does."""
     low, high = float(values.min()), float(values.max())
     with np.errstate(over="ignore", divide="ignore"):
         scale = np.float64(levels) / (high - low)
-    if not np.isfinite(scale) or scale == 0.0:
-        return None
-    scaled = values - low
-    scaled *= scale
-    return scaled
+    return low, scale if np.isfinite(scale) else np.float64(0.0)
 
 
 def _exchange(ordered: Array, order: Order) -> bool:

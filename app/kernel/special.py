@@ -97,10 +97,13 @@ def log_beta(a: float, b: float) -> float:
     return float(_scipy().betaln(a, b))
 
 
-def find_integers(rows: Array, low: Array, high: Array, upper: Array) -> Array | None:
+def find_integers(rows: Array, low: Array, high: Array, upper: Array, *, seconds: float = 20.0) -> Array | None:
     """Whole numbers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
 
     The solver allows a small violation, so a solution has to be verified; that there is none can be relied on.
+
+    Raises:
+        TimeoutError: neither was found within that many seconds.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -110,9 +113,12 @@ def find_integers(rows: Array, low: Array, high: Array, upper: Array) -> Array |
         constraints=LinearConstraint(rows, low, high),
         integrality=np.ones(count),
         bounds=Bounds(np.zeros(count), upper),
+        options={"time_limit": seconds},
     )
     if answer.status == 2:  # infeasible
         return None
+    if answer.x is None and answer.status == 1:
+        raise TimeoutError(f"no answer within {seconds:g} seconds")
     if answer.x is None:
         raise RuntimeError(f"the integer search did not finish: {answer.message}")
     found: Array = np.round(answer.x)

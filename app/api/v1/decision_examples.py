@@ -40,3 +40,23 @@ GATES: dict[str, Any] = {
     },
 }
 CHECKS: dict[str, Any] = {"against a baseline": {"evaluation": FIRST, "baseline": SECOND}}
+PROJECTIONS: dict[str, Any] = {
+    "at deployment": {"prevalence": {"0": 0.99, "1": 0.01}, "metrics": ["accuracy", "precision@1", "h_mean"]},
+    "uncertain": {"prevalence": {"1": 0.05}, "prevalence_samples": 200, "metrics": ["accuracy", "mcc"]},
+    "within a range": {"prevalence_range": {"1": [0.01, 0.1]}, "metrics": ["precision@1"]},
+    "sweep": {
+        "sweep": {"class": "1", "from": 0.01, "to": 0.5, "steps": 20},
+        "metrics": ["accuracy", "f1@1"],
+        "against": SECOND,
+    },
+}
+ESTIMATES: dict[str, Any] = {
+    "predicted labels": {"predicted": {"0": 900, "1": 100}},
+    "probabilities": {"probabilities": [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]], "recalibrate": True},
+}
+CONSISTENCY: dict[str, Any] = {
+    "impossible": {"p": 100, "n": 200, "scores": {"accuracy": "0.9567", "recall": "0.8545", "specificity": "0.9734"}},
+    "possible": {"p": 50, "n": 50, "scores": {"f1": "0.80", "accuracy": "0.80"}, "metrics": ["mcc", "h_mean"]},
+    "classes": {"classes": {"A": 100, "B": 50, "C": 20}, "scores": {"accuracy": "0.900", "recall@C": "0.50"}},
+    "folds": {"folds": [{"p": 10, "n": 20}, {"p": 11, "n": 19}], "scores": {"accuracy": "0.85", "recall": "0.75"}},
+}

@@ -10,7 +10,7 @@ from app.kernel.numerics import Array, mean, ratio, silently, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.scores import Scores, closeness
 
-_BLOCK = 32768
+_BLOCK = 8192
 
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
 _per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)

@@ -1,0 +1,103 @@
+"""The route that checks reported scores."""
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+from starlette.responses import Response
+
+from app.api.body import Wire, parse_body, read_body
+from app.api.deps import StrictRoute, UseServices
+from app.api.documentation import PROBLEMS, body_schema
+from app.api.v1 import decision_examples as examples
+from app.api.v1.evaluation_models import Expression
+from app.api.v1.present import json_response
+from app.kernel.consistency import Printed
+from app.services.consistency import MOST_CLASSES, MOST_FOLDS, MOST_ITEMS, Report, check_report
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+# A string keeps the digits that were printed: they say how exact a score is.
+Score = Annotated[str, StringConstraints(pattern=r"^-?\d{1,4}(\.\d{1,12})?$")]
+ScoreName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class FoldField(Wire):
+    """Numbers of samples of one fold."""
+
+    p: Annotated[int, Field(ge=1, le=10_000)]
+    n: Annotated[int, Field(ge=1, le=10_000)]
+
+
+class ConsistencyRequest(Wire):
+    """Scores as printed, with the numbers of samples: p and n, or classes, or folds."""
+
+    scores: dict[ScoreName, Score] = Field(
+        min_length=1,
+        max_length=60,
+        description='By name, as strings: "0.80" says more than 0.8. With classes `recall@A` and the like.',
+    )
+    p: Count | None = Field(None, description="Positive samples.")
+    n: Count | None = Field(None, description="Negative samples.")
+    classes: dict[ScoreName, Annotated[int, Field(ge=1, le=10_000)]] | None = Field(
+        None, min_length=2, max_length=MOST_CLASSES, description="Samples of each class."
+    )
+    folds: list[FoldField] | None = Field(
+        None, min_length=1, max_length=MOST_FOLDS, description="The scores are means over these folds."
+    )
+    rounding: Literal["nearest", "truncated", "any"] = Field("nearest", description="How scores were cut.")
+    metrics: list[Expression] = Field(
+        default_factory=list, max_length=20, description="With p and n: further metrics whose range is wanted."
+    )
+
+    @model_validator(mode="after")
+    def check_form(self) -> Self:
+        """One of the three forms, complete."""
+        forms = [self.p is not None or self.n is not None, self.classes is not None, self.folds is not None]
+        if sum(forms) != 1:
+            raise ValueError("expected exactly one of p with n, classes, and folds")
+        if forms[0]:
+            if self.p is None or self.n is None:
+                raise ValueError("expected both p and n")
+            if min(self.p, self.n) > MOST_ITEMS:
+                raise ValueError(f"expected at most {MOST_ITEMS} samples of the smaller class")
+        elif self.metrics:
+            raise ValueError("expected further metrics with p and n only")
+        return self
+
+    def to_domain(self) -> Report:
+        """What was reported, as the services know it."""
+        return Report(
+            scores=self.scores,
+            positives=self.p,
+            negatives=self.n,
+            classes=self.classes,
+            folds=None if self.folds is None else tuple((fold.p, fold.n) for fold in self.folds),
+            printed=Printed(self.rounding),
+            metrics=tuple(self.metrics),
+        )
+
+
+class ConsistencyResponse(BaseModel):
+    """Whether the scores are possible together. Inconsistent scores are a question to their authors, not a verdict."""
+
+    consistent: bool | None = Field(description="null: could not be decided.")
+    feasible_count: int | None = Field(description="How many matrices fit; null where they are not counted.")
+    examples: list[dict[str, Any]]
+    implied: dict[str, dict[str, float]] = Field(description="Ranges of other scores over the matrices that fit.")
+    alternatives: list[dict[str, Any]] = Field(description="Other readings of the report that some matrix fits.")
+    assumptions: list[str]
+    metrics: dict[str, dict[str, float | None]] | None = None
+
+
+@router.post(
+    "/consistency-checks",
+    response_class=Response,
+    responses={200: {"model": ConsistencyResponse}},
+    openapi_extra=body_schema("ConsistencyRequest", examples.CONSISTENCY),
+    operation_id="checkConsistency",
+)
+async def check_consistency(request: Request, services: UseServices) -> Response:
+    """Check whether any confusion matrix could have produced reported scores; nothing is kept."""
+    report = parse_body(await read_body(request), ConsistencyRequest).to_domain()
+    return json_response(await services.compute.run(lambda: check_report(report), heavy=True))

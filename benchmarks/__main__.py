@@ -1,0 +1,131 @@
+"""Run the benchmarks and write what they found into RESULTS.md: `python -m benchmarks [--full] [name ...]`.
+
+Every benchmark is a module of its own that prints Markdown; its output becomes its section. Sections of benchmarks that
+were not run stay as they are. Without names all run, smaller than with `--full`.
+"""
+
+import argparse
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+INTRODUCTION = """# Measurements
+
+Written by `make bench`: medians, peers measured in the same run on the same machine, one BLAS thread. Each section says
+when and on what it was measured.
+"""
+_SECTION = re.compile(r"^<!-- (\w+) -->\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A module, its heading, the packages its numbers depend on, and its arguments for a usual and for a full run."""
+
+    name: str
+    title: str
+    packages: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    full: tuple[str, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        return importlib.util.find_spec(f"benchmarks.{self.name}") is not None
+
+
+BENCHMARKS = (
+    Benchmark("kernel", "Matrix metrics in process", ("numpy", "pycm", "scikit-learn")),
+    Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
+    Benchmark(
+        "http",
+        "Evaluations over HTTP",
+        ("fastapi", "uvicorn", "uvloop", "asyncpg", "pydantic", "numpy"),
+        ("--rounds", "3"),
+        ("--rounds", "7"),
+    ),
+    Benchmark(
+        "million",
+        "Lists and leaderboards",
+        ("asyncpg", "sqlalchemy"),
+        ("--rows", "200000"),
+        ("--rows", "1000000"),
+    ),
+    Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
+    Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    existing = [benchmark for benchmark in BENCHMARKS if benchmark.exists]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks, update RESULTS.md.")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(benchmark.name for benchmark in existing)}")
+    parser.add_argument("--full", action="store_true", help="larger inputs and more rounds")
+    chosen = parser.parse_args(arguments)
+    unknown = set(chosen.names) - {benchmark.name for benchmark in existing}
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    failed = []
+    for benchmark in existing:
+        if chosen.names and benchmark.name not in chosen.names:
+            continue
+        extra = benchmark.full if chosen.full else benchmark.arguments
+        output = run(benchmark.name, extra)
+        if output is None:
+            failed.append(benchmark.name)
+            continue
+        write_section(benchmark, output, " ".join([f"python -m benchmarks.{benchmark.name}", *extra]))
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run(name: str, arguments: Sequence[str]) -> str | None:
+    """Markdown that a benchmark prints, or None when it fails."""
+    print(f"== {name}", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
+    print(done.stdout, flush=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def write_section(benchmark: Benchmark, output: str, command: str) -> None:
+    """Put the section in its place; the others stay."""
+    _, *parts = _SECTION.split(RESULTS.read_text() if RESULTS.exists() else "")
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    about = f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, {machine()}; {versions(benchmark.packages)}."
+    sections[benchmark.name] = f"## {benchmark.title}\n\n{about}\n\n{output}\n"
+    order = [known.name for known in BENCHMARKS if known.name in sections]
+    text = "\n".join(f"<!-- {name} -->\n{sections[name].strip()}\n" for name in order)
+    RESULTS.write_text(f"{INTRODUCTION}\n{text}")
+
+
+def machine() -> str:
+    """Processor, cores and memory."""
+    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    model = names[0].strip() if names else platform.machine()
+    return f"{os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
+
+
+def versions(packages: Sequence[str]) -> str:
+    """Python and the packages that are installed."""
+    found = [f"Python {platform.python_version()}"]
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
