@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
 from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
-from app.api.v1.comparisons import ComparisonRequest
+from app.api.v1.comparison_models import ComparisonRequest, TournamentRequest
 from app.api.v1.consistency import ConsistencyRequest
 from app.api.v1.curves import ThresholdRequest
 from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
@@ -20,7 +20,15 @@ from app.settings import Settings
 from app.wiring import build_services
 
 _EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest, ThresholdRequest)
-_DECISIONS = (ComparisonRequest, GateRequest, CheckRequest, ProjectionRequest, EstimateRequest, ConsistencyRequest)
+_DECISIONS = (
+    ComparisonRequest,
+    TournamentRequest,
+    GateRequest,
+    CheckRequest,
+    ProjectionRequest,
+    EstimateRequest,
+    ConsistencyRequest,
+)
 DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
 Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.

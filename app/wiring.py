@@ -14,6 +14,7 @@ from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
+from app.services.tournaments import TournamentService
 from app.services.what_if import WhatIfService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
@@ -44,6 +45,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
+    comparisons = PostgresComparisonStore(engine)
     try:
         await _refuse_outdated(readiness)
         await store.prepare([metric.key for metric in whole_catalogue().of_scope(Scope.OVERALL)])
@@ -55,9 +57,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 admission=admission,
             ),
             leaderboards=LeaderboardService(store, labels=store, compute=compute),
-            comparisons=ComparisonService(
-                store, PostgresComparisonStore(engine), labels=store, compute=compute, admission=admission
-            ),
+            comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
+            tournaments=TournamentService(store, comparisons, compute=compute, admission=admission),
             gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             compute=compute,

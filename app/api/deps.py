@@ -17,6 +17,7 @@ from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
 from app.services.ports import Readiness
+from app.services.tournaments import TournamentService
 from app.services.what_if import WhatIfService
 
 DEFAULT_PROJECT = "default"
@@ -29,6 +30,7 @@ class Services:
     evaluations: EvaluationService
     leaderboards: LeaderboardService
     comparisons: ComparisonService
+    tournaments: TournamentService
     gates: GateService
     what_if: WhatIfService
     compute: ComputePool

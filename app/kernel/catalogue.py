@@ -34,7 +34,7 @@ MATRIX_FAMILIES: tuple[ModuleType, ...] = (
 )
 
 
-PROBABILITY_FAMILIES: tuple[ModuleType, ...] = (imcp, ranking, proper, calibration)
+PROBABILITY_FAMILIES: tuple[ModuleType, ...] = (ranking, imcp, proper, calibration)
 
 
 def _declared(modules: Iterable[ModuleType]) -> tuple[Metric, ...]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from app.kernel.calibration import equal_width
 from app.kernel.hull import upper_hull
+from app.kernel.losses import closeness
 from app.kernel.numerics import Array, ratio, silently
 from app.kernel.ranking import Ranking
-from app.kernel.scores import Scores, closeness
+from app.kernel.scores import Scores
 
 
 class CurveName(StrEnum):

@@ -17,6 +17,7 @@ from app.kernel.sorting import Flags, ascending_order, sort_flagged
 # Rows may miss 1 by the rounding of their last bit.
 _LAST_BIT = 2.0**-52
 _BLOCK = 8192
+_SATURATED = 1e-12
 
 
 class Sorted(NamedTuple):
@@ -98,6 +99,11 @@ class Fold:
         parts = (1.0 - self.small[start : start + _BLOCK + 1] for start in range(0, self.small.size, _BLOCK))
         return all(bool((large[1:] < large[:-1]).all()) for large in parts)
 
+    @property
+    def unsaturated(self) -> bool:
+        """Is no probability so near to 1 that phi, infinitely steep there, would feel the rounding of its last digit?"""
+        return float(self.small[0]) >= _SATURATED
+
     def column(self, code: int) -> Sorted:
         """Samples by falling probability of one class; members are of it."""
         low, high = self.sides[code], self.sides[1 - code]
@@ -125,16 +131,21 @@ class Fold:
         """Samples whose class has the smaller probability, by rising p_true."""
         return np.flatnonzero(~self.correct)
 
-    def by_p_true(self, start: int, stop: int) -> Sorted:
-        """Some of the samples by rising p_true; members are of class 1."""
+    def by_p_true(self, start: int, stop: int) -> tuple[Array, Array, Mask, Array | None]:
+        """Some of the samples by rising p_true: that, its complement, is the class 1, and weights."""
         border = self._wrong.size
         wrong = self._wrong[min(start, border) : min(stop, border)]
         right = self._right[max(start - border, 0) : max(stop - border, 0)]
-        picked = np.concatenate([wrong, right])
-        values = self.small.take(picked)
-        values[wrong.size :] = 1.0 - values[wrong.size :]
+        picked = wrong if right.size == 0 else right if wrong.size == 0 else np.concatenate([wrong, right])
+        small = self.small.take(picked)
+        large = 1.0 - small
+        if wrong.size and right.size:
+            p_true, complement = small.copy(), large.copy()
+            p_true[wrong.size :], complement[wrong.size :] = large[wrong.size :], small[wrong.size :]
+        else:
+            p_true, complement = (small, large) if wrong.size else (large, small)
         weights = None if self.weights is None else self.weights.take(picked, axis=-1)
-        return Sorted(values, self.y.take(picked), weights)
+        return p_true, complement, self.y.take(picked), weights
 
     def crossing(self, code: int) -> Callable[[NDArray[np.intp]], NDArray[np.intp]]:
         """From positions in falling order of a class to how many samples have the other class at least as probable."""
@@ -143,9 +154,15 @@ class Fold:
 
         def count(positions: NDArray[np.intp]) -> NDArray[np.intp]:
             # Above a large p lie the larger ones of the other column; above a small p all of its large ones and some small ones.
+            if positions[-1] < high.size:
+                return high.take(positions) - positions
             border = int(np.searchsorted(positions, high.size))
-            in_high, in_low = positions[:border], n - 1 - positions[border:]
-            return np.concatenate([high.take(in_high) - in_high, n - (low.take(in_low) - in_low)])
+            in_low = n - 1 - positions[border:]
+            above_low = in_low - low.take(in_low)
+            above_low += n
+            if border == 0:
+                return above_low
+            return np.concatenate([high.take(positions[:border]) - positions[:border], above_low])
 
         return count
 

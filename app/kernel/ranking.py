@@ -13,9 +13,9 @@ from app.kernel.numerics import Array, Mask, lazy, ratio, silently
 Positions = NDArray[np.intp]
 
 # Cuts handled at once: four arrays of them fit in the second-level cache.
-_BLOCK = 16384
+_BLOCK = 8192
 # From so many cuts on, the hull of some of them is used to drop most others.
-_MANY = 4 * _BLOCK
+_MANY = 8 * _BLOCK
 # Relative width within which a cumulative weight stands exactly at a quantile.
 _SLACK = 1e-12
 
@@ -196,22 +196,29 @@ class Ranking:
         predicted_sum = precision_sum = np.zeros(self.positives.shape)
         tp_here = predicted_here = np.zeros((*self.positives.shape, 1))
         here = 0
-        for number, block in enumerate(held.blocks()):
+        for start in range(0, held.at.size, _BLOCK):
             # The counts rise, so each block goes on where the last one stopped.
-            counts = crossing(held.at[number * _BLOCK : (number + 1) * _BLOCK])
-            window = slice(here, int(counts[-1]))
-            members, inside = self.members[window], counts - here
+            counts = crossing(held.at[start : start + _BLOCK])
+            window, inside = slice(here, int(counts[-1])), counts - here
             if self.weights is None:
-                tp_there = _counted(members) + tp_here
+                tp_there = _counted(self.members[window]) + tp_here
                 predicted = counts.astype(np.float64)
             else:
-                tp_there = _cumulative(self.weights[..., window] * members) + tp_here
+                tp_there = _cumulative(self.weights[..., window] * self.members[window]) + tp_here
                 predicted_there = _cumulative(self.weights[..., window]) + predicted_here
                 predicted = predicted_there.take(inside, axis=-1)
                 predicted_here = predicted_there[..., -1:]
             tp = tp_there.take(inside, axis=-1)
-            predicted_sum = predicted_sum + block.total(predicted)
-            precision_sum = precision_sum + block.total(_precision(tp, predicted - tp))
+            with silently():
+                precision = tp / predicted
+            if np.isnan(precision[..., :1]).any():
+                precision[np.isnan(precision)] = 1.0
+            if held.plain:
+                predicted_sum = predicted_sum + np.add.reduce(predicted)
+                precision_sum = precision_sum + np.add.reduce(precision)
+            else:
+                block = held.part(start, start + _BLOCK)
+                predicted_sum, precision_sum = predicted_sum + block.total(predicted), precision_sum + block.total(precision)
             tp_here, here = tp_there[..., -1:], window.stop
         return predicted_sum, precision_sum
 

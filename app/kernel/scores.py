@@ -1,25 +1,27 @@
 """Probabilities (or scores) of samples with everything that more than one metric needs, each computed once."""
 
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.fold import Fold
-from app.kernel.numerics import Array, Mask, lazy, ratio, silently, total
+from app.kernel.losses import (
+    FoldedLosses,
+    Losses,
+    closeness,
+    entries_of_truth,
+    folded_losses,
+    losses_by_class,
+    phi_by_class,
+    sums_by_code,
+)
+from app.kernel.numerics import Array, Mask, lazy, ratio, total
 from app.kernel.ranking import Mirrored, Ranking, last_of_ties
 from app.kernel.sorting import ascending_order
 
 Codes = NDArray[np.intp]
-
-# Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
-CLIP = float(np.finfo(np.float64).eps)
-_BLOCK = 8192
-# Up to so many classes a product with the one-hot truth is faster than counting.
-_BY_PRODUCT = 8
-# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
-TOLERANCE = 1e-12
 
 
 class Scores:
@@ -110,14 +112,7 @@ class Scores:
         """Probability given to the actual class; NaN for scores that are no probabilities."""
         if not self.are_probabilities:
             return np.full(self.n_samples, np.nan)
-        return self.p_true_of(slice(None))
-
-    def p_true_of(self, part: slice) -> Array:
-        """Entries of the actual classes of some samples."""
-        codes = self.y[part]
-        entries = np.arange(0, codes.size * self.n_classes, self.n_classes)
-        entries += codes
-        return self.probabilities[part].ravel().take(entries)
+        return entries_of_truth(self.probabilities, self.y)
 
     @lazy
     def phi(self) -> Array:
@@ -127,48 +122,25 @@ class Scores:
     @lazy
     def phi_sums(self) -> Array:
         """Sum of phi over the samples of each class, shape (..., K)."""
-        sums = np.zeros(self.class_weight.shape)
-        one_hot = np.eye(self.n_classes)
-        for start in range(0, self.n_samples, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            phi = closeness(self.p_true_of(part))
-            if self.weights is not None:
-                phi = phi * self.weights[..., part]
-            if self.n_classes < _BY_PRODUCT:
-                sums += phi @ one_hot.take(self.y[part], axis=0)
-            else:
-                sums += sums_by_code(self.y[part], phi, self.n_classes)
-        return sums if self.are_probabilities else np.full(sums.shape, np.nan)
+        if not self.are_probabilities:
+            return np.full(self.class_weight.shape, np.nan)
+        if self.folded_losses is not None:
+            return self.folded_losses.phi
+        return phi_by_class(self.probabilities, self.y, self.weights)
 
     @cached_property
-    def losses(self) -> "Losses":
-        """What is added up over the samples, in one pass through pieces small enough for the cache."""
-        sums = np.zeros((*self.n.shape, len(Losses._fields) - 2, self.n_classes))
-        lowest, highest = np.inf, -np.inf
-        one_hot = np.eye(self.n_classes)
-        low, high = 1.0 / self.n_classes - TOLERANCE, 0.5 + TOLERANCE
-        for start in range(0, self.n_samples, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            columns = np.array(self.probabilities[part].T, order="C", copy=True)
-            truth = one_hot.take(self.y[part], axis=0)
-            p_true = self.p_true_of(part)
-            lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
-            pieces = np.empty((len(Losses._fields) - 2, p_true.size))
-            np.log(np.maximum(p_true, CLIP, out=pieces[0]), out=pieces[0])
-            np.einsum("kn,kn->n", columns, columns, out=pieces[2])
-            np.divide(p_true, np.sqrt(pieces[2], out=pieces[2]), out=pieces[2])
-            np.greater(p_true, high, out=pieces[3], casting="unsafe")
-            np.less(p_true, low, out=pieces[4], casting="unsafe")
-            columns -= truth.T
-            error = columns[-1:] if self.n_classes == 2 else columns
-            np.einsum("kn,kn->n", error, error, out=pieces[1])
-            if self.weights is not None:
-                pieces = self.weights[..., None, part] * pieces
-            sums += pieces @ truth
-        sums[..., 0, :] *= -1.0
+    def losses(self) -> Losses:
+        """What is added up over the samples, all NaN for scores that are no probabilities."""
         if not self.are_probabilities:
-            sums[...] = np.nan
-        return Losses(*(sums[..., row, :] for row in range(sums.shape[-2])), np.float64(lowest), np.float64(highest))
+            return Losses(*[np.full(self.class_weight.shape, np.nan)] * 5, np.nan, np.nan)
+        if self.folded_losses is not None:
+            return self.folded_losses.losses
+        return losses_by_class(self.probabilities, self.y, self.weights)
+
+    @cached_property
+    def folded_losses(self) -> FoldedLosses | None:
+        """Both by the fold, where its reading of the larger probability is exact enough for phi."""
+        return None if self.fold is None or not self.fold.unsaturated else folded_losses(self.fold)
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
@@ -289,14 +261,6 @@ class Scores:
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
 
-    def part_by_p_true(self, start: int, stop: int) -> tuple[Array, Codes]:
-        """Values and codes of some of ``by_p_true``, without making the rest where the fold has it."""
-        if self.fold is not None and self.fold.distinct:
-            values, members, _ = self.fold.by_p_true(start, stop)
-            return values, members.astype(np.intp)
-        values, codes, _ = self.by_p_true
-        return values[start:stop], codes[start:stop]
-
     @cached_property
     def common_threshold(self) -> tuple[Array, Array]:
         """What all columns look like at the thresholds p_true, the probabilities of the actual classes.
@@ -309,7 +273,10 @@ class Scores:
             return self._common_threshold_folded(self.fold)
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
-        thresholds, codes, weights = self.by_p_true if self.fold is None else self.fold.by_p_true(0, self.n_samples)
+        if self.fold is None:
+            thresholds, codes, weights = self.by_p_true
+        else:
+            thresholds, _, codes, weights = self.fold.by_p_true(0, self.n_samples)
         for other, ranking in enumerate(self.rankings):
             counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
             if weights is not None:
@@ -330,34 +297,3 @@ class Scores:
             precision[..., code, code] = own.precision_sum
             above += predicted + own.losses + 0.5 * own.positives**2
         return above, precision
-
-
-class Losses(NamedTuple):
-    """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
-
-    The squared error is (y - p)^2 for two classes, the sum over all classes for more; ``surprise`` is -ln p_true, clipped;
-    ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
-    """
-
-    surprise: Array
-    squared_error: Array
-    cosine: Array
-    sure: Array
-    ruled_out: Array
-    lowest: np.float64
-    highest: np.float64
-
-
-def sums_by_code(codes: Codes, values: Array, n_classes: int) -> Array:
-    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
-    rows = values.reshape(-1, codes.size)
-    return np.stack([np.bincount(codes, row, n_classes) for row in rows]).reshape(*values.shape[:-1], n_classes)
-
-
-def closeness(p_true: Array, out: Array | None = None) -> Array:
-    """1 - sqrt(1 - sqrt(p)), any shape."""
-    values = np.sqrt(p_true, out=out)
-    np.subtract(1.0, values, out=values)
-    with silently():
-        np.sqrt(values, out=values)
-    return np.subtract(1.0, values, out=values)

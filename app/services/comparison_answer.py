@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,12 @@ from app.kernel.comparison.multiplicity import Adjustment, adjust
 from app.kernel.numerics import Array
 from app.services.contest import Contest
 from app.services.differences import Difference
+from app.services.fold_tests import fold_test, fold_values
+from app.services.numbers import Json, listed, plain
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95
 _MOST_DISAGREEMENTS = 50
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,16 +29,6 @@ class _Value:
     target: int
     place: int
     scores: Array
-
-
-def plain(value: float) -> float | None:
-    """A number as JSON has it."""
-    return float(value) if np.isfinite(value) else None
-
-
-def listed(values: Array) -> list[float | None]:
-    """Numbers (R) as JSON has them."""
-    return [plain(value) for value in values.tolist()]
 
 
 def comparison_answer(
@@ -52,12 +42,16 @@ def comparison_answer(
     values = list(_values(contest))
     names = [_name(record) for record in records]
     differences = contest.differences(chosen)
+    folds = fold_values(records, contest.targets)
     metrics: Json = {}
     for index, by_value in enumerate(differences):
         adjusted = adjust(np.array([[one.test.p for one in of_value] for of_value in by_value]).ravel(), adjustment)
         shares = adjusted.reshape(len(by_value), len(chosen))
         for value in (value for value in values if value.target == index):
-            metrics[value.name] = _metric(records, contest, value, by_value[value.place], shares[value.place])
+            answer = _metric(records, contest, value, by_value[value.place], shares[value.place])
+            if folds is not None:
+                _add_fold_tests(answer, folds[value.target][:, :, value.place], chosen, contest, value)
+            metrics[value.name] = answer
     return {
         "evaluations": [_run(record) for record in records],
         "baseline": None if baseline is None else str(records[baseline].id),
@@ -137,6 +131,17 @@ def _metric(
         answer["prevalence"] = "reprojected" if contest.projectable else "incomparable"
         answer["observed_values"] = listed(contest.observed[value.target][:, value.place])
     return answer
+
+
+def _add_fold_tests(
+    answer: Json, values: Array, pairs: Sequence[tuple[int, int]], contest: Contest, value: _Value
+) -> None:
+    """Tests of the differences over the folds, beside those over the samples."""
+    target, terms = contest.targets[value.target], contest.terms
+    for entry, (first, second) in zip(answer["differences"], pairs, strict=True):
+        found = fold_test(values[first], values[second], target.preference, level=terms.level, rope=terms.rope)
+        if found is not None:
+            entry["folds"] = found
 
 
 def ranks_of(scores: Array) -> list[int | None]:

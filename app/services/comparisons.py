@@ -10,10 +10,11 @@ from app.domain.evaluation import Content, EvaluationRecord
 from app.domain.identifiers import new_id
 from app.kernel.comparison.multiplicity import Adjustment
 from app.services.admission import Admission
-from app.services.comparison_answer import Json, comparison_answer
+from app.services.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
 from app.services.contest import Contest, Terms
 from app.services.full_intervals import chosen_seed
+from app.services.numbers import Json
 from app.services.pairing import Wanted, align, pair_runs, read_samples
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels, SampleLabels
 from app.services.targets import Target, parse_targets, require_comparable

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from app.kernel.consistency import (
 from app.kernel.integer_consistency import Answer, check_classes, check_folds
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table
-from app.services.comparison_answer import plain
+from app.services.numbers import Json, plain
 from app.services.targets import parse_targets
 
 # Items of the smaller class up to which all matrices are looked through.
@@ -41,7 +40,6 @@ _ROUNDINGS = {
     Printed.TRUNCATED: "Every score was cut off after its last digit.",
     Printed.ANY: "Every score is within one unit of its last digit, however it was cut.",
 }
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, isnan, nan
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -27,6 +26,7 @@ from app.kernel.table import Table
 from app.kernel.uncertainty.draws import bonferroni_level, summarise
 from app.services.contest import Contest, Terms
 from app.services.intervals import headline_intervals
+from app.services.numbers import Json, plain
 from app.services.pairing import align, pair_runs
 from app.services.ports import SampleLabels
 from app.services.simulation import affordable_draws, draw_run, values_at
@@ -34,7 +34,6 @@ from app.services.targets import Better, Target, make_target
 
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
 _WORST_FIRST = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,11 +206,7 @@ def _differences(target: Target, candidate: Candidate, level: float, seed: int) 
 
 def _ends(one: _Measured) -> Json:
     interval = one.interval
-    return {"value": _plain(interval.value), "low": _plain(interval.low), "high": _plain(interval.high)}
-
-
-def _plain(value: float) -> float | None:
-    return value if isfinite(value) else None
+    return {"value": plain(interval.value), "low": plain(interval.low), "high": plain(interval.high)}
 
 
 def _result(rule: Rule, one: _Measured, verdict: Verdict, sign: float) -> Json:
@@ -227,7 +222,7 @@ def _result(rule: Rule, one: _Measured, verdict: Verdict, sign: float) -> Json:
         "message": _sentence(rule, one, verdict, threshold, needed),
     }
     if rule.demand.needs_baseline:
-        result["candidate_value"], result["baseline_value"] = _plain(one.of), _plain(one.than)
+        result["candidate_value"], result["baseline_value"] = plain(one.of), plain(one.than)
     return result
 
 

@@ -12,7 +12,8 @@ from app.domain.rules import check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
 from app.services.compute import ComputePool
-from app.services.gate_check import EXIT_CODES, Candidate, Json, check_gate
+from app.services.gate_check import EXIT_CODES, Candidate, check_gate
+from app.services.numbers import Json
 from app.services.pairing import read_samples
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 

@@ -1,6 +1,10 @@
 """The closed-form intervals of a report under the names that expressions have."""
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from app.domain.report import Interval
 from app.domain.syntax import write_label
@@ -11,9 +15,11 @@ _REFUSALS = {
     Refusal.UNDEFINED_ESTIMATE: "the metric is undefined for this matrix",
     Refusal.ZERO_STANDARD_ERROR: "the standard error is 0, which says nothing about the uncertainty",
 }
+# The names of as many labels as this take some 100 kB.
+_FEW_LABELS = 64
 
 
-def headline_intervals(table: Table, labels: Sequence[Sequence[str]], level: float) -> list[dict[str, Interval]]:
+def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[dict[str, Interval]]:
     """Intervals of each matrix of a table (B, 1, K, K) by expression: overall metrics by key, rates as ``recall@D``.
 
     A rate with denominator 0 has none.
@@ -21,12 +27,27 @@ def headline_intervals(table: Table, labels: Sequence[Sequence[str]], level: flo
     found = headlines(table, level)
     # One matrix after another, and in it rate by rate.
     lows, highs = (ends[:, :, 0].transpose(1, 0, 2).tolist() for ends in (found.rates.low, found.rates.high))
+    gaps: Any = np.isnan(found.rates.low).any(axis=(0, 2, 3))
     answers = []
-    for overall, names, low, high in zip(found.overall, labels, lows, highs, strict=True):
+    for index, overall in enumerate(found.overall):
         intervals = {item.key: _overall(item, level) for item in overall}
-        intervals.update(_rates(found.rates, names, low, high, level))
+        write = _remembered_names if len(labels[index]) <= _FEW_LABELS else _names
+        names = write(found.rates.keys, labels[index])
+        rates = zip(names, _rates(found.rates, lows[index], highs[index], level), strict=True)
+        # NaN is the one value that differs from itself.
+        intervals.update(((n, rate) for n, rate in rates if rate["low"] == rate["low"]) if gaps[index] else rates)
         answers.append(intervals)
     return answers
+
+
+def _names(keys: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Expressions of the rates, rate by rate."""
+    suffixes = [f"@{write_label(label)}" for label in labels]
+    return tuple(key + suffix for key in keys for suffix in suffixes)
+
+
+# Who evaluates again does so on the same classes, most of the time.
+_remembered_names = lru_cache(maxsize=256)(_names)
 
 
 def _overall(item: OverallInterval, level: float) -> Interval:
@@ -38,18 +59,12 @@ def _overall(item: OverallInterval, level: float) -> Interval:
 
 
 def _rates(
-    rates: RateIntervals,
-    labels: Sequence[str],
-    lows: Sequence[Sequence[float]],
-    highs: Sequence[Sequence[float]],
-    level: float,
-) -> dict[str, Interval]:
-    suffixes = [f"@{write_label(label)}" for label in labels]
+    rates: RateIntervals, lows: Sequence[Sequence[float]], highs: Sequence[Sequence[float]], level: float
+) -> list[Interval]:
+    """Rate by rate. Written out, since a report has more than a hundred of them."""
     method = rates.method.value
-    answers: dict[str, Interval] = {}
-    for key, fixed, row_of_lows, row_of_highs in zip(rates.keys, rates.given, lows, highs, strict=True):
-        given = fixed.value
-        for suffix, low, high in zip(suffixes, row_of_lows, row_of_highs, strict=True):
-            if low == low:
-                answers[key + suffix] = {"low": low, "high": high, "level": level, "method": method, "given": given}
-    return answers
+    return [
+        {"low": low, "high": high, "level": level, "method": method, "given": given}
+        for given, row_of_lows, row_of_highs in zip([fixed.value for fixed in rates.given], lows, highs, strict=True)
+        for low, high in zip(row_of_lows, row_of_highs, strict=True)
+    ]

@@ -1,7 +1,6 @@
 """How frequent the classes are where a model is used, from its predictions on samples without labels."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from app.kernel.prevalence import EstimatedShares, estimate_by_confusion, estima
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.posterior import draw_matrices
-from app.services.comparison_answer import plain
+from app.services.numbers import Json, plain
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -21,7 +20,6 @@ BOOTSTRAPS = 200
 MOST_RESAMPLED = 20_000_000
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
-Json = dict[str, Any]
 
 
 def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: float, seed: int) -> Json:

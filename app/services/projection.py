@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.posterior import draw_matrices
 from app.services.cautions import caution_findings
-from app.services.comparison_answer import listed, plain
 from app.services.full_intervals import chosen_seed
+from app.services.numbers import Json, listed, plain
 from app.services.simulation import DRAWS, affordable_draws, values_at
 from app.services.targets import Target
 
@@ -25,7 +24,6 @@ from app.services.targets import Target
 _BOX_POINTS = 21
 MOST_BOXED = 3
 _SUM_TOLERANCE = 1e-6
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

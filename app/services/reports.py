@@ -17,7 +17,7 @@ from app.services.evaluate import Measured, Question, answer_alone, ask, explain
 _HEAVY_ENTRIES = 64 * 64
 _GROUP_LIMIT = 32
 # Turns of the event loop between values and report: so many until the store has sent off what it was given meanwhile.
-_TURNS = 1
+_TURNS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,9 +11,10 @@ from app.domain.evaluation import EvaluationRecord
 from app.kernel.numerics import Array
 from app.services.compute import ComputePool
 from app.services.full_intervals import chosen_seed
+from app.services.numbers import Json
 from app.services.pairing import align
 from app.services.ports import EvaluationStore
-from app.services.prevalence_estimate import Json, estimate_from_labels, estimate_from_probabilities
+from app.services.prevalence_estimate import estimate_from_labels, estimate_from_probabilities
 from app.services.projection import Scenario, crossing_shares, named_shares, project_run
 from app.services.targets import parse_targets
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.comparisons import ComparisonResponse
+from app.api.v1.comparison_models import ComparisonResponse
 from app.api.v1.decision_examples import COMPARISONS
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, with_ids
@@ -312,3 +312,26 @@ def test_too_many_differences_are_refused(client: httpx.Client) -> None:
 def test_there_is_no_such_comparison(client: httpx.Client) -> None:
     check_problem(client.get(f"/v1/comparisons/{uuid4()}"), 404, "not_found")
     check_problem(client.get("/v1/comparisons/none"), 422, "invalid_query")
+
+
+def test_runs_on_the_same_folds(client: httpx.Client) -> None:
+    """The corrected t test over the folds stands beside the tests over the samples."""
+
+    def cross_validated(rights: list[int]) -> str:
+        folds = [matrix_input([[right, 50 - right], [50 - right, right]]) for right in rights]
+        body = evaluation(input={"kind": "folds", "folds": folds}, dataset="folded")
+        return str(create(client, body)["id"])
+
+    first, second = cross_validated([45, 44, 46, 45, 47]), cross_validated([43, 43, 44, 44, 44])
+    found = only(compare(client, first, second, metrics=["accuracy", "error_rate"], rope=0.01), "accuracy")["folds"]
+    gaps = [0.04, 0.02, 0.04, 0.02, 0.06]
+    assert found["mean_difference"] == pytest.approx(sum(gaps) / 5)
+    variance = sum((gap - 0.036) ** 2 for gap in gaps) / 4
+    assert found["statistic"] == pytest.approx(0.036 / ((1 / 5 + 0.2 / 0.8) * variance) ** 0.5)
+    assert found["df"] == 4
+    assert found["low"] < found["mean_difference"] < found["high"]
+    assert found["probability_a_better"] > 0.9
+    answer = compare(client, first, second, metrics=["error_rate"])
+    assert only(answer, "error_rate")["folds"]["probability_a_better"] > 0.9
+    other = cross_validated([45, 44, 46])
+    assert "folds" not in only(compare(client, first, other, metrics=["accuracy"]), "accuracy")

@@ -10,11 +10,13 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import Draft202012Validator
 
+from app.api.v1.decision_examples import GATES
 from app.api.v1.examples import PROBABILITIES
 from app.main import create_app
 from app.settings import Settings
 from scripts.openapi import render
 from tests.api.answers import check_json, create, evaluation
+from tests.api.decisions import with_ids
 
 DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 OPERATIONS = [
@@ -66,10 +68,11 @@ def answer_schema(method: str, path: str, status: int) -> Draft202012Validator:
 @pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
 def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str, name: str, body: Any) -> None:
     source = {"input": PROBABILITIES["input"]} if path.endswith(OF_SAMPLES) else {}
-    identifier = create(client, evaluation(**source))["id"]
-    reply = client.request(method, path.format(identifier=identifier), json=body)
+    first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
+    client.put("/v1/gates/promotion", json=GATES["promotion"])
+    reply = client.request(method, path.format(identifier=first, name="promotion"), json=with_ids(body, first, second))
     assert reply.status_code in (200, 201, 207), reply.text
-    check_json(reply, named=["weights"])
+    check_json(reply, named=("weights", "metrics", "each", "old_prevalence", "prevalence_range", "crossings"))
     answer_schema(method, path, reply.status_code).validate(reply.json())
     for item in reply.json().get("items", []):
         assert item["status"] == 201
@@ -84,7 +87,11 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
     ],
 )
 def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
-    names = {"identifier": create(client, evaluation())["id"], "key": "h_mean", "code": "overloaded"}
+    names = {"identifier": create(client, evaluation())["id"], "key": "h_mean", "code": "overloaded", "name": "kept"}
+    client.put("/v1/gates/kept", json={"rules": [{"metric": "h_mean", "min": 0.5}]})
+    if "/checks/" in path:
+        check = client.post("/v1/gates/kept/checks", json={"evaluation": names["identifier"]})
+        names["identifier"] = check.json()["id"]
     # What a route cannot do without.
     needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}}
     reply = client.get(path.format(**names), params=needed.get(path))

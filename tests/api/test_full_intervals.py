@@ -42,8 +42,8 @@ def test_everything_with_a_value_has_an_interval_that_holds_it_or_a_reason(repor
     without = {name for name in values if intervals[name]["low"] is None}
     assert {name.partition("@")[0] for name in without} == {
         "accuracy_standard_error", "accuracy_p_value", "kappa_standard_error", "chi_squared", "chi_squared_df",
-        "support", "n_negative", "imbalance_ratio", "global_performance_index", "reference_entropy", "normalized_reference_entropy",
-        "no_information_rate",
+        "support", "n_negative", "imbalance_ratio", "global_performance_index", "reference_entropy",
+        "normalized_reference_entropy", "no_information_rate",
     }  # fmt: skip
 
 

@@ -1,158 +1,24 @@
-"""Routes of comparisons."""
+"""Routes of comparisons: of runs, and of models across datasets."""
 
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from app.api.body import Wire, parse_body, read_body
+from app.api.body import parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import decision_examples as examples
-from app.api.v1.evaluation_models import Expression
+from app.api.v1.comparison_models import (
+    ComparisonRequest,
+    ComparisonResponse,
+    TournamentRequest,
+    TournamentResponse,
+)
 from app.api.v1.present import json_response
-from app.kernel.comparison.multiplicity import Adjustment
-from app.services.comparisons import DEFAULT_METRICS, MOST_METRICS, MOST_RUNS, NewComparison
-from app.services.pairing import Wanted
-from app.services.simulation import DRAWS, FEWEST_DRAWS
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["comparisons"], route_class=StrictRoute)
-MOST_DRAWS = 20_000
-
-
-def _identifier(value: Any) -> UUID:
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except (ValueError, TypeError, AttributeError):
-        raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
-
-
-Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
-Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
-
-
-def _paired(value: Any) -> Any:
-    """The contract's three words; JSON's true and false mean the same."""
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-class ComparisonRequest(Wire):
-    """Runs with the same classes, to be compared on any metrics."""
-
-    evaluations: list[Identifier] = Field(min_length=2, max_length=MOST_RUNS, description="Ids, all different.")
-    metrics: list[Expression] = Field(
-        default_factory=lambda: list(DEFAULT_METRICS), min_length=1, max_length=MOST_METRICS
-    )
-    baseline: Identifier | None = Field(None, description="Compare all others with this one only, not every pair.")
-    level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
-    rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
-    paired: Annotated[
-        Literal["auto", "true", "false"],
-        PlainValidator(_paired),
-        WithJsonSchema({"enum": ["auto", "true", "false", True, False]}),
-    ] = Field("auto", description="auto: by sample ids where they are known.")
-    minimum_matched: float = Field(
-        1.0, gt=0, le=1, description="Share of the largest run's sample ids that all runs must have in common."
-    )
-    multiplicity: Multiplicity = Field("holm", description="How p is adjusted over pairs and classes.")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
-    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=MOST_DRAWS, description="Simulated matrices per run.")
-
-    @model_validator(mode="after")
-    def check_runs(self) -> Self:
-        """Different runs, and the baseline one of them."""
-        if self.paired not in ("auto", "true", "false"):
-            raise ValueError("expected paired to be auto, true or false")
-        if len(set(self.evaluations)) < len(self.evaluations):
-            raise ValueError("expected different evaluations, one is there twice")
-        if self.baseline is not None and self.baseline not in self.evaluations:
-            raise ValueError("expected the baseline to be one of the evaluations")
-        return self
-
-    def to_domain(self) -> NewComparison:
-        """The request as the services know it."""
-        return NewComparison(
-            evaluations=tuple(self.evaluations),
-            metrics=tuple(self.metrics),
-            baseline=self.baseline,
-            level=self.level,
-            rope=self.rope,
-            paired=Wanted(self.paired),
-            minimum_matched=self.minimum_matched,
-            multiplicity=Adjustment(self.multiplicity),
-            seed=self.seed,
-            draws=self.draws,
-        )
-
-
-class DifferenceValue(BaseModel):
-    """a less b in the unit of the metric."""
-
-    a: UUID
-    b: UUID
-    difference: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None = Field(
-        description="Two-sided. With p_range its upper end, which holds whatever the pairing."
-    )
-    p_adjusted: float | None
-    probability_a_better: float | None = Field(description="By more than the region of equivalence.")
-    probability_equivalent: float | None
-    probability_error: float | None = Field(description="Monte-Carlo standard error of the probabilities at most.")
-    method: str = Field(description="Of the limits, and of p.")
-    p_range: list[float | None] | None = Field(None, description="What the unknown pairing of one test set allows.")
-    discordant: int | None = Field(None, description="Samples that exactly one of the two has right.")
-
-
-class ComparedMetric(BaseModel):
-    """What is said of the runs by one metric; lists are in the order of the evaluations."""
-
-    values: list[float | None]
-    ranks: list[int | None]
-    best: UUID | None
-    better: Literal["higher", "lower", "nearest"]
-    prevalence: Literal["insensitive", "observed", "reprojected", "incomparable"]
-    observed_values: list[float | None] | None = None
-    probability_best: list[float | None] | None
-    expected_ranks: list[float | None] | None
-    rank_intervals: list[list[float]] | None
-    may_be_best: list[UUID] | None = Field(description="The runs that are not worse than the best beyond doubt.")
-    differences: list[DifferenceValue]
-
-
-class RankAgreement(BaseModel):
-    """Kendall's tau-b between the orders that the metrics give."""
-
-    metrics: list[str]
-    kendall_tau: list[list[float | None]]
-
-
-class Disagreement(BaseModel):
-    """Two metrics that prefer different runs."""
-
-    metrics: list[str]
-    prefer: list[UUID]
-    message: str
-
-
-class ComparisonResponse(BaseModel):
-    """A comparison of runs."""
-
-    id: UUID
-    evaluations: list[dict[str, Any]]
-    baseline: UUID | None
-    design: dict[str, Any]
-    metrics: dict[str, ComparedMetric]
-    rank_agreement: RankAgreement
-    disagreements: list[Disagreement]
-    omnibus: dict[str, Any] | None = None
-    prediction_drift: dict[str, Any] | None = None
-    notes: list[str]
 
 
 @router.post(
@@ -170,7 +36,27 @@ async def create_comparison(request: Request, services: UseServices, project: Pr
     return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer['id']}"})
 
 
-@router.get("/comparisons/{identifier}", response_class=Response, operation_id="getComparison")
+@router.get(
+    "/comparisons/{identifier}",
+    response_class=Response,
+    responses={200: {"model": ComparisonResponse | TournamentResponse}},
+    operation_id="getComparison",
+)
 async def get_comparison(identifier: UUID, services: UseServices, project: Project) -> Response:
     """Read a comparison as it was answered."""
     return json_response(await services.comparisons.read(project, identifier))
+
+
+@router.post(
+    "/comparisons/across-datasets",
+    status_code=HTTPStatus.CREATED,
+    response_class=Response,
+    responses={201: {"model": TournamentResponse}},
+    openapi_extra=body_schema("TournamentRequest", examples.TOURNAMENTS),
+    operation_id="compareAcrossDatasets",
+)
+async def compare_across_datasets(request: Request, services: UseServices, project: Project) -> Response:
+    """Compare models over datasets: average ranks, Friedman, Wilcoxon and Nemenyi, Bayesian signed rank with a ROPE."""
+    asked = parse_body(await read_body(request), TournamentRequest)
+    answer = await services.tournaments.create(project, asked.to_domain())
+    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer['id']}"})

@@ -60,3 +60,12 @@ CONSISTENCY: dict[str, Any] = {
     "classes": {"classes": {"A": 100, "B": 50, "C": 20}, "scores": {"accuracy": "0.900", "recall@C": "0.50"}},
     "folds": {"folds": [{"p": 10, "n": 20}, {"p": 11, "n": 19}], "scores": {"accuracy": "0.85", "recall": "0.75"}},
 }
+TOURNAMENTS: dict[str, Any] = {
+    "two forests and a baseline": {
+        "metric": "h_mean",
+        "models": ["forest", {"name": "boosted", "version": "2"}, "majority"],
+        "datasets": ["iris", "wine", "digits", "breast_cancer", {"name": "clinic", "split": "2026"}],
+        "rope": 0.01,
+        "control": "majority",
+    }
+}

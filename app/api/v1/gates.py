@@ -13,7 +13,7 @@ from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import decision_examples as examples
-from app.api.v1.comparisons import Identifier
+from app.api.v1.comparison_models import Identifier
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response, present_time
 from app.domain.decisions import Gate, GateCheck

@@ -12,7 +12,7 @@ from app.api.body import Wire, parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import decision_examples as examples
-from app.api.v1.comparisons import Identifier
+from app.api.v1.comparison_models import Identifier
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.inputs import LabelField
 from app.api.v1.present import json_response

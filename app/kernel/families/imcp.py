@@ -6,11 +6,10 @@ from math import sqrt
 import numpy as np
 
 from app.kernel.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.losses import closeness
 from app.kernel.numerics import Array, mean, ratio, silently, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
-from app.kernel.scores import Scores, closeness
-
-_BLOCK = 8192
+from app.kernel.scores import Scores
 
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
 _per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
@@ -52,12 +51,12 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None:
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.class_weight)
-    correction = 0.0
-    for start in range(0, s.n_samples - 1, _BLOCK):
-        # One sample more than the block: the last difference reaches into the next one.
-        values, codes = s.part_by_p_true(start, start + _BLOCK + 1)
-        delta, phi = widths.take(codes), closeness(values)
-        correction += float(np.vecdot(delta[1:] - delta[:-1], phi[1:] - phi[:-1]))
+    folded = s.folded_losses
+    if folded is not None and folded.cross_steps is not None:
+        correction = float(widths[1] - widths[0]) * folded.cross_steps
+    else:
+        values, codes, _ = s.by_p_true
+        correction = float(np.vecdot(np.diff(widths.take(codes)), np.diff(closeness(values))))
     return au_imcp.compute(s) - 0.25 * correction
 
 

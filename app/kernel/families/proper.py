@@ -5,9 +5,10 @@ from functools import partial
 import numpy as np
 
 from app.kernel.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.losses import CLIP
 from app.kernel.numerics import Array, mean, ratio, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
-from app.kernel.scores import CLIP, Scores
+from app.kernel.scores import Scores
 
 _CLIPPED = (
     Number("clip", CLIP, "smallest probability that is believed; 0 for none", minimum=0.0, below=1.0),

@@ -8,7 +8,8 @@ import pytest
 
 from app.kernel.curves import imbalanced_performance, performance
 from app.kernel.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
-from app.kernel.scores import Scores, closeness
+from app.kernel.losses import closeness
+from app.kernel.scores import Scores
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.catalogue import probability_catalogue
+from app.kernel.losses import closeness
 from app.kernel.numerics import Array
 from app.kernel.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
@@ -121,3 +122,21 @@ def test_log_loss_of_ruled_out_classes_is_clipped_as_there() -> None:
     y, p = np.array([0, 1, 1]), np.array([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])
     np.testing.assert_allclose(value("log_loss", Scores(y, p)), sk.log_loss(y, p), rtol=1e-12)
     assert np.isinf(value("log_loss", Scores(y, p), clip=0.0))
+
+
+@pytest.mark.parametrize("exponent", [3, 6, 10, 14])
+@pytest.mark.parametrize("column", [0, 1])
+def test_losses_of_nearly_certain_models(exponent: int, column: int) -> None:
+    """Losses far below the rounding of probabilities near 1, whichever column came first and the other followed from."""
+    rng = np.random.default_rng(exponent)
+    y = np.arange(6000) % 2
+    doubt = rng.random(6000) * 10.0**-exponent
+    right = np.where(y == column, 1.0 - doubt, doubt)
+    p = np.column_stack([right, 1.0 - right] if column == 0 else [1.0 - right, right])
+    scores = Scores(y, p)
+    # There the losses of both columns are averaged, one of which has lost digits.
+    np.testing.assert_allclose(value("brier_score", scores), sk.brier_score_loss(y, p[:, 1]), rtol=1e-10, atol=1e-18)
+    np.testing.assert_allclose(value("brier_score", scores), np.mean((y - p[:, 1]) ** 2), rtol=1e-10)
+    np.testing.assert_allclose(value("log_loss", scores), sk.log_loss(y, p), rtol=1e-10, atol=2.3e-16)
+    phi = [closeness(p[y == code, code]).mean() for code in (0, 1)]
+    np.testing.assert_allclose(value("mean_phi", scores), phi, rtol=1e-10)

@@ -1,0 +1,177 @@
+"""What is added up over the samples: phi, proper losses and shares, in passes through pieces small enough for the cache."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.fold import Fold
+from app.kernel.numerics import Array, silently
+
+Codes = NDArray[np.intp]
+
+# Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
+CLIP = float(np.finfo(np.float64).eps)
+# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
+TOLERANCE = 1e-12
+_BLOCK = 16384
+# Up to so many classes a product with the one-hot truth is faster than counting.
+_BY_PRODUCT = 8
+
+
+class Losses(NamedTuple):
+    """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
+
+    ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for more;
+    ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
+    """
+
+    surprise: Array
+    squared_error: Array
+    cosine: Array
+    sure: Array
+    ruled_out: Array
+    lowest: float
+    highest: float
+
+
+class Piece(NamedTuple):
+    """Some samples: p_true (b,), squared error (b,), squared length of the row (b,), one-hot truth (K, b)."""
+
+    p_true: Array
+    squared_error: Array
+    squared_length: Array
+    truth: Array
+    weights: Array | None
+
+    def add(self, values: Array, sums: Array) -> None:
+        """Add values (r, b) up by class into sums (..., r, K)."""
+        sums += (values if self.weights is None else self.weights[..., None, :] * values) @ self.truth.T
+
+
+def closeness(p_true: Array, out: Array | None = None) -> Array:
+    """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
+    values: Array = np.sqrt(p_true, out=out)
+    np.subtract(1.0, values, out=values)
+    with silently():
+        np.sqrt(values, out=values)
+    return np.subtract(1.0, values, out=values)
+
+
+def entries_of_truth(probabilities: Array, y: Codes) -> Array:
+    """p_true of rows (n, K)."""
+    size, n_classes = probabilities.shape
+    entries = np.arange(0, size * n_classes, n_classes)
+    entries += y
+    return probabilities.ravel().take(entries)
+
+
+def sums_by_code(codes: NDArray[np.intp | np.bool_], values: Array, n_classes: int) -> Array:
+    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
+    rows = values.reshape(-1, codes.size)
+    counted = np.stack([np.bincount(codes, row, n_classes) for row in rows])
+    return counted.reshape(*values.shape[:-1], n_classes)
+
+
+def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array:
+    """Sum of phi over the samples of each class, shape (..., K)."""
+    n_classes = probabilities.shape[1]
+    sums = np.zeros((*(() if weights is None else weights.shape[:-1]), n_classes))
+    one_hot = np.eye(n_classes)
+    for start in range(0, y.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        phi = closeness(entries_of_truth(probabilities[part], y[part]))
+        if weights is not None:
+            phi = phi * weights[..., part]
+        if n_classes < _BY_PRODUCT:
+            sums += phi @ one_hot.take(y[part], axis=0)
+        else:
+            sums += sums_by_code(y[part], phi, n_classes)
+    return sums
+
+
+def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Losses:
+    """All sums over rows (n, K) with codes (n,) and weights (..., n)."""
+    n_classes = probabilities.shape[1]
+    made = _Sums(() if weights is None else weights.shape[:-1], n_classes)
+    one_hot = np.eye(n_classes)
+    lowest, highest = np.inf, -np.inf
+    for start in range(0, y.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        columns = np.array(probabilities[part].T, order="C", copy=True)
+        truth = one_hot.take(y[part], axis=0).T
+        squared_length = np.einsum("kn,kn->n", columns, columns)
+        columns -= truth
+        error = columns[-1:] if n_classes == 2 else columns
+        squared_error = np.einsum("kn,kn->n", error, error)
+        p_true = entries_of_truth(probabilities[part], y[part])
+        lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
+        here = None if weights is None else weights[..., part]
+        made.add(Piece(p_true, squared_error, squared_length, truth, here))
+    return made.total(lowest, highest)
+
+
+class FoldedLosses(NamedTuple):
+    """The losses, the sums of phi (..., K), and sum (d_{i+1} - d_i)(phi_{i+1} - phi_i) along rising p_true, where d = y.
+
+    The last is None with ties or weights.
+    """
+
+    losses: Losses
+    phi: Array
+    cross_steps: float | None
+
+
+def folded_losses(fold: Fold) -> FoldedLosses:
+    """The same for a folded problem in one pass, by rising p_true."""
+    batch = () if fold.weights is None else fold.weights.shape[:-1]
+    made, phi_sums = _Sums(batch, 2), np.zeros((*batch, 1, 2))
+    ends: list[tuple[float, float]] = []
+    steps, before = 0.0, None
+    for piece in _folded_pieces(fold):
+        made.add(piece)
+        phi, y = closeness(piece.p_true), piece.truth[1]
+        piece.add(phi[None], phi_sums)
+        ends.append((float(piece.p_true[0]), float(piece.p_true[-1])))
+        steps += float(np.vecdot(y[1:] - y[:-1], phi[1:] - phi[:-1]))
+        if before is not None:
+            # The last sample of the piece before makes a step into this one.
+            steps += (float(y[0]) - before[0]) * (float(phi[0]) - before[1])
+        before = float(y[-1]), float(phi[-1])
+    along = fold.distinct and fold.weights is None
+    return FoldedLosses(made.total(ends[0][0], ends[-1][1]), phi_sums[..., 0, :], steps if along else None)
+
+
+def _folded_pieces(fold: Fold) -> Iterator[Piece]:
+    for start in range(0, fold.small.size, _BLOCK):
+        p_true, complement, members, weights = fold.by_p_true(start, start + _BLOCK)
+        # The error is that of the probability of class 1, to the last digit.
+        error = np.where(members, 1.0 - p_true, complement)
+        squared_length = p_true * p_true
+        complement *= complement
+        squared_length += complement
+        truth = np.empty((2, members.size))
+        truth[1] = members
+        np.subtract(1.0, truth[1], out=truth[0])
+        yield Piece(p_true, np.multiply(error, error, out=error), squared_length, truth, weights)
+
+
+class _Sums:
+    def __init__(self, batch: tuple[int, ...], n_classes: int) -> None:
+        self.sums = np.zeros((*batch, 5, n_classes))
+        self.low, self.high = 1.0 / n_classes - TOLERANCE, 0.5 + TOLERANCE
+
+    def add(self, piece: Piece) -> None:
+        p_true = piece.p_true
+        values = np.empty((5, p_true.size))
+        np.log(np.maximum(p_true, CLIP, out=values[0]), out=values[0])
+        values[1] = piece.squared_error
+        np.divide(p_true, np.sqrt(piece.squared_length, out=values[2]), out=values[2])
+        np.greater(p_true, self.high, out=values[3], casting="unsafe")
+        np.less(p_true, self.low, out=values[4], casting="unsafe")
+        piece.add(values, self.sums)
+
+    def total(self, lowest: float, highest: float) -> Losses:
+        surprise, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
+        return Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest, highest)

@@ -1,0 +1,226 @@
+"""Comparisons sample by sample: runs whose labels were kept with ids."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import httpx
+import numpy as np
+import pytest
+
+from app import wiring
+from app.api.v1.comparison_models import ComparisonResponse
+from app.services.ports import SampleLabels
+from app.settings import Settings
+from tests.api.answers import Json, check_problem, create, evaluation
+from tests.api.conftest import Served
+from tests.api.decisions import compare
+
+KEPT: dict[UUID, SampleLabels] = {}
+
+
+class KeptLabels:
+    """The port `PairedLabels` with what the tests put into it."""
+
+    async def read_labels(self, _project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+        return {identifier: KEPT[identifier] for identifier in identifiers if identifier in KEPT}
+
+
+@pytest.fixture(scope="module")
+def base_url(settings: Settings) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wiring, "NoSampleLabels", KeptLabels)
+        with Served(settings) as url:
+            yield url
+
+
+def keep(client: httpx.Client, truth: Any, predicted: Any, model: str = "m", ids: Any = None) -> str:
+    truth, predicted = np.asarray(truth), np.asarray(predicted)
+    labels = sorted({*truth.tolist(), *predicted.tolist()})
+    source = {"kind": "predictions", "y_true": truth.tolist(), "y_pred": predicted.tolist()}
+    identifier = create(client, evaluation(model=model, dataset="paired", input=source))["id"]
+    codes = [np.searchsorted(labels, column) for column in (truth, predicted)]
+    KEPT[UUID(identifier)] = SampleLabels(np.arange(len(truth)) if ids is None else np.asarray(ids), *codes)
+    return str(identifier)
+
+
+def discordant(client: httpx.Client, only_first: int, only_second: int, total: int) -> tuple[str, str]:
+    """Two runs on two classes with that many items that only one of them has right; both have half of the rest."""
+    truth = np.arange(total) % 2
+    first, second = truth.copy(), truth.copy()
+    second[:only_first] ^= 1
+    first[only_first : only_first + only_second] ^= 1
+    rest = slice(only_first + only_second, only_first + only_second + (total - only_first - only_second) // 2)
+    first[rest] ^= 1
+    second[rest] ^= 1
+    return keep(client, truth, first, "first"), keep(client, truth, second, "second")
+
+
+def only(answer: Json, metric: str) -> Json:
+    (difference,) = answer["metrics"][metric]["differences"]
+    found: Json = difference
+    return found
+
+
+def test_mcnemar_and_tango(client: httpx.Client) -> None:
+    """b = 40, c = 20, n = 160: 0.125 in [0.0309, 0.2181]; (1, 7): mid-p 0.0391."""
+    answer = compare(client, *discordant(client, 40, 20, 160), metrics=["accuracy"])
+    ComparisonResponse.model_validate(answer)
+    assert answer["design"]["paired"]
+    assert answer["design"]["reason"] == "same 160 sample ids"
+    found = only(answer, "accuracy")
+    assert (found["low"], found["difference"], found["high"]) == pytest.approx((0.0309, 0.125, 0.2181), abs=5e-5)
+    assert found["discordant"] == 60
+    small = only(compare(client, *discordant(client, 1, 7, 60), metrics=["accuracy"]), "accuracy")
+    assert small["p_value"] == pytest.approx(0.0391, abs=5e-5)
+    assert small["method"] == "tango, mcnemar_mid_p"
+
+
+def test_pairing_goes_by_id_and_not_by_order(client: httpx.Client) -> None:
+    random = np.random.default_rng(0)
+    truth = random.integers(0, 3, 400)
+    first = np.where(random.random(400) < 0.8, truth, random.integers(0, 3, 400))
+    second = np.where(random.random(400) < 0.9, first, random.integers(0, 3, 400))
+    metrics = ["accuracy", "h_mean", "mcc", "recall@*"]
+    order = random.permutation(400)
+    a, b = keep(client, truth, first), keep(client, truth, second)
+    shuffled = keep(client, truth[order], second[order], ids=order)
+    text = keep(client, truth[order], second[order], ids=[str(index) for index in order])
+    straight = compare(client, a, b, metrics=metrics, seed=1)["metrics"]
+    for other in (shuffled, text):
+        answer = compare(client, a, other, metrics=metrics, seed=1)
+        assert answer["design"]["paired"]
+        for name, metric in answer["metrics"].items():
+            assert metric["values"] == straight[name]["values"]
+            mine, theirs = metric["differences"][0], straight[name]["differences"][0]
+            assert {k: v for k, v in mine.items() if k not in "ab"} == {
+                k: v for k, v in theirs.items() if k not in "ab"
+            }
+
+
+def test_pairing_sees_more_than_independence(client: httpx.Client) -> None:
+    first, second = discordant(client, 30, 10, 1000)
+    metrics = ["h_mean", "macro_f1", "mcc"]
+    paired = compare(client, first, second, metrics=metrics)
+    alone = compare(client, first, second, metrics=metrics, paired=False)
+    assert paired["design"]["bond"] == "sample_ids"
+    assert alone["design"]["bond"] == "independent"
+    for metric in metrics:
+        near, far = only(paired, metric), only(alone, metric)
+        assert near["difference"] == pytest.approx(far["difference"])
+        assert near["p_value"] < 0.01 < far["p_value"]
+        assert near["high"] - near["low"] < 0.5 * (far["high"] - far["low"])
+        assert near["method"] == "posterior, permutation"
+        assert near["probability_a_better"] > far["probability_a_better"]
+    assert {"stuart_maxwell", "bhapkar", "bowker"} <= set(paired["prediction_drift"])
+
+
+def test_cochrans_q_for_three_runs(client: httpx.Client) -> None:
+    """Q of 7.0 with 2 degrees of freedom, p 0.030."""
+    truth = np.zeros(20, dtype=int)
+    truth[10:] = 1
+    runs = []
+    # Hits 18, 13, 11 of 20 on items that the runs share as little as can be.
+    for wrong in ([0, 1], [0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 7, 8, 9, 10, 11]):
+        predicted = truth.copy()
+        predicted[wrong] ^= 1
+        runs.append(keep(client, truth, predicted))
+    answer = compare(client, *runs, metrics=["accuracy"])
+    right = np.ones((3, 20))
+    for row, wrong in enumerate(([0, 1], [0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 7, 8, 9, 10, 11])):
+        right[row, wrong] = 0
+    hits, per_item = right.sum(axis=1), right.sum(axis=0)
+    q = 2 * (3 * (hits**2).sum() - hits.sum() ** 2) / (3 * hits.sum() - (per_item**2).sum())
+    assert answer["omnibus"]["statistic"] == pytest.approx(q)
+    assert answer["omnibus"]["df"] == 2
+    assert len(answer["metrics"]["accuracy"]["differences"]) == 3
+
+
+def test_per_class_tests_with_holm(client: httpx.Client) -> None:
+    random = np.random.default_rng(1)
+    truth = np.repeat([0, 1, 2], 200)
+    first = np.where(random.random(600) < 0.9, truth, (truth + 1) % 3)
+    second = first.copy()
+    spoiled = np.flatnonzero(truth == 2)[:40]
+    second[spoiled] = 0
+    answer = compare(client, keep(client, truth, first), keep(client, truth, second), metrics=["recall@*"])
+    found = [answer["metrics"][f"recall@{label}"]["differences"][0] for label in range(3)]
+    assert [one["p_value"] for one in found[:2]] == [1, 1]
+    assert found[2]["p_value"] < 1e-6
+    assert found[2]["p_adjusted"] == pytest.approx(3 * found[2]["p_value"])
+    assert found[2]["low"] > 0
+
+
+def test_runs_that_agree_everywhere(client: httpx.Client) -> None:
+    truth = [0, 1] * 30
+    answer = compare(client, keep(client, truth, truth), keep(client, truth, truth), metrics=["accuracy", "mcc"])
+    for metric in ("accuracy", "mcc"):
+        assert only(answer, metric)["p_value"] == 1
+
+
+def test_only_some_ids_in_common(client: httpx.Client) -> None:
+    truth = np.array([0, 1] * 50)
+    first = keep(client, truth, truth, ids=np.arange(100))
+    second = keep(client, truth, 1 - truth, ids=np.arange(10, 110))
+    answer = compare(client, first, second, metrics=["accuracy"])
+    assert answer["design"]["bond"] == "same_test_set"
+    assert "only 90 of 100 sample ids" in answer["design"]["reason"]
+    matched = compare(client, first, second, metrics=["accuracy"], minimum_matched=0.9)
+    assert matched["design"]["paired"]
+    assert only(matched, "accuracy")["discordant"] == 90
+    assert any("in common" in note for note in matched["notes"])
+    reply = client.post("/v1/comparisons", json={"evaluations": [first, second], "paired": "true"})
+    assert "only 90 of 100" in check_problem(reply, 422, "incomparable_runs")["detail"]
+
+
+def test_truths_that_contradict_each_other(client: httpx.Client) -> None:
+    truth = np.array([0, 1] * 20)
+    other = truth.copy()
+    other[[3, 4]] = other[[4, 3]]
+    first, second = keep(client, truth, truth), keep(client, other, truth)
+    reply = client.post("/v1/comparisons", json={"evaluations": [first, second], "paired": True})
+    assert "sample 3 has another true class in run 2" in check_problem(reply, 422, "incomparable_runs")["detail"]
+    assert not compare(client, first, second)["design"]["paired"]
+
+
+def test_one_run_without_ids(client: httpx.Client) -> None:
+    truth = [0, 1] * 20
+    first, second = keep(client, truth, truth), keep(client, truth, truth)
+    del KEPT[UUID(second)]
+    answer = compare(client, first, second)
+    assert "1 of 2 runs came without sample ids" in answer["design"]["reason"]
+
+
+def test_many_runs_without_permutations(client: httpx.Client) -> None:
+    """Fifty runs: too many pairs for permutations, so the normal test of the paired difference stands in."""
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 4, 500)
+    runs = [keep(client, truth, np.where(random.random(500) < 0.8, truth, 3 - truth)) for _ in range(50)]
+    answer = compare(client, *runs, metrics=["macro_f1"])
+    differences = answer["metrics"]["macro_f1"]["differences"]
+    assert len(differences) == 1225
+    assert {one["method"] for one in differences} == {"posterior, delta"}
+    assert 0.02 < np.mean([one["p_value"] < 0.05 for one in differences]) < 0.12
+    assert answer["omnibus"]["df"] == 49
+    assert len(answer["metrics"]["macro_f1"]["may_be_best"]) > 25
+
+
+def test_gates_and_leaderboards_pair_too(client: httpx.Client) -> None:
+    """(b, c, n) = (30, 34, 3000) with a margin of 0.01: pass although the point is worse."""
+    candidate, baseline = discordant(client, 30, 34, 3000)
+    rule = {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.01}
+    client.put("/v1/gates/paired", json={"rules": [rule]})
+    body = {"evaluation": candidate, "baseline": baseline}
+    (result,) = client.post("/v1/gates/paired/checks", json=body).json()["results"]
+    assert (result["verdict"], result["method"]) == ("pass", "tango, sample_ids")
+    assert result["value"] < 0
+    # (9, 7, 150): inconclusive although it is better.
+    candidate, baseline = discordant(client, 9, 7, 150)
+    (result,) = client.post("/v1/gates/paired/checks", json={"evaluation": candidate, "baseline": baseline}).json()[
+        "results"
+    ]
+    assert result["verdict"] == "inconclusive"
+    assert result["value"] > 0
+    assert result["needed_samples"] > 150
+    board = client.get("/v1/leaderboard", params={"dataset": "paired", "metric": "accuracy"}).json()
+    assert board["design"]["paired"] is False
