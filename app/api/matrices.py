@@ -1,7 +1,7 @@
 """Matrices of probabilities in a JSON body, read piece by piece: parsed whole they take five times their room.
 
 What is read here is cut out of the body before the rest is parsed. Nothing is decided here: whatever is not plainly
-of numbers of one length stays where it is, for a reader that finds the fault.
+rows of numbers of one length stays where it is, for a reader that finds the fault.
 """
 
 import re

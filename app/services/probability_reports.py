@@ -17,8 +17,9 @@ from app.kernel.expression import Expression, Subject
 from app.kernel.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
 from app.kernel.families.proper import clipped
 from app.kernel.families.ranking import severity
+from app.kernel.losses import CLIP
 from app.kernel.numerics import Array, silently
-from app.kernel.scores import CLIP, Scores
+from app.kernel.scores import Scores
 from app.kernel.table import Table
 from app.services.probability_findings import probability_findings
 from app.services.reasons import plain, reason, requested_values
