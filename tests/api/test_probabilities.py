@@ -343,6 +343,20 @@ def test_lists_are_sorted_by_metrics_of_probabilities(client: httpx.Client) -> N
     assert values[4] is None
 
 
+def test_leaderboards_rank_by_metrics_of_probabilities(client: httpx.Client) -> None:
+    made = [create(client, evaluation(model=f"m{seed}", dataset="ranked", input=make(seed=seed))) for seed in range(3)]
+    create(client, evaluation(model="matrix", dataset="ranked"))
+    reply = client.get("/v1/leaderboard", params={"dataset": "ranked", "metric": "log_loss"})
+    assert reply.status_code == 200, reply.text
+    lines = reply.json()["items"]
+    assert [line["value"] for line in lines] == [*sorted(all_values(one)["log_loss"] for one in made), None]
+    assert [line["rank"] for line in lines] == [1, 2, 3, None]
+    assert reply.json()["better"] == "lower"
+    for metric in ("log_loss(clip=0.1)", "roc_auc@1"):
+        reply = client.get("/v1/leaderboard", params={"dataset": "ranked", "metric": metric})
+        assert "overall" in check_problem(reply, 422, "invalid_query")["detail"]
+
+
 def codes(answer: Json) -> set[str]:
     return {finding["code"] for finding in answer["findings"]}
 
