@@ -60,6 +60,7 @@ BENCHMARKS = (
         ("--rows", "1000000"),
     ),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
+    Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 

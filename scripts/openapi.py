@@ -15,7 +15,9 @@ TARGET = Path(__file__).parents[1] / "docs" / "openapi.json"
 def render() -> str:
     """Return the OpenAPI document as sorted, indented JSON. Needs no database: nothing is started."""
     document = create_app(Settings()).openapi()
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE).decode()
+    return orjson.dumps(
+        document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    ).decode()
 
 
 def main() -> int:

@@ -1,6 +1,8 @@
-"""Do the probabilities mean what they say? Bins over a ranking, what chance alone would give, and measures without bins.
+"""Do the probabilities mean what they say? Bins over a ranking, what chance alone would give, and measures without
+bins.
 
-A ranking's scores are the probabilities and its members the samples for which the event happened: the class itself for a class,
+A ranking's scores are the probabilities and its members the samples for which the event happened: the class itself
+for a class,
 a correct prediction for the top label.
 """
 
@@ -22,7 +24,9 @@ _DRAWN_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Weight, summed probabilities and weight of the events in each bin, from the highest bin down, each of shape (..., b)."""
+    """Weight, summed probabilities and weight of the events in each bin, from the highest bin down, each of shape
+    (..., b).
+    """
 
     weight: Array
     expected: Array
@@ -44,7 +48,8 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """A calibration error as it would come out were the probabilities right: mean and 95 % quantile over simulated outcomes.
+    """A calibration error as it would come out were the probabilities right: mean and 95 % quantile over simulated
+    outcomes.
 
     ``p_value`` is the share of simulations with at least the observed error, the observed one counted in.
     """
@@ -71,7 +76,9 @@ def equal_mass(ranking: Ranking, bins: int) -> Bins:
         single = Ranking(ranking.values, ranking.members, ranking.weights[row])
         rows.append(_binned(single, _mass_starts(single, bins)))
     shape = (*ranking.weights.shape[:-1], bins)
-    stacked = (np.stack([getattr(made, name) for made in rows]).reshape(shape) for name in ("weight", "expected", "observed"))
+    stacked = (
+        np.stack([getattr(made, name) for made in rows]).reshape(shape) for name in ("weight", "expected", "observed")
+    )
     return Bins(*stacked)
 
 
@@ -172,7 +179,8 @@ def _chance(observed: float, simulated: Array, seed: int) -> Chance:
 class Decomposition:
     """Brier score of one class against the rest = miscalibration - discrimination + uncertainty, each of shape (...).
 
-    Without bins: the calibrated forecast is the isotonic regression of the outcomes (Dimitriadis, Gneiting & Jordan 2021).
+    Without bins: the calibrated forecast is the isotonic regression of the outcomes (Dimitriadis, Gneiting & Jordan
+    2021).
     """
 
     brier: Array
@@ -200,7 +208,9 @@ def decompose(scores: Scores, code: int) -> Decomposition:
 
 
 def recalibration(ranking: Ranking) -> tuple[Array, Array]:
-    """Isotonic regression of the outcomes: falling calibrated values, and the weight that has each; for weights (n,) only."""
+    """Isotonic regression of the outcomes: falling calibrated values, and the weight that has each; for weights (n,)
+    only.
+    """
     ((tp, fp),) = ranking.hulls
     up, right = np.diff(tp), np.diff(fp)
     return up / (up + right), up + right
@@ -208,7 +218,9 @@ def recalibration(ranking: Ranking) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Murphy's decomposition over distinct forecasts: Brier = reliability - resolution + uncertainty, each of shape (...)."""
+    """Murphy's decomposition over distinct forecasts: Brier = reliability - resolution + uncertainty, each of shape
+    (...).
+    """
 
     reliability: Array
     resolution: Array

@@ -11,6 +11,8 @@ from app.kernel.table import Table
 
 
 class Scope(StrEnum):
+    """Does a metric speak of one class against the rest, or of the whole matrix?"""
+
     CLASS = "class"
     OVERALL = "overall"
 
@@ -23,10 +25,13 @@ class Prevalence(StrEnum):
     INSENSITIVE_BINARY = "insensitive_binary"
 
     def is_insensitive(self, n_classes: int) -> bool:
+        """Whether the value stays put for this number of classes."""
         return self is Prevalence.INSENSITIVE or (self is Prevalence.INSENSITIVE_BINARY and n_classes == 2)
 
 
 class Orientation(StrEnum):
+    """Which direction is better."""
+
     HIGHER = "higher_is_better"
     LOWER = "lower_is_better"
     NEAREST = "nearest_the_ideal_is_better"
@@ -34,13 +39,16 @@ class Orientation(StrEnum):
 
 
 class Inputs(StrEnum):
+    """What a metric is computed from."""
+
     MATRIX = "matrix"
     PROBABILITIES = "probabilities"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when ``overall``.
+    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when
+    ``overall``.
 
     It is asked with the table, or for a metric of probabilities with the scores.
     """
@@ -87,6 +95,7 @@ class Scale:
     reference: str
 
     def label(self, value: float) -> str:
+        """Name of the band that holds the value."""
         for upper, label in self.bands:
             if upper is None or value < upper:
                 return label
@@ -95,7 +104,9 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One metric in data. ``range`` uses None where there is no bound; ``elsewhere`` names the metric in other libraries."""
+    """One metric in data. ``range`` uses None where there is no bound; ``elsewhere`` names the metric in other
+    libraries.
+    """
 
     key: str
     name: str
@@ -125,6 +136,7 @@ class Card:
 
     @property
     def defaults(self) -> dict[str, Any]:
+        """Parameters and the values they have when none is given."""
         return {parameter.name: parameter.default for parameter in self.parameters}
 
 
@@ -137,9 +149,11 @@ class Metric:
 
     @property
     def key(self) -> str:
+        """Key of the card."""
         return self.card.key
 
     def __call__(self, table: Table, **parameters: Any) -> Array:
+        """Values for a table; parameters that are not given have their defaults."""
         return self.compute(table, **parameters)
 
 

@@ -60,6 +60,7 @@ class Catalogue:
         return sha256(facts.encode()).hexdigest()[:12]
 
     def of_scope(self, scope: Scope) -> tuple[Metric, ...]:
+        """Those of one class, or those of the whole input."""
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)
 
 

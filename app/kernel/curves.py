@@ -16,6 +16,8 @@ from app.kernel.scores import Scores
 
 
 class CurveName(StrEnum):
+    """The curves there are."""
+
     ROC = "roc"
     PR = "pr"
     DET = "det"
@@ -40,7 +42,8 @@ class UndefinedCurve(Exception):
 class Curve:
     """Points of a curve in drawing order.
 
-    ``thresholds`` belong to the points, NaN where a point has none (infinite on neither side). ``area`` is that of the full data
+    ``thresholds`` belong to the points, NaN where a point has none (infinite on neither side). ``area`` is that of
+    the full data
     whatever was thinned, None where it means nothing. ``references`` are named companions over the same x.
     """
 
@@ -56,7 +59,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """All distinct cuts of a ranking with the empty one in front: predicted are scores of at least the threshold (NaN: none)."""
+    """All distinct cuts of a ranking with the empty one in front: predicted are scores of at least the threshold
+    (NaN: none).
+    """
 
     thresholds: Array
     tp: Array
@@ -64,10 +69,12 @@ class Cuts:
 
     @property
     def positives(self) -> float:
+        """Weight of all members."""
         return float(self.tp[-1])
 
     @property
     def negatives(self) -> float:
+        """Weight of all others."""
         return float(self.fp[-1])
 
 
@@ -116,7 +123,9 @@ def roc(scores: Scores, code: int) -> Curve:
 
 
 def precision_recall(scores: Scores, code: int) -> Curve:
-    """Precision against recall from (0, 1); the area is the trapezoid, the reference the precision of a random order."""
+    """Precision against recall from (0, 1); the area is the trapezoid, the reference the precision of a random
+    order.
+    """
     cuts = _cuts(scores, code, others=False)
     with silently():
         precision = cuts.tp / (cuts.tp + cuts.fp)
@@ -180,7 +189,8 @@ def _bars(name: CurveName, p_true: Array, widths: Array, axis: str) -> Curve:
 def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> Curve:
     """Reliability diagram: observed frequency against mean probability of each bin that is not empty, rising.
 
-    Of a class, or without one of the top label. ``weights`` are the shares of the bins; the area is the calibration error.
+    Of a class, or without one of the top label. ``weights`` are the shares of the bins; the area is the calibration
+    error.
     """
     _need_probabilities(scores)
     ranking = scores.top_label if code is None else scores.ranking(code)
@@ -202,16 +212,16 @@ def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> C
 
 
 def isotonic(scores: Scores, code: int) -> Curve:
-    """Reliability without bins: the isotonic regression of the outcomes on the probability of a class, as steps (CORP)."""
+    """Reliability without bins: the isotonic regression of the outcomes on the probability of a class, as steps
+    (CORP).
+    """
     _need_probabilities(scores)
     cuts = _cuts(scores, code, members=False, others=False)
     tp, fp = upper_hull(cuts.tp, cuts.fp)
     up, right = np.diff(tp), np.diff(fp)
     level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[1:], side="left") - 1
     x, y = cuts.thresholds[:0:-1], (up / (up + right)).take(level)[::-1]
-    return Curve(
-        CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),)
-    )
+    return Curve(CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),))
 
 
 def decision(scores: Scores, code: int, *, prevalence: float | None = None, points: int = 0) -> Curve:
@@ -244,7 +254,8 @@ def decision(scores: Scores, code: int, *, prevalence: float | None = None, poin
 def cost(scores: Scores, code: int) -> Curve:
     """Lower envelope of the normalised expected cost FNR PC + FPR (1 - PC) over the probability cost PC.
 
-    PC = pi c_FN / (pi c_FN + (1 - pi) c_FP) (Drummond & Holte 2006); thresholds are those of the cut that is best there.
+    PC = pi c_FN / (pi c_FN + (1 - pi) c_FP) (Drummond & Holte 2006); thresholds are those of the cut that is best
+    there.
     """
     cuts = _cuts(scores, code)
     tp, fp = upper_hull(cuts.tp, cuts.fp)
@@ -304,7 +315,8 @@ OVERALL_CURVES: dict[CurveName, Callable[[Scores], Curve]] = {
 def thin(curve: Curve, max_points: int) -> Curve:
     """At most so many points, chosen where leaving one out would show most; the area stays that of the full curve.
 
-    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point that is furthest from
+    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point that is
+    furthest from
     the line that would replace it (Ramer 1972, Douglas & Peucker 1973), measured in units of the extent of the curve.
 
     Raises:

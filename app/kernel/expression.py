@@ -1,6 +1,7 @@
 """Metric expressions as trees: metrics with parameters, of one class or every class, and means over lists of them.
 
-The tree is what the parser of ``app.domain.expressions`` makes of text and what everything else evaluates: on a single matrix as
+The tree is what the parser of ``app.domain.expressions`` makes of text and what everything else evaluates: on a
+single matrix as
 on a batch of a million, because its leaves are batch functions.
 """
 
@@ -91,7 +92,9 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
         values = expression.metric.compute(data_of(expression.metric, subject), **expression.parameters)
         return values[..., expression.of] if isinstance(expression.of, int) else values
     parts = [_compute(part, subject) for part in expression.parts]
-    columns = [part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)]
+    columns = [
+        part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
+    ]
     return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
 
 

@@ -1,6 +1,7 @@
 """One order for a whole binary problem.
 
-The two probabilities of a row are p and 1 - p. Ordered by the smaller of the two, the samples give by cutting and reversing the
+The two probabilities of a row are p and 1 - p. Ordered by the smaller of the two, the samples give by cutting and
+reversing the
 order of either class, of the confidence, of p_true and of all 2n entries together: one sort where there would be six.
 """
 
@@ -66,25 +67,6 @@ class Fold:
             flags[part] += y[part].astype(np.uint8)
         return cls(smaller, flags, weights)
 
-    @classmethod
-    def of(cls, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> Self | None:
-        """The fold of rows (n, 2); None where there are too few, or one misses 1 by more than rounding."""
-        size = probabilities.shape[0]
-        if size < cls.minimum_size:
-            return None
-        smaller, flags = np.empty(size), np.empty(size, dtype=np.uint8)
-        for start in range(0, size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            zero, one = np.ascontiguousarray(probabilities[part].T)
-            totals = zero + one
-            if totals.min() < 1.0 - _LAST_BIT or totals.max() > 1.0 + _LAST_BIT:
-                return None
-            np.minimum(zero, one, out=smaller[part])
-            # Second bit: class 1 has the smaller probability. First bit: class 1 is the actual one.
-            np.multiply(one <= zero, np.uint8(2), out=flags[part])
-            flags[part] += y[part].astype(np.uint8)
-        return cls(smaller, flags, weights)
-
     @cached_property
     def large(self) -> Array:
         """The larger probabilities, falling."""
@@ -101,7 +83,9 @@ class Fold:
 
     @property
     def unsaturated(self) -> bool:
-        """Is no probability so near to 1 that phi, infinitely steep there, would feel the rounding of its last digit?"""
+        """Is no probability so near to 1 that phi, infinitely steep there, would feel the rounding of its last
+        digit?
+        """
         return float(self.small[0]) >= _SATURATED
 
     def column(self, code: int) -> Sorted:
@@ -153,7 +137,8 @@ class Fold:
         n = self.small.size
 
         def count(positions: NDArray[np.intp]) -> NDArray[np.intp]:
-            # Above a large p lie the larger ones of the other column; above a small p all of its large ones and some small ones.
+            # Above a large p lie the larger ones of the other column; above a small p all of its large ones and some
+            # small ones.
             if positions[-1] < high.size:
                 return high.take(positions) - positions
             border = int(np.searchsorted(positions, high.size))

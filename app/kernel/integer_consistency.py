@@ -1,7 +1,9 @@
 """Reported scores of more than two classes, or averaged over folds: does any set of whole counts fit?
 
-As far as scores are linear in the counts, or linear ratios of them, this is an integer programme, which is solved; what it finds is
-verified in exact fractions. Scores that are neither (macro precision, F1 averaged over folds) are refused rather than guessed.
+As far as scores are linear in the counts, or linear ratios of them, this is an integer programme, which is solved;
+what it finds is
+verified in exact fractions. Scores that are neither (macro precision, F1 averaged over folds) are refused rather than
+guessed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +42,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """low <= (sum a_v x_v) / (sum b_v x_v + constant) <= high for whole counts x, with exact coefficients by position."""
+    """low <= (sum a_v x_v) / (sum b_v x_v + constant) <= high for whole counts x, with exact coefficients by
+    position.
+    """
 
     numerator: Mapping[int, Fraction]
     denominator: Mapping[int, Fraction]
@@ -67,7 +71,9 @@ class Statement:
         return bottom > 0 and self.wanted.low * bottom <= top <= self.wanted.high * bottom
 
 
-def solve(statements: Sequence[Statement], upper: Sequence[int], equal: Sequence[tuple[Sequence[int], int]] = ()) -> Finding:
+def solve(
+    statements: Sequence[Statement], upper: Sequence[int], equal: Sequence[tuple[Sequence[int], int]] = ()
+) -> Finding:
     """Search whole counts 0 <= x <= upper that make every statement true.
 
     Args:
@@ -144,7 +150,8 @@ def check_classes(
 
 
 def check_folds(folds: Sequence[tuple[int, int]], means: Mapping[str, Range]) -> Finding:
-    """Could folds of these sizes have these means of their binary scores? The example is tp and tn of each fold, (F, 2).
+    """Could folds of these sizes have these means of their binary scores? The example is tp and tn of each fold, (F,
+    2).
 
     This is the mean of scores; a score of the pooled counts is a binary check of the sums.
 

@@ -1,4 +1,6 @@
-"""What is added up over the samples: phi, proper losses and shares, in passes through pieces small enough for the cache."""
+"""What is added up over the samples: phi, proper losses and shares, in passes through pieces small enough for the
+cache.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,7 +25,8 @@ _BY_PRODUCT = 8
 class Losses(NamedTuple):
     """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
 
-    ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for more;
+    ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
+    more;
     ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
     """
 
@@ -113,7 +116,8 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
 
 
 class FoldedLosses(NamedTuple):
-    """The losses, the sums of phi (..., K), and sum (d_{i+1} - d_i)(phi_{i+1} - phi_i) along rising p_true, where d = y.
+    """The losses, the sums of phi (..., K), and sum (d_{i+1} - d_i)(phi_{i+1} - phi_i) along rising p_true, where d =
+    y.
 
     The last is None with ties or weights.
     """

@@ -23,8 +23,10 @@ _SLACK = 1e-12
 class Ranking:
     """Samples by falling score, and the cuts at which members of a class are reached.
 
-    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes at the
-    others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at least that of the
+    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes
+    at the
+    others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at
+    least that of the
     cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one order.
 
     Args:
@@ -218,12 +220,17 @@ class Ranking:
                 precision_sum = precision_sum + np.add.reduce(precision)
             else:
                 block = held.part(start, start + _BLOCK)
-                predicted_sum, precision_sum = predicted_sum + block.total(predicted), precision_sum + block.total(precision)
+                predicted_sum, precision_sum = (
+                    predicted_sum + block.total(predicted),
+                    precision_sum + block.total(precision),
+                )
             tp_here, here = tp_there[..., -1:], window.stop
         return predicted_sum, precision_sum
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
-        """``losses`` split by the class of the non-member, shape (..., K). One weighted count replaces a loop over classes."""
+        """``losses`` split by the class of the non-member, shape (..., K). One weighted count replaces a loop over
+        classes.
+        """
         if self.ends is None:
             upper = lower = self._members_among[..., 1:]
         else:
@@ -250,7 +257,7 @@ class Ranking:
 
     @lazy
     def average_precision(self) -> Array:
-        """sum (R_i - R_{i-1}) P_i, shape (...)."""
+        """Sum (R_i - R_{i-1}) P_i, shape (...)."""
         return ratio(self.sums.precision, self.positives)
 
     @lazy
@@ -376,7 +383,7 @@ class Ranking:
         return predicted, heights
 
     def up_to(self, counts: Positions) -> tuple[Array, Array]:
-        """tp and predicted samples by weight among the first so many samples, shape (..., q)."""
+        """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
 
@@ -391,7 +398,7 @@ class Block(NamedTuple):
     held: Array | None
 
     def total(self, values: Array) -> Array:
-        """sum of the members times a value, shape (...)."""
+        """Sum of the members times a value, shape (...)."""
         return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
 
 
@@ -413,22 +420,27 @@ class Mirrored(Ranking):
         self._value_at = value_at
 
     def value_at(self, position: int) -> float:
+        """Score at a position, as the probability it was."""
         return self._value_at(position)
 
     @lazy
     def wins(self) -> Array:
+        """As of the other side: exchanging the classes reverses nothing but the order."""
         return self.other.wins
 
     @lazy
     def ks(self) -> Array:
+        """As of the other side."""
         return self.other.ks
 
     @lazy
     def equal_error_rate(self) -> Array:
+        """As of the other side."""
         return self.other.equal_error_rate
 
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
+        """Those of the other side with the classes exchanged."""
         return [(fp[-1] - fp[::-1], tp[-1] - tp[::-1]) for tp, fp in self.other.hulls]
 
 
@@ -506,7 +518,7 @@ def _equal_error_rate(row: Row) -> float:
 
 def _partial_auc(row: Row, max_fpr: float) -> float:
     limit = max_fpr * row.negatives
-    inside = row.first(lambda tpr, fpr: fpr > max_fpr)
+    inside = row.first(lambda _, fpr: fpr > max_fpr)
     area = 0.0
     for start in range(0, inside, _BLOCK):
         tp, fp, tp_before, fp_before = row.part(start, min(start + _BLOCK, inside))

@@ -27,7 +27,8 @@ Codes = NDArray[np.intp]
 class Scores:
     """What a model said about n samples of K classes, beside the truth.
 
-    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading axes are
+    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading
+    axes are
     a batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
 
     Args:
@@ -254,7 +255,9 @@ class Scores:
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:
-        """p_true rising, with codes and weights; ties by class, so that the order of the input does not show through."""
+        """p_true rising, with codes and weights; ties by class, so that the order of the input does not show
+        through.
+        """
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
             order = np.lexsort((self.y, self.p_true))

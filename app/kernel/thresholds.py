@@ -1,7 +1,9 @@
 """Decision rules made from probabilities: the threshold or the class weights that are best for any metric expression.
 
-Every distinct cut is one confusion matrix of a batch, so any expression over matrices can be the objective and no cut inside tied
-scores is ever considered. What is best on the data is too good to be true on new data: the optimism is estimated by searching
+Every distinct cut is one confusion matrix of a batch, so any expression over matrices can be the objective and no cut
+inside tied
+scores is ever considered. What is best on the data is too good to be true on new data: the optimism is estimated by
+searching
 again in resamples (Efron & Gong 1983; Harrell, Lee & Mark 1996).
 """
 
@@ -75,7 +77,8 @@ class Corrected:
 class ThresholdRule:
     """Predict the positive class when its score is at least ``threshold``.
 
-    ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting nothing.
+    ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
+    nothing.
     ``low`` and ``high`` are the middle 95 % of the thresholds found in the resamples, None without them.
     """
 
@@ -162,10 +165,7 @@ def _best(values: Array, allowed: Mask, closeness: Array, sign: float) -> int:
         raise NoFeasibleRule("no rule meets the constraints with a defined objective")
     signed = np.where(usable, sign * values, -np.inf)
     top = float(signed.max())
-    if np.isinf(top):
-        equal = signed == top
-    else:
-        equal = signed >= top - _EQUAL * max(1.0, abs(top))
+    equal = signed == top if np.isinf(top) else signed >= top - _EQUAL * max(1.0, abs(top))
     candidates = np.flatnonzero(equal)
     return int(candidates[np.argmin(closeness[candidates])])
 
@@ -270,9 +270,7 @@ class _Resampled:
         # The kept cuts end with the one that predicts everything.
         return _matrices(*sums, self.positive)
 
-    def correct(
-        self, apparent: float, method: Correction, resamples: int, seed: int
-    ) -> tuple[Corrected, float, float]:
+    def correct(self, apparent: float, method: Correction, resamples: int, seed: int) -> tuple[Corrected, float, float]:
         rng = np.random.default_rng(seed)
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
         gaps, outside, found = [], [], []
@@ -296,7 +294,9 @@ class _Resampled:
             raise NoFeasibleRule("no resample has a rule that meets the constraints")
         low, high = (float(value) for value in np.quantile(found, (0.025, 0.975)))
         if method is Correction.B632:
-            value = 0.368 * apparent + 0.632 * float(np.nanmean(outside)) if not np.isnan(outside).all() else float("nan")
+            value = (
+                0.368 * apparent + 0.632 * float(np.nanmean(outside)) if not np.isnan(outside).all() else float("nan")
+            )
         else:
             value = apparent - float(np.nanmean(gaps)) if not np.isnan(gaps).all() else float("nan")
         return Corrected(value, apparent - value, method, len(found), seed), low, high
@@ -326,7 +326,9 @@ def decide(scores: Scores, weights: Array) -> Codes:
 def confusion(scores: Scores, predicted: Codes) -> Array:
     """Confusion matrix (K, K), rows actual, by the weights (n,) of the samples."""
     classes = scores.n_classes
-    return np.bincount(scores.y * classes + predicted, scores.weights, classes * classes).reshape(classes, classes) * 1.0
+    return (
+        np.bincount(scores.y * classes + predicted, scores.weights, classes * classes).reshape(classes, classes) * 1.0
+    )
 
 
 def search_weights(
@@ -343,8 +345,10 @@ def search_weights(
 ) -> WeightRule:
     """Class weights for argmax of weight times probability that are best for an expression.
 
-    One class after the other: with the weights of the others fixed, each sample changes sides at one value of the weight, so all
-    rules along that line are matrices of one batch. Sweeps go on until none helps, from equal weights, from inverse prevalences
+    One class after the other: with the weights of the others fixed, each sample changes sides at one value of the
+    weight, so all
+    rules along that line are matrices of one batch. Sweeps go on until none helps, from equal weights, from inverse
+    prevalences
     and from random starts. A local search: the tests compare it with trying everything on small cases.
 
     Args:
@@ -385,9 +389,7 @@ def search_weights(
 
 
 class _WeightSearch:
-    def __init__(
-        self, scores: Scores, objective: Expression, constraints: Sequence[Constraint], sign: float
-    ) -> None:
+    def __init__(self, scores: Scores, objective: Expression, constraints: Sequence[Constraint], sign: float) -> None:
         self.scores, self.objective, self.constraints, self.sign = scores, objective, constraints, sign
         self.evaluated = 0
 
@@ -444,7 +446,9 @@ class _WeightSearch:
         order = np.argsort(limit)
         limits = limit.take(order)
         usable = int(np.searchsorted(limits, np.inf, side="left"))
-        ends = np.flatnonzero(np.append(limits[1:usable] != limits[: usable - 1], [True])) if usable else np.empty(0, int)
+        ends = (
+            np.flatnonzero(np.append(limits[1:usable] != limits[: usable - 1], [True])) if usable else np.empty(0, int)
+        )
         if ends.size > _WEIGHTS_TRIED:
             ends = ends.take(np.unique(np.linspace(0, ends.size - 1, _WEIGHTS_TRIED).astype(np.intp)))
         each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
@@ -508,7 +512,9 @@ class _WeightSearch:
 
 
 def _between(limits: Array, ends: Positions, state: int) -> float:
-    """A weight that takes over the samples up to ``ends[state - 1]`` and no other: in the middle, by ratio, of two limits."""
+    """A weight that takes over the samples up to ``ends[state - 1]`` and no other: in the middle, by ratio, of two
+    limits.
+    """
     if ends.size == 0:
         return 1.0
     lower = float(limits[ends[state - 1]]) if state else 0.0

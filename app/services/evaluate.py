@@ -29,6 +29,7 @@ from app.kernel.engine import Explainer, Gap, evaluate_table
 from app.kernel.expression import Expression, measures, of_probabilities
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table, at_equal_prevalence
+from app.services.cautions import headline_cautions
 from app.services.findings import matrix_findings
 from app.services.full_intervals import check_sampling, chosen_seed, full_intervals
 from app.services.intervals import headline_intervals
@@ -207,7 +208,7 @@ def _report(
         requested=answers,
         intervals=intervals,
         undefined=(*undefined, *gaps),
-        findings=(*findings, *_cautions(question.expressions), *_no_intervals(source, question.options)),
+        findings=(*findings, *_cautions(question.expressions), *headline_cautions(source, question.options)),
         folds=None if source.fold_counts is None else _folds(plan, source.fold_counts),
         interpretation=interpretation,
     )
@@ -314,19 +315,6 @@ def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
         if text:
             found.append(Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters)))
     return found
-
-
-def _no_intervals(source: MatrixInput, options: Options) -> list[Finding]:
-    if source.content is Content.counts or options.intervals is IntervalChoice.NONE:
-        return []
-    return [
-        Finding.note(
-            "no_intervals",
-            "No intervals are given: they need the number of samples behind every entry, and the matrix holds "
-            f"{source.content}.",
-            content=source.content.value,
-        )
-    ]
 
 
 def _folds(plan: Layout, fold_counts: Array) -> dict[str, FoldValues]:

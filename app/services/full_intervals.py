@@ -5,6 +5,7 @@ Plain rates keep their Wilson intervals; all else comes from one set of simulate
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from app.domain.expressions import render
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
 from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.syntax import write_label
 from app.kernel.card import Scope
 from app.kernel.catalogue import catalogue
 from app.kernel.expression import Every, Expression, Measure
@@ -21,7 +23,7 @@ from app.kernel.numerics import Array, silently
 from app.kernel.uncertainty import estimation
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, seed_of
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary
 from app.kernel.uncertainty.headline import Method
 from app.services.cautions import caution_findings
 from app.services.targets import Target, target_of
@@ -152,8 +154,10 @@ def _targets(labels: Sequence[str], asked: Mapping[str, Expression]) -> Iterator
     """The catalogue, then what was asked beyond it."""
     for metric in catalogue().of_scope(Scope.OVERALL):
         yield target_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
+    suffixes = [f"@{write_label(label)}" for label in labels]
     for metric in catalogue().of_scope(Scope.CLASS):
-        yield target_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels)
+        names = tuple(metric.key + suffix for suffix in suffixes)
+        yield target_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names)
     for text, expression in asked.items():
         yield target_of(expression, text, labels)
 
@@ -167,7 +171,7 @@ def _summaries(counts: Array, targets: Sequence[Target], options: Options, seed:
 
 def _group(counts: Array, targets: Sequence[Target], options: Options, seed: int) -> Sequence[Summary]:
     sampling, level = options.sampling, options.level
-    functionals = [target.functional for target in targets]
+    functionals = [_functional(target) for target in targets]
     match sampling.method:
         case IntervalMethod.DELTA:
             return [_by_delta(counts, target, sampling, level) for target in targets]
@@ -182,6 +186,13 @@ def _group(counts: Array, targets: Sequence[Target], options: Options, seed: int
         method=BootstrapInterval.BCA if sampling.method is IntervalMethod.BCA else BootstrapInterval.PERCENTILE,
         class_counts=_class_counts(sampling),
     )
+
+
+def _functional(target: Target) -> Functional:
+    """What is simulated: nothing of what gets no interval anyway, such as a p-value, which is dear to compute."""
+    if target.text in _ABOUT_THE_SAMPLE:
+        return lambda table: np.zeros(table.counts.shape[:-2])
+    return target.functional
 
 
 def posterior(sampling: Sampling, seed: int) -> estimation.Sampling:
@@ -207,7 +218,7 @@ def _by_delta(counts: Array, target: Target, sampling: Sampling, level: float) -
 def _interval(target: Target, found: Summary, index: int, options: Options, seed: int) -> Interval | None:
     """One interval; None for a value of one class that does not exist, which the report gives a reason for."""
     estimate, low, high = (float(values[index]) for values in (found.estimate, found.low, found.high))
-    if not np.isfinite(estimate) and target.is_list:
+    if target.is_list and not isfinite(estimate):
         return None
     sampling = options.sampling
     interval: Interval = {
@@ -234,18 +245,18 @@ def _interval(target: Target, found: Summary, index: int, options: Options, seed
 
 def _reason(target: Target, found: Summary, index: int, sampling: Sampling) -> str | None:
     estimate, deviation = float(found.estimate[index]), float(found.deviation[index])
-    ends = np.array([found.low[index], found.high[index]])
+    width = float(found.high[index] - found.low[index])
     if target.text in _ABOUT_THE_SAMPLE:
         return "statistic"
-    if not np.isfinite(estimate):
+    if not isfinite(estimate):
         return "undefined"
     if found.undefined[index] > MOST_UNDEFINED * sampling.draws:
         return "undefined_draws"
-    if sampling.method is IntervalMethod.DELTA and np.isnan(ends).any():
+    if sampling.method is IntervalMethod.DELTA and isnan(width):
         return "degenerate"
     if deviation <= 1e-12 * max(abs(estimate), 1e-12):
         by_design = sampling.method is IntervalMethod.POSTERIOR and sampling.shares is Shares.OBSERVED
         return "fixed" if by_design else "degenerate"
-    if not np.isfinite(ends).all():
+    if not isfinite(width):
         return "unbounded"
     return None

@@ -120,10 +120,13 @@ def make_target(text: str, labels: Sequence[str], positive: int | None) -> Targe
     return target_of(parse(text, labels, positive), text, labels)
 
 
-def target_of(expression: Expression, text: str, labels: Sequence[str]) -> Target:
-    """A parsed expression as a target."""
-    names: tuple[str, ...] = (text,)
-    if isinstance(expression, Measure) and is_list(expression):
+def target_of(
+    expression: Expression, text: str, labels: Sequence[str], *, names: tuple[str, ...] | None = None
+) -> Target:
+    """A parsed expression as a target; names of the values of a list are made unless they are known."""
+    if not (isinstance(expression, Measure) and is_list(expression)):
+        names = (text,)
+    elif names is None:
         names = tuple(render(replace(expression, of=index), labels) for index in range(len(labels)))
     share, of = _share(expression)
     return Target(

@@ -1,4 +1,6 @@
-"""How near the probabilities come to the truth: the (imbalanced) multiclass classification performance curves and phi."""
+"""How near the probabilities come to the truth: the (imbalanced) multiclass classification performance curves and
+phi.
+"""
 
 from functools import partial
 from math import sqrt

@@ -10,9 +10,7 @@ from app.kernel.numerics import Array, mean, ratio, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.scores import Scores
 
-_CLIPPED = (
-    Number("clip", CLIP, "smallest probability that is believed; 0 for none", minimum=0.0, below=1.0),
-)
+_CLIPPED = (Number("clip", CLIP, "smallest probability that is believed; 0 for none", minimum=0.0, below=1.0),)
 _loss = partial(
     metric,
     scope=Scope.OVERALL,

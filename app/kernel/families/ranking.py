@@ -243,7 +243,12 @@ def ks_statistic(s: Scores) -> Array:
     sentence="Share of the unavoidable cost that the best cuts save, averaged over how much worse one error may be than the other.",
     chance_corrected=True,
     parameters=(
-        Number("a", 0.0, "first parameter of the Beta distribution of costs; 0 stands for 1 + share of the class", minimum=0.0),
+        Number(
+            "a",
+            0.0,
+            "first parameter of the Beta distribution of costs; 0 stands for 1 + share of the class",
+            minimum=0.0,
+        ),
         Number("b", 0.0, "second parameter; 0 stands for 1 + share of the other classes", minimum=0.0),
     ),
     undefined=_BOTH_SIDES,
@@ -270,7 +275,9 @@ def severity(s: Scores, a: float = 0.0, b: float = 0.0) -> tuple[Array, Array]:
 
 
 def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
-    """H of a hull (tp, fp) in counts; the cost c of a false positive is Beta(a, b). Exact, by incomplete beta functions."""
+    """H of a hull (tp, fp) in counts; the cost c of a false positive is Beta(a, b). Exact, by incomplete beta
+    functions.
+    """
     positives, negatives = float(tp[-1]), float(fp[-1])
     up, right = np.diff(tp), np.diff(fp)
     # A vertex is best between the costs at which its two edges are level, c = dTP / (dTP + dFP).

@@ -55,10 +55,8 @@ def micro_auc(y: Sequence[int], p: Rows) -> Fraction:
 
 def cuts(members: Sequence[Fraction], others: Sequence[Fraction]) -> list[tuple[int, int]]:
     """(tp, fp) of the empty cut and of every distinct score, falling."""
-    found = [(0, 0)]
-    for threshold in sorted({*members, *others}, reverse=True):
-        found.append((sum(s >= threshold for s in members), sum(s >= threshold for s in others)))
-    return found
+    thresholds = sorted({*members, *others}, reverse=True)
+    return [(0, 0), *((sum(s >= t for s in members), sum(s >= t for s in others)) for t in thresholds)]
 
 
 def precision(tp: int, fp: int) -> Fraction:

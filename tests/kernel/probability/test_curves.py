@@ -1,5 +1,6 @@
 """Points, areas and thinning of the curves."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -161,7 +162,7 @@ def distance(full: Curve, thinned: Curve) -> float:
     x, y = scale(full.x), scale(full.y)
     kept = np.flatnonzero(np.isin(np.arange(full.x.size), indices(full, thinned)))
     worst = 0.0
-    for first, last in zip(kept[:-1], kept[1:], strict=True):
+    for first, last in itertools.pairwise(kept):
         run, rise = x[last] - x[first], y[last] - y[first]
         length = np.hypot(run, rise) or 1.0
         apart = np.abs((y[first:last] - y[first]) * run - (x[first:last] - x[first]) * rise) / length
@@ -229,4 +230,4 @@ def test_constant_scores_have_two_points() -> None:
     curve = curves.roc(scores, 1)
     assert curve.x.tolist() == [0.0, 1.0]
     assert curve.y.tolist() == [0.0, 1.0]
-    assert {name for name in CurveName} == {*CLASS_CURVES, *OVERALL_CURVES}
+    assert set(CurveName) == {*CLASS_CURVES, *OVERALL_CURVES}

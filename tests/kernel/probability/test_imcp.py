@@ -101,7 +101,9 @@ def test_thresholds_are_those_of_the_regions() -> None:
 
 def test_regions() -> None:
     """1/3 and 1/2 lie in the middle, though as floats they are not exactly what they stand for."""
-    p = np.array([[0.2, 0.5, 0.3], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2], [0.51, 0.29, 0.2], [0.1 * 3 + 0.2, 0.3, 0.2]])
+    p = np.array(
+        [[0.2, 0.5, 0.3], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2], [0.51, 0.29, 0.2], [0.1 * 3 + 0.2, 0.3, 0.2]]
+    )
     scores = Scores(np.zeros(5, dtype=int), p)
     assert value("fraction_correct_certain", scores) == 0.2
     assert value("fraction_uncertain", scores) == pytest.approx(0.6)
@@ -118,7 +120,9 @@ def test_printed_region_shares() -> None:
     p[:, 0] = p_true
     p[:, 1:] = ((1.0 - p_true) / 34.0)[:, None]
     scores = Scores(np.zeros(6756, dtype=int), p)
-    found = [100 * float(value(f"fraction_{name}", scores)) for name in ("incorrect_certain", "uncertain", "correct_certain")]
+    found = [
+        100 * float(value(f"fraction_{name}", scores)) for name in ("incorrect_certain", "uncertain", "correct_certain")
+    ]
     assert [round(share, 2) for share in found] == [1.07, 15.14, 83.79]
 
 
@@ -138,7 +142,9 @@ def test_quartiles_weigh_as_replication_does() -> None:
     y, p = tied_problem(60, 3, 1)
     times = np.random.default_rng(2).integers(1, 5, 60)
     weighted = phi_quartiles(Scores(y, p, times.astype(float)))
-    np.testing.assert_allclose(weighted, phi_quartiles(Scores(np.repeat(y, times), np.repeat(p, times, axis=0))), rtol=1e-12)
+    np.testing.assert_allclose(
+        weighted, phi_quartiles(Scores(np.repeat(y, times), np.repeat(p, times, axis=0))), rtol=1e-12
+    )
 
 
 def test_one_sample() -> None:

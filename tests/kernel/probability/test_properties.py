@@ -1,4 +1,5 @@
-"""What the cards promise, for every probability metric: prevalence, ranges, reasons, weights, batches, order of the input."""
+"""What the cards promise, for every probability metric: prevalence, ranges, reasons, weights, batches, order of the
+input."""
 
 import csv
 import warnings
@@ -268,7 +269,7 @@ def test_constant_scores_have_the_values_of_chance() -> None:
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(y: list[int], p: object, weights: object) -> None:
-    with pytest.raises(ValueError, match="need|must"):
+    with pytest.raises(ValueError, match=r"need|must"):
         Scores(y, p, weights)  # type: ignore[arg-type]
 
 

@@ -62,7 +62,9 @@ WITNESSES: dict[str, Witness] = {
     "roc_auc_ovr_micro": lambda y, p, w: sk.roc_auc_score(one_hot(y, p), p, average="micro", sample_weight=w),
     "roc_auc_ovo_macro": averaged("macro", "ovo"),
     "roc_auc_ovo_weighted": averaged("weighted", "ovo"),
-    "partial_roc_auc": per_class(lambda y, s, sample_weight: sk.roc_auc_score(y, s, max_fpr=0.1, sample_weight=sample_weight)),
+    "partial_roc_auc": per_class(
+        lambda y, s, sample_weight: sk.roc_auc_score(y, s, max_fpr=0.1, sample_weight=sample_weight)
+    ),
     "average_precision": per_class(sk.average_precision_score),
     "macro_average_precision": lambda y, p, w: sk.average_precision_score(one_hot(y, p), p, sample_weight=w),
     "pr_auc_trapezoid": per_class(pr_trapezoid),
@@ -127,7 +129,8 @@ def test_log_loss_of_ruled_out_classes_is_clipped_as_there() -> None:
 @pytest.mark.parametrize("exponent", [3, 6, 10, 14])
 @pytest.mark.parametrize("column", [0, 1])
 def test_losses_of_nearly_certain_models(exponent: int, column: int) -> None:
-    """Losses far below the rounding of probabilities near 1, whichever column came first and the other followed from."""
+    """Losses far below the rounding of probabilities near 1, whichever column came first and the other followed
+    from."""
     rng = np.random.default_rng(exponent)
     y = np.arange(6000) % 2
     doubt = rng.random(6000) * 10.0**-exponent

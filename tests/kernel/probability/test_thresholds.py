@@ -196,7 +196,8 @@ def test_weights_against_trying_everything(objective: str, seed: int) -> None:
     rule = search_weights(Scores(y, p), expression, starts=16, seed=1)
     values = compute(expression, Table(np.array([matrix(y, predicted, 3) for predicted in every_rule(p)])))
     best = np.nanmax(values)
-    # A search along one class at a time may stop short of the best of all; it must come close and be no worse than argmax.
+    # A search along one class at a time may stop short of the best of all; it must come close and be no worse than
+    # argmax.
     assert rule.objective >= 0.97 * best
     assert rule.objective >= rule.default_objective
     applied = matrix(y, np.argmax(p * rule.weights, axis=1), 3)
