@@ -9,7 +9,6 @@ import pytest
 from app.api.v1.comparison_models import ComparisonResponse
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare
-from tests.serving import Served
 
 
 def keep(client: httpx.Client, truth: Any, predicted: Any, model: str = "m", ids: Any = None) -> str:
