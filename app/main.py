@@ -8,9 +8,10 @@ from fastapi import FastAPI
 
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import comparisons, consistency, evaluations, gates, leaderboard, metrics, projections
+from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
 from app.api.v1.comparison_models import ComparisonRequest, TournamentRequest
 from app.api.v1.consistency import ConsistencyRequest
+from app.api.v1.curves import ThresholdRequest
 from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
 from app.api.v1.gates import CheckRequest, GateRequest
 from app.api.v1.metrics import BoundsRequest, RecommendationRequest
@@ -18,7 +19,7 @@ from app.api.v1.projections import EstimateRequest, ProjectionRequest
 from app.settings import Settings
 from app.wiring import build_services
 
-_EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest)
+_EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest, ThresholdRequest)
 _DECISIONS = (
     ComparisonRequest,
     TournamentRequest,
@@ -60,6 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.include_router(evaluations.router)
+    app.include_router(curves.router)
     app.include_router(comparisons.router)
     app.include_router(gates.router)
     app.include_router(consistency.router)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from app.api.deps import Services
 from app.domain.errors import SchemaOutdated, Unavailable
 from app.kernel.card import Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.catalogue import whole_catalogue
 from app.services.admission import Admission
 from app.services.comparisons import ComparisonService
 from app.services.compute import ComputePool
@@ -14,7 +14,6 @@ from app.services.evaluate import warm_up
 from app.services.evaluations import EvaluationService
 from app.services.gates import GateService
 from app.services.leaderboards import LeaderboardService
-from app.services.pairing import NoSampleLabels
 from app.services.tournaments import TournamentService
 from app.services.what_if import WhatIfService
 from app.settings import Settings
@@ -46,11 +45,10 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     compute = ComputePool(settings.compute_threads)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
-    labels = NoSampleLabels()
     comparisons = PostgresComparisonStore(engine)
     try:
         await _refuse_outdated(readiness)
-        await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+        await store.prepare([metric.key for metric in whole_catalogue().of_scope(Scope.OVERALL)])
         warm_up()
         yield Services(
             evaluations=EvaluationService(
@@ -58,10 +56,10 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
                 compute=compute,
                 admission=admission,
             ),
-            leaderboards=LeaderboardService(store, labels=labels, compute=compute),
-            comparisons=ComparisonService(store, comparisons, labels=labels, compute=compute, admission=admission),
+            leaderboards=LeaderboardService(store, labels=store, compute=compute),
+            comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
             tournaments=TournamentService(store, comparisons, compute=compute, admission=admission),
-            gates=GateService(store, PostgresGateStore(engine), labels=labels, compute=compute, admission=admission),
+            gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             compute=compute,
             readiness=readiness,

@@ -4,17 +4,20 @@ simdjson parses the document; what is not a column is lifted into ordinary objec
 other body.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 import simdjson
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from app.api.body import parse_body, parse_value
+from app.api.matrices import carve
 
 Model = TypeVar("Model", bound=BaseModel)
 # Fields that may hold millions of values, wherever they stand in an input.
-COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight"})
+COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight", "scores"})
 # Lists whose members may hold columns.
 _HOLDERS = frozenset({"folds", "evaluations"})
 
@@ -25,19 +28,20 @@ def parse_large_body(body: bytes, model: type[Model]) -> Model:
     Raises:
         MalformedRequest: as ``parse_body``, which is asked for the words when simdjson finds no JSON.
     """
+    carved = carve(body)
     try:
-        document = simdjson.Parser().parse(body)
+        document = simdjson.Parser().parse(carved.rest)
     except (ValueError, RuntimeError):
         # simdjson does not say where: a bare NaN, a number too large, a comma too many, too many brackets.
         return parse_body(body, model)
     if not isinstance(document, simdjson.Object):
         return parse_body(body, model)
     try:
-        lifter = _Lifter(flat=True)
+        lifter = _Lifter(carved.matrices, flat=True)
         lifted = lifter.object(document)
-        if lifter.arrays != body.count(b"["):
+        if lifter.arrays != carved.rest.count(b"["):
             # A column may hold arrays, which a buffer would flatten in silence, or a text a bracket: look at each.
-            lifted = _Lifter(flat=False).object(document)
+            lifted = _Lifter(carved.matrices, flat=False).object(document)
     except (_RepeatedMember, RecursionError):
         # Both are to end as they do in a small body.
         return parse_body(body, model)
@@ -51,7 +55,8 @@ class _RepeatedMember(Exception):
 class _Lifter:
     """Turns a parsed document into Python objects and counts the arrays it has seen."""
 
-    def __init__(self, *, flat: bool) -> None:
+    def __init__(self, matrices: Mapping[str, NDArray[np.float64]], *, flat: bool) -> None:
+        self._matrices = matrices
         self._flat = flat
         self.arrays = 0
 
@@ -66,7 +71,7 @@ class _Lifter:
         if isinstance(value, simdjson.Object):
             return self.object(value)
         if not isinstance(value, simdjson.Array):
-            return value
+            return self._matrices.get(value, value) if isinstance(value, str) else value
         if key in _HOLDERS:
             self.arrays += 1
             return [self._item(value[index]) for index in range(len(value))]

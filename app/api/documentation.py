@@ -50,19 +50,35 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def body_schema(model: str, examples: Mapping[str, Any]) -> dict[str, Any]:
-    """The request body of a route: a model by name, and named examples."""
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": f"#/components/schemas/{model}"},
-                    "examples": {name: {"value": value} for name, value in examples.items()},
-                }
-            },
+# Of routes that need the samples of an evaluation.
+NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
+
+
+def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
+    """The request body of a route: a model by name, and named examples; ``with_file`` also as a form with a file."""
+    content: dict[str, Any] = {
+        "application/json": {
+            "schema": {"$ref": f"#/components/schemas/{model}"},
+            "examples": {name: {"value": value} for name, value in examples.items()},
         }
     }
+    if with_file:
+        content["multipart/form-data"] = {
+            "schema": {
+                "type": "object",
+                "required": ["evaluation", "data"],
+                "properties": {
+                    "evaluation": {"type": "string", "description": "The JSON, its `input` without the arrays."},
+                    "data": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "Parquet, Arrow IPC, CSV or NPZ with `y_true` and either `y_pred`, `score` "
+                        "or one column per label; optionally `sample_id` and `sample_weight`.",
+                    },
+                },
+            }
+        }
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:

@@ -19,6 +19,7 @@ from app.domain.errors import (
     Fault,
     InvalidExpression,
     InvalidInput,
+    NoSamples,
     NotFound,
     Overloaded,
     SchemaOutdated,
@@ -33,6 +34,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (Conflict, HTTPStatus.CONFLICT),
+    (NoSamples, HTTPStatus.CONFLICT),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -8,7 +8,7 @@ from app.domain.errors import NotFound
 from app.domain.expressions import suggest
 from app.domain.labels import shown
 from app.kernel.card import Card, Choice, Metric, Number, Orientation, Parameter
-from app.kernel.catalogue import catalogue
+from app.kernel.catalogue import whole_catalogue
 from app.kernel.references import REFERENCES
 
 
@@ -18,7 +18,7 @@ def metric_by_name(name: str) -> Metric:
     Raises:
         NotFound: there is none; the nearest names are offered.
     """
-    metric = catalogue().by_name.get(name)
+    metric = whole_catalogue().by_name.get(name)
     if metric is None:
         near = suggest(name)
         raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
@@ -31,7 +31,7 @@ def find_metrics(
     """Metrics that pass all filters, in catalogue order. ``text`` is looked for in names and in the sentence."""
     return [
         metric
-        for metric in catalogue().metrics
+        for metric in whole_catalogue().metrics
         if (scope is None or metric.card.scope == scope)
         and (prevalence is None or metric.card.prevalence == prevalence)
         and (inputs is None or metric.card.inputs == inputs)
@@ -47,7 +47,7 @@ def tasks(card: Card) -> tuple[str, ...]:
 
 @cache
 def _searched(key: str) -> str:
-    card = catalogue().by_name[key].card
+    card = whole_catalogue().by_name[key].card
     return " ".join((card.key, card.name, *card.aliases, *card.elsewhere.values(), card.sentence)).lower()
 
 
@@ -58,7 +58,7 @@ def describe_metric(metric: Metric) -> Mapping[str, Any]:
 
 @cache
 def _described(key: str) -> Mapping[str, Any]:
-    card = catalogue().by_name[key].card
+    card = whole_catalogue().by_name[key].card
     low, high = card.range
     return {
         "key": card.key,

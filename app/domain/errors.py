@@ -116,6 +116,30 @@ class NotComparable(InvalidExpression):
     code = "not_comparable"
 
 
+class NoSamples(DomainError):
+    """What is asked for needs the samples of an evaluation, of which only the matrix is known."""
+
+    code = "no_samples_kept"
+
+
+class UnknownClass(DomainError):
+    """A curve of a class that there is not, or of no class where one has to be named."""
+
+    code = "unknown_class"
+
+
+class CurveUndefined(DomainError):
+    """The samples of an evaluation have no such curve."""
+
+    code = "undefined_curve"
+
+
+class NoRule(DomainError):
+    """No decision rule keeps to the constraints."""
+
+    code = "no_feasible_rule"
+
+
 class IncomparableLabels(DomainError):
     """Two runs that are to be compared have different classes."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.identifiers import time_of
+from app.domain.samples import Samples
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -59,6 +60,8 @@ class EvaluationRecord:
         revision: Revision of the metric catalogue that `values` were computed with.
         values: Overall metric key → value, None where undefined; a metric that does not apply has no key.
         extra: Small facts of this kind of input to give back, as JSON.
+        samples: What is to be kept of the samples. A record that was read has none: they are read by themselves.
+        part: What was said of samples that are not to be kept, as JSON; read by itself too.
     """
 
     id: UUID
@@ -75,6 +78,8 @@ class EvaluationRecord:
     tags: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    samples: Samples | None = None
+    part: Mapping[str, Any] | None = None
 
     @property
     def created_at(self) -> datetime:

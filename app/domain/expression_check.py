@@ -1,20 +1,21 @@
 """Whether an expression makes sense before the classes are known that it will be asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from app.domain.expressions import parse
 from app.domain.syntax import Call, read
+from app.kernel.card import Inputs
 from app.kernel.expression import Every, Expression
 
 
-def parse_for_any_classes(text: str) -> Expression:
+def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({Inputs.MATRIX})) -> Expression:
     """Tree of an expression as if every class that it names existed.
 
     Raises:
         InvalidExpression: it makes no sense whatever the classes are.
     """
     named = dict.fromkeys(_labels(read(text)))
-    return parse(text, (*named, "\n0", "\n1"), 0)
+    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs)
 
 
 def _labels(call: Call) -> Iterator[str]:

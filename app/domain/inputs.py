@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import Content
 from app.domain.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
+from app.domain.samples import Samples, ids_as_array, joined
 from app.kernel.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -24,6 +25,8 @@ SMALLEST_ENTRY = 1e-15
 LONGEST_LABEL = 256
 # Entries of all folds together: 80 MB.
 MOST_FOLD_ENTRIES = 10_000_000
+# Kinds of input that say more of a sample than what was predicted.
+SCORED_KINDS = frozenset({"probabilities", "scores"})
 _COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
 
 
@@ -39,6 +42,7 @@ class MatrixInput:
         counts: [K, K], rows actual; int64 for counts, float64 otherwise.
         fold_counts: [F, K, K] of the folds that ``counts`` is the sum of.
         facts: Small facts of this kind of input to give back, as JSON.
+        samples: What is known of each sample, where something is worth keeping: ids, probabilities, scores.
     """
 
     kind: str
@@ -48,6 +52,12 @@ class MatrixInput:
     counts: NDArray[Any]
     fold_counts: NDArray[Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    samples: Samples | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it came with probabilities or scores."""
+        return self.kind in SCORED_KINDS or self.facts.get("fold_kind") in SCORED_KINDS
 
 
 def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
@@ -211,13 +221,13 @@ def from_predictions(
                 "wrong_length",
                 f"expected {size} entries as in y_true, got {len(column)}",
             )
-    weights = None if sample_weight is None else _weights(sample_weight, f"{pointer}/sample_weight")
+    weights = None if sample_weight is None else read_weights(sample_weight, f"{pointer}/sample_weight")
     if sample_ids is not None:
         check_unique(sample_ids, f"{pointer}/sample_ids")
     declared = None if labels is None else check_labels(labels, f"{pointer}/labels")
     coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
     if declared is None:
-        _check_found_labels(coded.labels, {"y_true": y_true, "y_pred": y_pred}, pointer)
+        check_found_labels(coded.labels, {"y_true": y_true, "y_pred": y_pred}, pointer)
     counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), weights)
     if weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
@@ -228,10 +238,13 @@ def from_predictions(
         content=Content.counts if weights is None else Content.weights,
         counts=counts,
         facts={"rows": size} if weights is not None else {},
+        samples=None
+        if sample_ids is None
+        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids_as_array(sample_ids), weights),
     )
 
 
-def _check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
+def check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
     """The same demands on labels that were found in the data as on declared ones."""
     if len(labels) == 1:
         raise _refuse(
@@ -256,7 +269,8 @@ def _check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], po
         )
 
 
-def _weights(column: Column, pointer: str) -> NDArray[np.float64]:
+def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
+    """Weights (n), finite and 0 or more."""
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
         raise _refuse(f"{pointer}/{index}", "not_a_number", f"expected a number, got {described(value)}")
@@ -315,6 +329,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
     stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
     if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
         raise _refuse(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
+    samples = [fold.samples for fold in taken if fold.samples is not None]
     return MatrixInput(
         kind="folds",
         labels=first.labels,
@@ -322,8 +337,30 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
         content=Content.counts if whole else Content.weights,
         counts=stack.sum(axis=0),
         fold_counts=stack,
-        facts={"fold_kind": first.kind},
+        facts={"fold_kind": first.kind, **_fold_facts(taken, pointer)},
+        samples=joined(samples) if len(samples) == len(taken) else None,
     )
+
+
+def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
+    """What folds of probabilities or scores say of all of them: counts added up, thresholds side by side."""
+    if folds[0].kind not in SCORED_KINDS:
+        return {}
+    facts: dict[str, Any] = {}
+    for name in ("rows", "ties", "renormalized"):
+        values = [fold.facts[name] for fold in folds if name in fold.facts]
+        if values:
+            facts[name] = sum(values)
+    rules = {fold.facts["rule"] for fold in folds}
+    if len(rules) > 1:
+        raise _refuse(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
+    facts["rule"] = rules.pop()
+    thresholds = [fold.facts["threshold"] for fold in folds if "threshold" in fold.facts]
+    if thresholds:
+        facts["threshold"] = thresholds[0] if len(set(thresholds)) == 1 else thresholds
+    if any("threshold_assumed" in fold.facts for fold in folds):
+        facts["threshold_assumed"] = True
+    return facts
 
 
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
@@ -13,6 +13,7 @@ from app.kernel.uncertainty.estimation import DRAWS
 Value = float | None
 # Group of prevalence sensitivity -> metric key -> value.
 Grouped = Mapping[str, Mapping[str, Value]]
+Groups = dict[str, dict[str, Value]]
 
 
 class Group(StrEnum):
@@ -28,6 +29,13 @@ class IntervalChoice(StrEnum):
 
     HEADLINE = "headline"
     ALL = "all"
+    NONE = "none"
+
+
+class Retain(StrEnum):
+    """What is kept of the samples of an input."""
+
+    FULL = "full"
     NONE = "none"
 
 
@@ -67,6 +75,7 @@ class Options:
         seed: Of everything random; None derives it from the input.
         interpretation: Whether verbal scales of the literature are answered too.
         sampling: How intervals of everything are made.
+        retain: What is kept of the samples, for curves, thresholds and paired comparisons.
     """
 
     metrics: tuple[str, ...] = ()
@@ -75,6 +84,7 @@ class Options:
     intervals: IntervalChoice = IntervalChoice.HEADLINE
     interpretation: bool = False
     sampling: Sampling = Sampling()
+    retain: Retain = Retain.FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +127,31 @@ class FoldValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProbabilityPart:
+    """The part of a report that needs the samples. Where they are not kept, this is.
+
+    Attributes:
+        metrics: Overall values by group; for two classes with those of the positive class.
+        per_class: By label.
+        values: Overall values by key, as they are stored for lists.
+        requested: Of the metric expressions that need probabilities.
+        folds: Over the folds, where there are some.
+        details: What belongs to the values but is no metric, as JSON.
+    """
+
+    metrics: Groups
+    per_class: dict[str, Groups]
+    values: dict[str, Value]
+    requested: Mapping[str, Value | Mapping[str, Value]]
+    undefined: tuple[Undefined, ...]
+    findings: tuple[Finding, ...]
+    folds: dict[str, FoldValues] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
-    """Everything that is answered about one input."""
+    """Everything that is answered about one input. ``part`` is what needs the samples."""
 
     input: MatrixInput
     metrics: Grouped
@@ -130,3 +163,4 @@ class Report:
     findings: tuple[Finding, ...] = ()
     folds: Mapping[str, FoldValues] | None = None
     interpretation: Mapping[str, Mapping[str, str]] | None = None
+    part: ProbabilityPart | None = None

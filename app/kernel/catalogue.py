@@ -74,3 +74,9 @@ def catalogue() -> Catalogue:
 def probability_catalogue() -> Catalogue:
     """The metrics of probabilities, whose functions take ``Scores`` instead of a table."""
     return Catalogue(_declared(PROBABILITY_FAMILIES))
+
+
+@cache
+def whole_catalogue() -> Catalogue:
+    """The metrics of matrices, and those of probabilities behind them."""
+    return Catalogue((*catalogue().metrics, *probability_catalogue().metrics))

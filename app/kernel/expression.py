@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.card import Metric, Scope
+from app.kernel.card import Inputs, Metric, Scope
 from app.kernel.numerics import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
+from app.kernel.scores import Scores
 from app.kernel.table import Table
 
 
@@ -21,6 +22,14 @@ class Every(StrEnum):
     """The selector ``@*``: all classes as a list."""
 
     CLASS = "*"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What is judged when there is more than a matrix: the matrix of the decisions, and the scores behind them."""
+
+    table: Table
+    scores: Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +76,33 @@ def measures(expression: Expression) -> tuple[Measure, ...]:
     return tuple(leaf for part in expression.parts for leaf in measures(part))
 
 
-def compute(expression: Expression, table: Table) -> Array:
-    """Value of the expression: (..., K) when it is a list, else (...)."""
+def of_probabilities(expression: Expression) -> bool:
+    """Is a metric in it that no matrix has?"""
+    return any(leaf.metric.card.inputs is Inputs.PROBABILITIES for leaf in measures(expression))
+
+
+def compute(expression: Expression, subject: Table | Subject) -> Array:
+    """Value of the expression: (..., K) when it is a list, else (...). Metrics of probabilities need a ``Subject``."""
     with silently():
-        return _compute(expression, table)
+        return _compute(expression, subject)
 
 
-def _compute(expression: Expression, table: Table) -> Array:
+def _compute(expression: Expression, subject: Table | Subject) -> Array:
     if isinstance(expression, Measure):
-        values = expression.metric.compute(table, **expression.parameters)
+        values = expression.metric.compute(data_of(expression.metric, subject), **expression.parameters)
         return values[..., expression.of] if isinstance(expression.of, int) else values
-    parts = [_compute(part, table) for part in expression.parts]
+    parts = [_compute(part, subject) for part in expression.parts]
     columns = [
         part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
     ]
     return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
+
+
+def data_of(metric: Metric, subject: Table | Subject) -> Table | Scores:
+    """What the function of a metric is given."""
+    if not isinstance(subject, Subject):
+        return subject
+    return subject.scores if metric.card.inputs is Inputs.PROBABILITIES else subject.table
 
 
 def is_insensitive(expression: Expression, n_classes: int) -> bool:

@@ -11,20 +11,33 @@ from app.domain.evaluation import Content
 from app.domain.expressions import parse
 from app.domain.findings import Finding
 from app.domain.inputs import MatrixInput
-from app.domain.report import FoldValues, Group, Grouped, Interval, IntervalChoice, Options, Report, Undefined, Value
+from app.domain.report import (
+    FoldValues,
+    Group,
+    Grouped,
+    Interval,
+    IntervalChoice,
+    Options,
+    ProbabilityPart,
+    Report,
+    Undefined,
+    Value,
+)
 from app.domain.syntax import write_label
+from app.kernel.card import Inputs
 from app.kernel.engine import Explainer, Gap, evaluate_table
-from app.kernel.expression import Expression, Measure, compute, is_list, measures
+from app.kernel.expression import Expression, measures, of_probabilities
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table, at_equal_prevalence
 from app.services.cautions import headline_cautions
 from app.services.findings import matrix_findings
-from app.services.full_intervals import check_sampling, full_intervals
+from app.services.full_intervals import check_sampling, chosen_seed, full_intervals
 from app.services.intervals import headline_intervals
 from app.services.layout import Layout, layout
+from app.services.probability_reports import judge, scores_of, with_probabilities
+from app.services.reasons import Requested, plain, reason, requested_values
 
 MOST_EXPRESSIONS = 200
-Requested = dict[str, Value | dict[str, Value]]
 Interpretation = dict[str, dict[str, str]]
 
 
@@ -35,6 +48,11 @@ class Question:
     source: MatrixInput
     options: Options
     expressions: tuple[Expression, ...]
+
+    @property
+    def asked(self) -> list[tuple[str, Expression]]:
+        """The expressions with their text."""
+        return list(zip(self.options.metrics, self.expressions, strict=True))
 
     @property
     def level(self) -> float | None:
@@ -68,13 +86,29 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     return answer_alone(ask(source, options))
 
 
-def answer_alone(question: Question) -> Report:
-    """The report of one question; the only way to intervals of everything, which take a while."""
+def answer_alone(question: Question, part: ProbabilityPart | None = None) -> Report:
+    """The report of one question; the only way to intervals of everything and to probabilities, which take a while.
+
+    Args:
+        question: Its source is without samples when these were not kept.
+        part: What was said of the samples then.
+    """
     report = explain(measure([question]))[0]
-    if question.options.intervals is not IntervalChoice.ALL:
-        return report
-    found = full_intervals(question.source, question.options, question.expressions, report.intervals)
-    return replace(report, intervals=found.intervals, findings=(*report.findings, *found.findings))
+    if question.options.intervals is IntervalChoice.ALL:
+        asked = [(text, expression) for text, expression in question.asked if not of_probabilities(expression)]
+        options = replace(question.options, metrics=tuple(text for text, _ in asked))
+        found = full_intervals(question.source, options, [expression for _, expression in asked], report.intervals)
+        report = replace(report, intervals=found.intervals, findings=(*report.findings, *found.findings))
+    if question.source.is_scored:
+        report = with_probabilities(report, part or judge_samples(question), question.options.metrics)
+    return report
+
+
+def judge_samples(question: Question) -> ProbabilityPart:
+    """What there is to say about the probabilities or scores of a question."""
+    asked = [(text, expression) for text, expression in question.asked if of_probabilities(expression)]
+    seed = chosen_seed(question.options.seed, question.source.counts)
+    return judge(question.source, scores_of(question.source), asked, seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,19 +222,13 @@ def warm_up() -> None:
         evaluate(source, Options(metrics=("gps(recall@*)",)))
 
 
-def plain(values: Array) -> list[Any]:
-    """Nested lists with None for what is not finite."""
-    finite = np.isfinite(values)
-    listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
-    return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
-
-
 def parse_all(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ...]:
     """Metric expressions of a request; an error names its place in ``options.metrics``."""
+    inputs = frozenset(Inputs) if source.is_scored else frozenset({Inputs.MATRIX})
     parsed = []
     for index, text in enumerate(texts):
         try:
-            parsed.append(parse(text, source.labels, source.positive))
+            parsed.append(parse(text, source.labels, source.positive, inputs=inputs))
         except InvalidExpression as error:
             error.pointer = f"/options/metrics/{index}"
             raise
@@ -271,55 +299,12 @@ def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
     return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
 
 
-def reason(gap: Gap, labels: Sequence[str]) -> str:
-    """Why a value does not exist, with the classes at fault by name."""
-    if not gap.culprits:
-        return gap.condition.reason
-    first, *others = (repr(labels[index]) for index in gap.culprits)
-    text = gap.condition.reason.format(label=first)
-    if not others:
-        return text
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return f"{text}; the same holds for {', '.join(others[:5])}{more}"
-
-
 def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
-    """Values of the metric expressions by their text, and the reasons of those that are missing."""
-    answers: Requested = {}
-    gaps: list[Undefined] = []
+    """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
     if not question.expressions:
-        return answers, gaps
-    labels, table = question.source.labels, Table(question.source.counts)
-    explainer = Explainer(table)
-    # What is asked twice is answered once.
-    for text, expression in dict(zip(question.options.metrics, question.expressions, strict=True)).items():
-        values = compute(expression, table)
-        found: Any = plain(np.asarray(values))
-        answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found
-        for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
-            label = labels[int(index)] if is_list(expression) else None
-            code, why = _why(expression, table, explainer, labels, int(index) if label is not None else None)
-            gaps.append(Undefined(text, code, why, label))
-    return answers, gaps
-
-
-def _why(
-    expression: Expression, table: Table, explainer: Explainer, labels: Sequence[str], index: int | None
-) -> tuple[str, str]:
-    """Code and reason of a missing expression: those of the first part without a value."""
-    for leaf in measures(expression):
-        values = np.atleast_1d(compute(leaf, table))
-        candidates = [index] if index is not None else range(len(values))
-        for position in candidates:
-            if not np.isfinite(values[position]):
-                of = position if is_list(leaf) else (leaf.of if isinstance(leaf.of, int) else None)
-                gap = explainer.explain(leaf.metric, of, float(values[position]))
-                part = "" if isinstance(expression, Measure) else f"{leaf.metric.card.name}: "
-                return gap.condition.code, part + reason(gap, labels)
-    return (
-        "zero_part",
-        "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
-    )
+        return {}, []
+    asked = [(text, expression) for text, expression in question.asked if not of_probabilities(expression)]
+    return requested_values(asked, question.source.labels, Table(question.source.counts))
 
 
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:

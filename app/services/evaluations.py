@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.domain.errors import NotFound
+from app.domain.errors import NoSamples, NotFound
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -19,12 +19,13 @@ from app.domain.evaluation import (
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs import MatrixInput
-from app.domain.report import IntervalChoice, IntervalMethod, Options, Report, Sampling
-from app.kernel.catalogue import catalogue
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Report, Retain, Sampling
+from app.kernel.catalogue import catalogue, whole_catalogue
 from app.kernel.uncertainty.design import Prior, Shares
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.ports import EvaluationStore
+from app.services.probability_reports import part_as_json, part_from_json
 from app.services.reports import Reports
 
 
@@ -84,7 +85,8 @@ class EvaluationService:
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Keeping:
         """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
         draft = await self._reports.draft(new.source, new.options)
-        source = new.source
+        source, whole = new.source, new.options.retain is Retain.FULL
+        part = None if whole or not source.is_scored else (await draft.report).part
         record = EvaluationRecord(
             id=new_id(),
             model=model,
@@ -98,8 +100,10 @@ class EvaluationService:
             tags=new.tags,
             options=options_as_json(new.options),
             extra=source.facts,
-            revision=catalogue().revision,
+            revision=(whole_catalogue() if source.is_scored else catalogue()).revision,
             values=draft.values,
+            samples=source.samples if whole else None,
+            part=None if part is None else part_as_json(part),
         )
         kept = asyncio.create_task(self._keep(project, record))
         try:
@@ -116,14 +120,50 @@ class EvaluationService:
     async def read(self, project: str, identifier: UUID) -> Evaluation:
         """One evaluation, its report computed anew from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
-        return _answer(record, await self._reports.make(*stored_request(record)))
+        return _answer(record, await self._report_again(project, record))
+
+    async def samples(self, project: str, identifier: UUID) -> MatrixInput:
+        """The input of an evaluation with the probabilities or scores of its samples.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            NoSamples: it came without probabilities and scores, or they were not kept.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        if not source.is_scored:
+            raise NoSamples(
+                f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
+                "thresholds need the scores of the samples"
+            )
+        if options.retain is Retain.NONE:
+            raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")
+        return await self._with_samples(project, source, identifier)
+
+    async def _report_again(self, project: str, record: EvaluationRecord) -> Report:
+        source, options = stored_request(record)
+        if not source.is_scored:
+            return await self._reports.make(source, options)
+        if options.retain is Retain.FULL:
+            return await self._reports.make(await self._with_samples(project, source, record.id), options)
+        part = await self._store.read_part(project, record.id)
+        if part is None:
+            raise _missing(record.id)
+        return await self._reports.make(source, options, part_from_json(part))
+
+    async def _with_samples(self, project: str, source: MatrixInput, identifier: UUID) -> MatrixInput:
+        samples = await self._store.read_samples(project, identifier)
+        if samples is None:
+            # Deleted since the evaluation was read.
+            raise _missing(identifier)
+        return replace(source, samples=samples)
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
         """Put tags in the place of all tags."""
         async with self._admission:
             record = await self._store.replace_tags(project, identifier, tags)
         found = _found(record, identifier)
-        return _answer(found, await self._reports.make(*stored_request(found)))
+        return _answer(found, await self._report_again(project, found))
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
@@ -158,6 +198,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "seed": options.seed,
         "intervals": options.intervals.value,
         "interpretation": options.interpretation,
+        "retain": options.retain.value,
         **_sampling_as_json(options.sampling),
     }
     left_out = {
@@ -166,6 +207,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "seed": None,
         "intervals": defaults.intervals.value,
         "interpretation": False,
+        "retain": defaults.retain.value,
         **_sampling_as_json(defaults.sampling),
     }
     return {key: value for key, value in chosen.items() if value != left_out[key]}
@@ -180,6 +222,7 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         seed=stored.get("seed"),
         intervals=IntervalChoice(stored.get("intervals", defaults.intervals)),
         interpretation=stored.get("interpretation", False),
+        retain=Retain(stored.get("retain", defaults.retain)),
         sampling=_sampling_from_json(stored),
     )
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from app.domain.errors import NotComparable, OutOfReach
+from app.domain.errors import InvalidExpression, NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expression_check import parse_for_any_classes
 from app.kernel.card import Inputs, Scope
-from app.kernel.expression import Expression, Measure
+from app.kernel.expression import Expression, Measure, of_probabilities
 from app.services.compute import ComputePool
 from app.services.pairing import read_samples
 from app.services.ports import EvaluationStore, PairedLabels
@@ -35,11 +35,16 @@ class LeaderboardService:
             InvalidExpression: the metric is none, or cannot say what is better.
             OutOfReach: it is not stored, and there are too many model versions to compute it for all.
         """
-        expression = parse_for_any_classes(query.metric)
+        expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
         key = _stored_key(expression, better)
+        if key is None and of_probabilities(expression):
+            raise InvalidExpression(
+                f"{query.metric} is not stored with the evaluations: of the metrics of probabilities the overall ones "
+                "with their default parameters can be ranked by"
+            )
         standings = await self._store.leaderboard(
             project,
             query.dataset,
@@ -67,7 +72,7 @@ def _stored_key(expression: Expression, better: Preference) -> str | None:
         return None
     card = expression.metric.card
     stored = card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults
-    return card.key if stored and card.inputs is Inputs.MATRIX else None
+    return card.key if stored else None
 
 
 def _candidates(

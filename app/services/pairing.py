@@ -37,15 +37,6 @@ async def read_samples(
     return await labels.read_labels(project, [record.id for record in records])
 
 
-class NoSampleLabels:
-    """The port `PairedLabels` of a service that keeps no samples."""
-
-    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return nothing."""
-        del project, identifiers
-        return {}
-
-
 class Bond(StrEnum):
     """What runs have in common."""
 

@@ -19,6 +19,7 @@ from app.domain.evaluation import (
     Position,
     Standing,
 )
+from app.domain.samples import Samples
 
 
 class StoreUnavailableError(Exception):
@@ -81,6 +82,14 @@ class EvaluationStore(Protocol):
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
+        ...
+
+    async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
+        """Return what is kept of the samples of an evaluation."""
+        ...
+
+    async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
+        """Return what was said of samples that are not kept."""
         ...
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:

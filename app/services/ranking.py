@@ -140,7 +140,8 @@ def _target(metric: str, record: EvaluationRecord) -> Target | str:
 
 def _value(candidate: Candidate, target: Target | str) -> tuple[float | None, str | None]:
     if isinstance(target, str):
-        return None, target
+        # A metric of probabilities has a value that was stored, and nothing that a matrix could be simulated for.
+        return (candidate.value, None) if candidate.value is not None else (None, target)
     value = candidate.value
     if not candidate.stored:
         computed = float(values_at(candidate.record.counts.astype(np.float64), [target])[0][0])

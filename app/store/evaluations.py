@@ -1,5 +1,6 @@
 """Evaluations in Postgres: the port `app.services.ports.EvaluationStore`."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,13 +19,16 @@ from app.domain.evaluation import (
     Position,
     Standing,
 )
+from app.domain.samples import Samples
+from app.services.ports import SampleLabels
 from app.store import statements
 from app.store.failures import translated
 from app.store.names import Names, NameTable, Ref
 from app.store.rows import decode_record, decode_summary, encode_record
+from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
 from app.store.statements import Scope, Segment
 from app.store.tables import HEADLINE_METRICS, evaluations
-from app.store.writer import EvaluationWriter
+from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
 
 class PostgresEvaluationStore:
@@ -50,7 +54,44 @@ class PostgresEvaluationStore:
         with translated():
             model_id, dataset_id = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
-        await self._writer.add(encode_record(project, record, model_id=model_id, dataset_id=dataset_id, slots=slots))
+        row = encode_record(project, record, model_id=model_id, dataset_id=dataset_id, slots=slots)
+        if record.samples is None and record.part is None:
+            await self._writer.add(row)
+        else:
+            await self._add_with_samples(project, record, row)
+
+    async def _add_with_samples(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
+        """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""
+        packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
+        with translated():
+            async with self._engine.begin() as connection:
+                if packed is not None:
+                    await add_samples(connection, project, record.id, packed)
+                if record.part is not None:
+                    await add_report(connection, project, record.id, record.part)
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+                # The same statement as the writer's, within the transaction that the lines above began.
+                await driver.execute(INSERT, *(row[name] for name in COLUMNS))
+
+    async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
+        """Return what is kept of the samples of an evaluation."""
+        with translated():
+            async with self._engine.connect() as connection:
+                found = await find_samples(connection, project, [identifier])
+        return (await asyncio.to_thread(found.samples)).get(identifier)
+
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+        """Return the samples of those evaluations of which they were kept with ids."""
+        with translated():
+            async with self._engine.connect() as connection:
+                found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids"))
+        return await asyncio.to_thread(found.labels)
+
+    async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
+        """Return what was said of samples that are not kept."""
+        with translated():
+            async with self._engine.connect() as connection:
+                return await read_report(connection, project, identifier)
 
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """Return the record, or None when the project has none of that id."""
@@ -81,7 +122,10 @@ class PostgresEvaluationStore:
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
         with translated():
             async with self._engine.begin() as connection:
-                return (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
+                gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
+                if gone:
+                    await remove_samples(connection, project, identifier)
+        return gone
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""

@@ -98,6 +98,40 @@ evaluations = Table(
     PrimaryKeyConstraint("project", "id"),
 )
 
+# No foreign keys here either: evaluations are written and deleted in one place, which sees to these too.
+sample_columns = Table(
+    "sample_columns",
+    metadata,
+    Column("links", Integer, nullable=False, comment="How many evaluations have it."),
+    Column("project", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False, comment="SHA-256 of what it holds."),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "digest"),
+)
+
+evaluation_samples = Table(
+    "evaluation_samples",
+    metadata,
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("truth", LargeBinary, nullable=False, comment="Digests in sample_columns, as all that follow."),
+    Column("predicted", LargeBinary, nullable=False),
+    Column("outputs", LargeBinary, comment="Probabilities or scores."),
+    Column("ids", LargeBinary),
+    Column("weights", LargeBinary),
+    Column("fold_sizes", ARRAY(Integer)),
+    PrimaryKeyConstraint("project", "evaluation_id"),
+)
+
+probability_reports = Table(
+    "probability_reports",
+    metadata,
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False, comment="JSON."),
+    PrimaryKeyConstraint("project", "evaluation_id"),
+)
+
 # Answers are kept as the text that was sent: what is read later is what was said, byte for byte, though metrics may
 # have been mended and evaluations deleted since.
 comparisons = Table(

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import Draft202012Validator
 
 from app.api.v1.decision_examples import GATES
+from app.api.v1.examples import PROBABILITIES
 from app.main import create_app
 from app.settings import Settings
 from scripts.openapi import render
@@ -23,6 +24,8 @@ OPERATIONS = [
 ]
 # Their requests name evaluations by id, so their own tests send the examples.
 OF_COMPARISONS = "/v1/comparisons"
+# These want an evaluation of probabilities, and have tests of their own too.
+OF_SAMPLES = ("/curves/{curve}", "/thresholds")
 EXAMPLES = [
     pytest.param(method, path, name, example["value"], id=f"{operation['operationId']}-{name}")
     for method, path, operation in OPERATIONS
@@ -64,18 +67,24 @@ def answer_schema(method: str, path: str, status: int) -> Draft202012Validator:
 
 @pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
 def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str, name: str, body: Any) -> None:
-    first, second = (create(client, evaluation())["id"] for _ in range(2))
+    source = {"input": PROBABILITIES["input"]} if path.endswith(OF_SAMPLES) else {}
+    first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
     client.put("/v1/gates/promotion", json=GATES["promotion"])
     reply = client.request(method, path.format(identifier=first, name="promotion"), json=with_ids(body, first, second))
     assert reply.status_code in (200, 201, 207), reply.text
-    check_json(reply, named=("metrics", "each", "old_prevalence", "prevalence_range", "crossings"))
+    check_json(reply, named=("weights", "metrics", "each", "old_prevalence", "prevalence_range", "crossings"))
     answer_schema(method, path, reply.status_code).validate(reply.json())
     for item in reply.json().get("items", []):
         assert item["status"] == 201
 
 
 @pytest.mark.parametrize(
-    "path", [path for method, path, _ in OPERATIONS if method == "get" and not path.startswith(OF_COMPARISONS)]
+    "path",
+    [
+        path
+        for method, path, _ in OPERATIONS
+        if method == "get" and not path.startswith(OF_COMPARISONS) and not path.endswith(OF_SAMPLES)
+    ],
 )
 def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     names = {"identifier": create(client, evaluation())["id"], "key": "h_mean", "code": "overloaded", "name": "kept"}

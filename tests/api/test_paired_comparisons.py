@@ -1,47 +1,21 @@
 """Comparisons sample by sample: runs whose labels were kept with ids."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 import httpx
 import numpy as np
 import pytest
 
-from app import wiring
 from app.api.v1.comparison_models import ComparisonResponse
-from app.services.ports import SampleLabels
-from app.settings import Settings
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare
-from tests.serving import Served
-
-KEPT: dict[UUID, SampleLabels] = {}
-
-
-class KeptLabels:
-    """The port `PairedLabels` with what the tests put into it."""
-
-    async def read_labels(self, _project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        return {identifier: KEPT[identifier] for identifier in identifiers if identifier in KEPT}
-
-
-@pytest.fixture(scope="module")
-def base_url(settings: Settings) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wiring, "NoSampleLabels", KeptLabels)
-        with Served(settings) as url:
-            yield url
 
 
 def keep(client: httpx.Client, truth: Any, predicted: Any, model: str = "m", ids: Any = None) -> str:
-    truth, predicted = np.asarray(truth), np.asarray(predicted)
-    labels = sorted({*truth.tolist(), *predicted.tolist()})
-    source = {"kind": "predictions", "y_true": truth.tolist(), "y_pred": predicted.tolist()}
-    identifier = create(client, evaluation(model=model, dataset="paired", input=source))["id"]
-    codes = [np.searchsorted(labels, column) for column in (truth, predicted)]
-    KEPT[UUID(identifier)] = SampleLabels(np.arange(len(truth)) if ids is None else np.asarray(ids), *codes)
-    return str(identifier)
+    columns = {"y_true": np.asarray(truth).tolist(), "y_pred": np.asarray(predicted).tolist()}
+    chosen = range(len(columns["y_true"])) if ids is None else ids
+    source = {"kind": "predictions", **columns, "sample_ids": np.asarray(chosen).tolist()}
+    return str(create(client, evaluation(model=model, dataset="paired", input=source))["id"])
 
 
 def discordant(client: httpx.Client, only_first: int, only_second: int, total: int) -> tuple[str, str]:
@@ -185,8 +159,9 @@ def test_truths_that_contradict_each_other(client: httpx.Client) -> None:
 
 def test_one_run_without_ids(client: httpx.Client) -> None:
     truth = [0, 1] * 20
-    first, second = keep(client, truth, truth), keep(client, truth, truth)
-    del KEPT[UUID(second)]
+    first = keep(client, truth, truth)
+    source = {"kind": "predictions", "y_true": truth, "y_pred": truth}
+    second = create(client, evaluation(dataset="paired", input=source))["id"]
     answer = compare(client, first, second)
     assert "1 of 2 runs came without sample ids" in answer["design"]["reason"]
 

@@ -13,7 +13,7 @@ from app.api.body import Wire
 from app.api.v1.inputs import AnyInput, clean_text
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs import MOST_CLASSES
-from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.uncertainty.design import Prior, Shares
 from app.kernel.uncertainty.estimation import DRAWS
 from app.services.evaluate import MOST_EXPRESSIONS
@@ -69,6 +69,11 @@ class OptionsField(Wire):
         "every expression, by simulation; needs counts. `none`: no intervals.",
     )
     interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
+    retain: Literal["full", "none"] = Field(
+        "full",
+        description="What is kept of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
+        "keeps the values only.",
+    )
     interval_method: Literal["posterior", "delta", "bootstrap", "bca"] = Field(
         "posterior",
         description="With `all`, for what is no plain rate: row-wise Dirichlet posterior, delta method, bootstrap with "
@@ -97,6 +102,7 @@ class OptionsField(Wire):
             seed=self.seed,
             intervals=IntervalChoice(self.intervals),
             interpretation=self.interpretation,
+            retain=Retain(self.retain),
             sampling=Sampling(
                 method=IntervalMethod(self.interval_method),
                 prior=Prior(self.prior),
@@ -234,6 +240,9 @@ class EvaluationResponse(BaseModel):
     intervals: dict[str, IntervalValue]
     undefined: list[UndefinedValue]
     findings: list[FindingValue]
+    probabilities: dict[str, Any] | None = Field(
+        None, description="For probabilities and scores: what belongs to their metrics and is none itself."
+    )
     folds: dict[str, FoldStatistics] | None = None
     interpretation: dict[str, dict[str, str]] | None = None
 

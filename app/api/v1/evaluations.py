@@ -15,6 +15,7 @@ from app.api.columns import parse_large_body
 from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
 from app.api.deps import Project, Services, StrictRoute, UseContext, UseServices
 from app.api.documentation import PROBLEMS, body_schema
+from app.api.multipart import is_multipart, read_upload
 from app.api.problems import InvalidQuery, Problem, internal_error, problem_of, request_id
 from app.api.v1 import examples
 from app.api.v1.evaluation_models import (
@@ -38,8 +39,8 @@ from app.api.v1.present import (
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
 from app.domain.expressions import suggest
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.card import Scope
+from app.kernel.catalogue import whole_catalogue
 from app.services.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
@@ -58,14 +59,14 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
     status_code=HTTPStatus.CREATED,
     response_class=Response,
     responses={201: {"model": EvaluationResponse}, 200: {"model": EvaluationResponse, "description": "Not kept."}},
-    openapi_extra=body_schema("EvaluationRequest", examples.EVALUATIONS),
+    openapi_extra=body_schema("EvaluationRequest", examples.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
 async def create_evaluation(request: Request, context: UseContext, *, store: Store = True) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
     services = context.services
-    new = await _read_new(await read_body(request), services)
+    new = await _read_new(request, services)
     if not store:
         return await _answer(await services.evaluations.compute(new), services)
     keeping = await _keep(services, context.project, new)
@@ -80,13 +81,13 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
     "/metrics/compute",
     response_class=Response,
     responses={200: {"model": EvaluationResponse}},
-    openapi_extra=body_schema("EvaluationRequest", examples.COMPUTATIONS),
+    openapi_extra=body_schema("EvaluationRequest", examples.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
 async def compute_metrics(request: Request, services: UseServices) -> Response:
     """Evaluate an input and keep nothing."""
-    new = await _read_new(await read_body(request), services)
+    new = await _read_new(request, services)
     return await _answer(await services.evaluations.compute(new), services)
 
 
@@ -149,7 +150,11 @@ def _failed(problem: Problem, request: Request) -> dict[str, Any]:
     return {"status": problem.status.value, "problem": problem.body(request_id(request))}
 
 
-async def _read_new(body: bytes, services: Services) -> NewEvaluation:
+async def _read_new(request: Request, services: Services) -> NewEvaluation:
+    if is_multipart(request):
+        upload = await read_upload(request)
+        return await services.compute.run(lambda: upload.parse(EvaluationRequest).to_domain(), heavy=True)
+    body = await read_body(request)
     heavy = len(body) > _HEAVY_BYTES
     parse = parse_large_body if heavy else parse_body
     return await services.compute.run(lambda: parse(body, EvaluationRequest).to_domain(), heavy=heavy)
@@ -252,12 +257,12 @@ def _sort(text: str) -> tuple[str | None, bool]:
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
         raise InvalidQuery([Fault("sort", "unknown_metric", detail)])
-    return catalogue().by_name[name].key, text.startswith("-")
+    return whole_catalogue().by_name[name].key, text.startswith("-")
 
 
 def _is_overall(name: str) -> bool:
-    metric = catalogue().by_name.get(name)
-    return metric is not None and metric.card.scope is Scope.OVERALL and metric.card.inputs is Inputs.MATRIX
+    metric = whole_catalogue().by_name.get(name)
+    return metric is not None and metric.card.scope is Scope.OVERALL
 
 
 def _tag(text: str) -> tuple[str, str]:

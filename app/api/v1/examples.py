@@ -40,7 +40,44 @@ FOLDS: dict[str, Any] = {
         ],
     },
 }
-EVALUATIONS = {"confusion matrix": TUMOURS, "binary counts": SCREENING, "predictions": LABELS, "folds": FOLDS}
+PROBABILITIES: dict[str, Any] = {
+    "model": {"name": "pets", "version": "soft"},
+    "dataset": {"name": "photos"},
+    "input": {
+        "kind": "probabilities",
+        "y_true": ["bird", "cat", "cat", "dog", "dog", "dog"],
+        "probabilities": [
+            [0.8, 0.1, 0.1],
+            [0.1, 0.6, 0.3],
+            [0.2, 0.5, 0.3],
+            [0.1, 0.2, 0.7],
+            [0.3, 0.4, 0.3],
+            [0.0, 0.1, 0.9],
+        ],
+        "labels": ["bird", "cat", "dog"],
+        "sample_ids": [1, 2, 3, 4, 5, 6],
+    },
+    "options": {"metrics": ["roc_auc@*", "log_loss(clip=0.001)"], "retain": "full"},
+}
+SCORES: dict[str, Any] = {
+    "model": {"name": "screening", "version": "3"},
+    "dataset": {"name": "clinic", "split": "2026"},
+    "input": {
+        "kind": "scores",
+        "y_true": ["healthy", "ill", "ill", "healthy", "ill", "healthy"],
+        "scores": [-1.2, 0.3, 2.1, 0.4, 1.7, -0.6],
+        "labels": ["healthy", "ill"],
+        "threshold": 0.35,
+    },
+}
+EVALUATIONS = {
+    "confusion matrix": TUMOURS,
+    "binary counts": SCREENING,
+    "predictions": LABELS,
+    "folds": FOLDS,
+    "probabilities": PROBABILITIES,
+    "scores": SCORES,
+}
 COMPUTATIONS = {
     "confusion matrix": {"input": TUMOURS["input"], "options": TUMOURS["options"]},
     "interpretation": {"input": SCREENING["input"], "options": {"interpretation": True}},
@@ -66,4 +103,8 @@ BOUNDS = {
     "critical recall": {"classes": 35, "weak": 1, "max_recall": 1, "target": 0.8},
     "one weak class": {"classes": 4, "weak": 1, "max_recall": 1, "weak_recall": 0.16},
     "known recalls": {"recalls": [1, 1, 1, 0.16]},
+}
+THRESHOLDS = {
+    "balanced": {"objective": "h_mean"},
+    "with a constraint": {"objective": "mcc", "constraints": [{"metric": "min(recall@*)", "min": 0.5}]},
 }

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.body import Wire
 from app.domain.inputs import LONGEST_LABEL, MatrixInput, from_binary_counts, from_matrix, from_predictions, pooled
+from app.domain.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
 _MOST_ROWS = 10_000_000
 
@@ -49,6 +50,18 @@ NumberColumn = Annotated[
     Any,
     PlainValidator(_column),
     WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": _MOST_ROWS}),
+]
+Rows = Annotated[
+    Any,
+    PlainValidator(_column),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 2},
+            "minItems": 1,
+            "maxItems": _MOST_ROWS,
+        }
+    ),
 ]
 Labels = Annotated[list[LabelField], Field(description="The classes in the order of the matrix, all different.")]
 
@@ -129,7 +142,82 @@ class PredictionsInput(Wire):
         )
 
 
-SingleInput = Annotated[ConfusionMatrixInput | BinaryCountsInput | PredictionsInput, Field(discriminator="kind")]
+class ProbabilitiesInput(Wire):
+    """Actual classes and the probabilities of all classes, sample by sample."""
+
+    kind: Literal["probabilities"]
+    y_true: LabelColumn = Field(description="The actual classes.")
+    probabilities: Rows = Field(description="n x K, columns in the order of `labels`; every row sums to 1.")
+    labels: Labels | None = Field(None, description="The classes; those that occur, sorted, when left out.")
+    positive: LabelField | None = Field(
+        None, description="The positive class, K = 2 only; the second label by default."
+    )
+    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
+    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="K = 2: the positive class is decided for from this probability on. Without it the most probable "
+        "class is, the first of equals.",
+    )
+    sum_tolerance: float = Field(SUM_TOLERANCE, ge=0, le=0.1, description="How far the sum of a row may lie from 1.")
+    renormalize: bool = Field(default=False, description="Divide rows that do not sum to 1 by their sum.")
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_probabilities(
+            self.y_true,
+            self.probabilities,
+            Accompanying(
+                labels=self.labels,
+                positive=self.positive,
+                sample_ids=self.sample_ids,
+                sample_weight=self.sample_weight,
+                threshold=self.threshold,
+            ),
+            sum_tolerance=self.sum_tolerance,
+            renormalize=self.renormalize,
+            pointer=pointer,
+        )
+
+
+class ScoresInput(Wire):
+    """Actual classes and one score per sample, for two classes."""
+
+    kind: Literal["scores"]
+    y_true: LabelColumn = Field(description="The actual classes.")
+    scores: NumberColumn = Field(description="Any real numbers, higher for the positive class.")
+    labels: Labels | None = Field(None, description="The two classes; those that occur, sorted, when left out.")
+    positive: LabelField | None = Field(None, description="The positive class; the second label by default.")
+    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
+    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    threshold: float | None = Field(
+        None,
+        description="The positive class is decided for from this score on; when left out 0.5 if all scores lie between "
+        "0 and 1, and else 0.",
+    )
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_scores(
+            self.y_true,
+            self.scores,
+            Accompanying(
+                labels=self.labels,
+                positive=self.positive,
+                sample_ids=self.sample_ids,
+                sample_weight=self.sample_weight,
+                threshold=self.threshold,
+            ),
+            pointer=pointer,
+        )
+
+
+SingleInput = Annotated[
+    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | ProbabilitiesInput | ScoresInput,
+    Field(discriminator="kind"),
+]
 
 
 class FoldsInput(Wire):
@@ -144,5 +232,6 @@ class FoldsInput(Wire):
 
 
 AnyInput = Annotated[
-    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | FoldsInput, Field(discriminator="kind")
+    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | ProbabilitiesInput | ScoresInput | FoldsInput,
+    Field(discriminator="kind"),
 ]

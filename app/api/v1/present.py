@@ -65,6 +65,8 @@ def present_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "undefined": [_undefined(entry) for entry in report.undefined],
         "findings": [_finding(finding) for finding in report.findings],
     }
+    if report.part is not None:
+        answer["probabilities"] = report.part.details
     if report.folds is not None:
         answer["folds"] = {
             key: {"mean": fold.mean, "sd": fold.sd, "values": fold.values} for key, fold in report.folds.items()

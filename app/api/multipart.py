@@ -1,0 +1,95 @@
+"""A request in two parts: `evaluation`, the JSON without its arrays, and `data`, a file that has them."""
+
+from http import HTTPStatus
+from typing import Any, BinaryIO, TypeVar
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+
+from app.api.body import parse_value
+from app.api.problems import MalformedRequest
+from app.api.uploads import read_columns
+from app.domain.errors import Fault, InvalidInput
+from app.domain.labels import label_text
+
+Model = TypeVar("Model", bound=BaseModel)
+MEDIA_TYPE = "multipart/form-data"
+_LARGEST_JSON = 1024 * 1024
+
+
+def is_multipart(request: Request) -> bool:
+    """Whether the body is announced as a form with parts."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == MEDIA_TYPE
+
+
+class Upload:
+    """The two parts of a request; large files lie on disk."""
+
+    def __init__(self, evaluation: bytes, data: UploadFile) -> None:
+        self.evaluation, self.data = evaluation, data
+
+    def parse(self, model: type[Model]) -> Model:
+        """The request as if its arrays stood in the JSON; takes a while.
+
+        Raises:
+            MalformedRequest: the JSON is none, or of another form.
+            InvalidInput: the file cannot be read.
+        """
+        try:
+            request = orjson.loads(self.evaluation)
+        except orjson.JSONDecodeError as error:
+            raise _malformed("/evaluation", "invalid_json", f"expected JSON: {error}", HTTPStatus.BAD_REQUEST) from None
+        source = request.get("input") if isinstance(request, dict) else None
+        if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
+            # Said in the words that a body without a file gets.
+            return parse_value(request, model)
+        file: BinaryIO = self.data.file
+        columns = read_columns(file, source["kind"], _labels(source))
+        twice = [name for name in columns if name in source and name != "labels"]
+        if twice:
+            raise InvalidInput(
+                [Fault(f"/input/{twice[0]}", "given_twice", "expected it in the file only, or here only")]
+            )
+        return parse_value({**request, "input": {**columns, **source}}, model)
+
+
+def _labels(source: dict[str, Any]) -> list[str] | None:
+    labels = source.get("labels")
+    if not isinstance(labels, list) or not all(type(label) in (str, int) for label in labels):
+        return None
+    return [label_text(label) for label in labels]
+
+
+def _malformed(pointer: str, code: str, detail: str, status: HTTPStatus) -> MalformedRequest:
+    return MalformedRequest([Fault(pointer, code, detail)], status=status)
+
+
+async def read_upload(request: Request) -> Upload:
+    """The parts of a form.
+
+    Raises:
+        MalformedRequest: a part is missing, or is not what it should be.
+        HTTPException: the form cannot be parsed.
+    """
+    form = await request.form(max_files=2, max_fields=2, max_part_size=_LARGEST_JSON)
+    evaluation, data = form.get("evaluation"), form.get("data")
+    if isinstance(evaluation, UploadFile):
+        if (evaluation.size or 0) > _LARGEST_JSON:
+            raise _malformed(
+                "/evaluation", "too_long", f"expected at most {_LARGEST_JSON} bytes", HTTPStatus.UNPROCESSABLE_ENTITY
+            )
+        evaluation = (await evaluation.read()).decode("utf-8", "replace")
+    if evaluation is None:
+        raise _malformed(
+            "/evaluation", "missing", "expected a part evaluation with the JSON", HTTPStatus.UNPROCESSABLE_ENTITY
+        )
+    if not isinstance(data, UploadFile):
+        raise _malformed(
+            "/data",
+            "missing",
+            "expected a part data with a file, which has a filename",
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+        )
+    return Upload(evaluation.encode(), data)

@@ -1,0 +1,251 @@
+"""Routes of what is read off the samples of an evaluation: curves, and the best decision rule."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import numpy as np
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from app.api.body import Wire, parse_body, read_body
+from app.api.deps import Project, StrictRoute, UseServices
+from app.api.documentation import NO_SAMPLES, PROBLEMS, body_schema
+from app.api.v1 import examples
+from app.api.v1.evaluation_models import Expression
+from app.api.v1.present import json_response
+from app.domain.samples import Rule
+from app.kernel.curves import Curve, CurveName
+from app.kernel.thresholds import Corrected, Correction
+from app.services.curves import curve_of
+from app.services.thresholds import MOST_RESAMPLES, BestRule, Limit, RuleQuestion, RuleValue, best_rule
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
+_MOST_POINTS = 100_000
+
+
+class CurveAxes(BaseModel):
+    """What the axes are."""
+
+    x: str
+    y: str
+
+
+class CurveResponse(BaseModel):
+    """A curve."""
+
+    curve: str
+    label: str | None = Field(alias="class", description="null for a curve of all classes.")
+    x: list[float]
+    y: list[float | None]
+    thresholds: list[float | None] = Field(description="Of the points; null where a point has none.")
+    area: float | None = Field(description="On the full data, however few points are given.")
+    axes: CurveAxes
+    references: dict[str, list[float]] = Field(description="Companions over the same x, such as a random order.")
+    weights: list[float] | None = Field(description="Shares of the samples, for the bins of a calibration curve.")
+    n_points: int = Field(description="Points of the full curve.")
+
+
+@router.get(
+    "/evaluations/{identifier}/curves/{curve}",
+    response_class=Response,
+    responses={200: {"model": CurveResponse}, **NO_SAMPLES},
+    operation_id="getCurve",
+    tags=["evaluations"],
+)
+async def get_curve(
+    identifier: UUID,
+    curve: CurveName,
+    services: UseServices,
+    project: Project,
+    label: Annotated[
+        str | None,
+        Query(
+            alias="class",
+            max_length=256,
+            description="The class; when left out all together where that makes sense, else the positive class.",
+        ),
+    ] = None,
+    max_points: Annotated[int, Query(ge=2, le=_MOST_POINTS, description="Points at most.")] = 1000,
+) -> Response:
+    """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
+    source = await services.evaluations.samples(project, identifier)
+
+    def make() -> Response:
+        found, name, size = curve_of(source, curve, label, max_points)
+        return json_response(_present_curve(found, name, size))
+
+    return await services.compute.run(make, heavy=True)
+
+
+def _present_curve(curve: Curve, label: str | None, size: int) -> dict[str, Any]:
+    return {
+        "curve": curve.name.value,
+        "class": label,
+        "x": np.ascontiguousarray(curve.x),
+        # NaN is written as null.
+        "y": np.ascontiguousarray(curve.y),
+        "thresholds": np.ascontiguousarray(curve.thresholds),
+        "area": curve.area,
+        "axes": {"x": curve.axes[0], "y": curve.axes[1]},
+        "references": {name.replace(" ", "_"): np.ascontiguousarray(values) for name, values in curve.references},
+        "weights": None if curve.weights is None else np.ascontiguousarray(curve.weights),
+        "n_points": size,
+    }
+
+
+class ConstraintField(Wire):
+    """What a metric has to keep to under the rule."""
+
+    metric: Expression = Field(description="A metric expression with one value.")
+    min: float | None = Field(None, description="Lowest value allowed.")
+    max: float | None = Field(None, description="Highest value allowed.")
+
+
+class ThresholdRequest(Wire):
+    """What the decision rule is to be best for."""
+
+    objective: Expression = Field(description="A metric expression with one value, such as `h_mean`.")
+    constraints: list[ConstraintField] = Field(default_factory=list, max_length=20, description="All must be met.")
+    correction: Literal["optimism", "632", "none"] = Field(
+        "optimism", description="How to correct the value for having been searched: by searching again in resamples."
+    )
+    resamples: int | None = Field(
+        None, ge=10, le=MOST_RESAMPLES, description="How many; 100 for a threshold, 20 for class weights."
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
+    max_points: int = Field(1000, ge=2, le=_MOST_POINTS, description="Points of the curve at most.")
+
+    def to_domain(self) -> RuleQuestion:
+        """The question as the services know it."""
+        return RuleQuestion(
+            objective=self.objective,
+            limits=[Limit(one.metric, one.min, one.max) for one in self.constraints],
+            correction=Correction(self.correction),
+            resamples=self.resamples,
+            seed=self.seed,
+            max_points=self.max_points,
+        )
+
+
+class CorrectedValue(BaseModel):
+    """The value less what the search itself contributed."""
+
+    value: float | None
+    optimism: float | None
+    method: str
+    resamples: int
+    seed: int
+
+
+class RuleObjective(BaseModel):
+    """The objective under the rule, and under the one that the evaluation was made with."""
+
+    expression: str
+    better: str
+    value: float | None
+    default: float | None
+    gain: float | None = Field(description="How much better the rule is; never negative without constraints.")
+    corrected: CorrectedValue | None
+
+
+class RuleConstraint(BaseModel):
+    """A constraint under both rules."""
+
+    metric: str
+    value: float | None
+    default: float | None
+
+
+class RuleCurve(BaseModel):
+    """The objective at every threshold."""
+
+    x: list[float]
+    y: list[float]
+    feasible: list[bool] = Field(description="Are the constraints met there?")
+
+
+class ThresholdResponse(BaseModel):
+    """A decision rule."""
+
+    evaluation: UUID
+    rule: Literal["threshold", "argmax"] = Field(description="argmax: of weight times probability.")
+    threshold: float | None = Field(description="Two classes: predict the positive one from here on.")
+    low: float | None = Field(description="The middle 95 % of the thresholds found in resamples.")
+    high: float | None
+    default_threshold: float | None
+    weights: dict[str, float] | None = Field(description="More classes: their geometric mean is 1.")
+    objective: RuleObjective
+    constraints: list[RuleConstraint]
+    confusion_matrix: list[list[float]]
+    default_confusion_matrix: list[list[float]]
+    curve: RuleCurve | None
+    note: str
+
+
+@router.post(
+    "/evaluations/{identifier}/thresholds",
+    response_class=Response,
+    responses={200: {"model": ThresholdResponse}, **NO_SAMPLES},
+    openapi_extra=body_schema("ThresholdRequest", examples.THRESHOLDS),
+    operation_id="findThreshold",
+    tags=["evaluations"],
+)
+async def find_threshold(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+    """Find the decision rule that is best for a metric, and what of its gain is luck."""
+    question = parse_body(await read_body(request), ThresholdRequest).to_domain()
+    source = await services.evaluations.samples(project, identifier)
+
+    def make() -> Response:
+        return json_response(_present_rule(identifier, best_rule(source, question)))
+
+    return await services.compute.run(make, heavy=True)
+
+
+def _present_rule(identifier: UUID, rule: BestRule) -> dict[str, Any]:
+    return {
+        "evaluation": str(identifier),
+        "rule": rule.rule.value,
+        "threshold": rule.threshold if rule.rule is Rule.THRESHOLD else None,
+        "low": rule.low,
+        "high": rule.high,
+        "default_threshold": rule.default_threshold,
+        "weights": rule.weights,
+        "objective": {
+            **_present_value(rule.objective, "expression"),
+            "better": rule.better.value,
+            "gain": _gain(rule),
+            "corrected": _present_corrected(rule.corrected),
+        },
+        "constraints": [_present_value(limit, "metric") for limit in rule.limits],
+        "confusion_matrix": np.ascontiguousarray(rule.counts),
+        "default_confusion_matrix": np.ascontiguousarray(rule.default_counts),
+        "curve": None
+        if rule.curve is None
+        else dict(zip(("x", "y", "feasible"), map(np.ascontiguousarray, rule.curve), strict=True)),
+        "note": rule.note,
+    }
+
+
+def _present_value(value: RuleValue, name: str) -> dict[str, Any]:
+    return {name: value.expression, "value": value.value, "default": value.default}
+
+
+def _gain(rule: BestRule) -> float | None:
+    value, default = rule.objective.value, rule.objective.default
+    if value is None or default is None:
+        return None
+    return value - default if rule.better.value == "higher" else default - value
+
+
+def _present_corrected(corrected: Corrected | None) -> dict[str, Any] | None:
+    if corrected is None:
+        return None
+    return {
+        # NaN is written as null.
+        "value": corrected.value,
+        "optimism": corrected.optimism,
+        "method": corrected.method.value,
+        "resamples": corrected.resamples,
+        "seed": corrected.seed,
+    }

@@ -1,0 +1,78 @@
+"""What is known of each sample of an evaluation: the truth, what was predicted, and the scores behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Rule(StrEnum):
+    """How a class is chosen from probabilities or scores."""
+
+    ARGMAX = "argmax"
+    THRESHOLD = "threshold"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Samples of one evaluation, in the order in which they came.
+
+    Attributes:
+        truth: (n) codes into the labels.
+        predicted: (n) the same.
+        outputs: Probabilities [n, K] or, for two classes, scores (n) that are higher for the positive class; None for
+            predictions.
+        ids: (n) all different, int64 or text; None when there are none.
+        weights: (n), 0 or more; None is 1 each.
+        fold_sizes: How many samples each fold has, one after another; None when there are no folds.
+    """
+
+    truth: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    outputs: NDArray[np.float64] | None = None
+    ids: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+    fold_sizes: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.truth)
+
+
+def ids_as_array(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Ids as int64 when all are integers that fit, as text otherwise."""
+    if not isinstance(ids, list) or all(type(one) is int for one in ids):
+        try:
+            return np.asarray(ids, dtype=np.int64)
+        except OverflowError:
+            pass
+    return np.array([str(one) for one in ids], dtype=np.str_)
+
+
+def joined(folds: Sequence[Samples]) -> Samples:
+    """Samples of folds as one. Ids that repeat across folds name no single sample any more and are left out."""
+    weights = None
+    if any(fold.weights is not None for fold in folds):
+        weights = np.concatenate([np.ones(fold.size) if fold.weights is None else fold.weights for fold in folds])
+    outputs = [fold.outputs for fold in folds if fold.outputs is not None]
+    return Samples(
+        truth=np.concatenate([fold.truth for fold in folds]),
+        predicted=np.concatenate([fold.predicted for fold in folds]),
+        outputs=np.concatenate(outputs) if len(outputs) == len(folds) else None,
+        ids=_joined_ids([fold.ids for fold in folds]),
+        weights=weights,
+        fold_sizes=tuple(fold.size for fold in folds),
+    )
+
+
+def _joined_ids(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    present = [column for column in columns if column is not None]
+    if len(present) < len(columns):
+        return None
+    whole = all(column.dtype.kind == "i" for column in present)
+    ids = np.concatenate(present if whole else [column.astype(np.str_) for column in present])
+    return ids if len(np.unique(ids)) == len(ids) else None

@@ -1,0 +1,77 @@
+"""Values as plain numbers, and why some of them do not exist."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.domain.report import Undefined, Value
+from app.kernel.engine import Explainer, Gap
+from app.kernel.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
+from app.kernel.numerics import Array
+from app.kernel.table import Table
+
+Requested = dict[str, Value | dict[str, Value]]
+
+
+def plain(values: Array) -> list[Any]:
+    """Nested lists with None for what is not finite."""
+    finite = np.isfinite(values)
+    listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
+    return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
+
+
+def reason(gap: Gap, labels: Sequence[str]) -> str:
+    """Why a value does not exist, with the classes at fault by name."""
+    if not gap.culprits:
+        return gap.condition.reason
+    first, *others = (repr(labels[index]) for index in gap.culprits)
+    text = gap.condition.reason.format(label=first)
+    if not others:
+        return text
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return f"{text}; the same holds for {', '.join(others[:5])}{more}"
+
+
+def requested_values(
+    asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Table | Subject
+) -> tuple[Requested, list[Undefined]]:
+    """Values of metric expressions by their text, and the reasons of those that are missing."""
+    answers: Requested = {}
+    gaps: list[Undefined] = []
+    explainers: dict[int, Explainer] = {}
+    # What is asked twice is answered once.
+    for text, expression in dict(asked).items():
+        values = compute(expression, subject)
+        found: Any = plain(np.asarray(values))
+        answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found
+        for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
+            label = labels[int(index)] if is_list(expression) else None
+            code, why = _why(expression, subject, explainers, labels, int(index) if label is not None else None)
+            gaps.append(Undefined(text, code, why, label))
+    return answers, gaps
+
+
+def _why(
+    expression: Expression,
+    subject: Table | Subject,
+    explainers: dict[int, Explainer],
+    labels: Sequence[str],
+    index: int | None,
+) -> tuple[str, str]:
+    """Code and reason of a missing expression: those of the first part without a value."""
+    for leaf in measures(expression):
+        values = np.atleast_1d(compute(leaf, subject))
+        candidates = [index] if index is not None else range(len(values))
+        for position in candidates:
+            if not np.isfinite(values[position]):
+                of = position if is_list(leaf) else (leaf.of if isinstance(leaf.of, int) else None)
+                data = data_of(leaf.metric, subject)
+                explainer = explainers.setdefault(id(data), Explainer(data))
+                gap = explainer.explain(leaf.metric, of, float(values[position]))
+                part = "" if isinstance(expression, Measure) else f"{leaf.metric.card.name}: "
+                return gap.condition.code, part + reason(gap, labels)
+    return (
+        "zero_part",
+        "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
+    )

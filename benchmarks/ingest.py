@@ -1,0 +1,244 @@
+"""Large probability matrices on their way in: python -m benchmarks.ingest.
+
+Against FastAPI's default reading of a body (json.loads, then pydantic on nested lists), in CPU time; peak memory over
+that of the process before; the CPU time of a whole request against scikit-learn's metrics alone; and whether other
+requests are answered while such requests run on one worker.
+"""
+
+import asyncio
+import io
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from pydantic import BaseModel, SecretStr
+from sklearn import metrics as sk
+
+from app.api.columns import parse_large_body
+from app.api.uploads import read_columns
+from app.api.v1.evaluation_models import EvaluationRequest
+from app.api.v1.present import present_evaluation, write_json
+from app.domain.inputs import MatrixInput
+from app.domain.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
+from app.services.evaluate import evaluate
+from app.services.evaluations import Evaluation
+from app.settings import Settings, normalize_database_url
+
+ROWS, CLASSES, ROUNDS = 100_000, 10, 9
+SECONDS = 12
+_DEFAULT = "FastAPI's default"
+
+
+class PlainInput(BaseModel):
+    """What one would write first."""
+
+    kind: str
+    y_true: list[int]
+    probabilities: list[list[float]]
+
+
+class PlainRequest(BaseModel):
+    """A body with that."""
+
+    input: PlainInput
+
+
+def make(rows: int = ROWS) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, CLASSES, rows)
+    logits = rng.normal(0, 1, (rows, CLASSES)) + 2.0 * np.eye(CLASSES)[truth]
+    weights = np.exp(logits)
+    # Six decimals, as files of predictions have.
+    whole = np.floor(weights / weights.sum(axis=1, keepdims=True) * 1e6)
+    whole[:, 0] += 1e6 - whole.sum(axis=1)
+    return truth, whole / 1e6
+
+
+def make_body(truth: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> bytes:
+    source = {"kind": "probabilities", "y_true": truth.tolist(), "probabilities": matrix.tolist()}
+    return json.dumps({"input": source}, separators=(",", ":")).encode()
+
+
+def read_default(body: bytes) -> np.ndarray[Any, Any]:
+    return np.array(PlainRequest.model_validate(json.loads(body)).input.probabilities)
+
+
+def read_ours(body: bytes) -> MatrixInput:
+    return parse_large_body(body, EvaluationRequest).input.to_domain("/input")
+
+
+def read_parquet(data: bytes) -> MatrixInput:
+    columns = read_columns(io.BytesIO(data), "probabilities", None)
+    beside = Accompanying(labels=columns["labels"])
+    return from_probabilities(
+        columns["y_true"],
+        columns["probabilities"],
+        beside,
+        sum_tolerance=SUM_TOLERANCE,
+        renormalize=False,
+        pointer="/input",
+    )
+
+
+def answer(body: bytes) -> bytes:
+    new = parse_large_body(body, EvaluationRequest).to_domain()
+    return write_json(present_evaluation(Evaluation(report=evaluate(new.source, new.options))))
+
+
+def judge_elsewhere(truth: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> None:
+    for scheme in ("ovr", "ovo"):
+        sk.roc_auc_score(truth, matrix, multi_class=scheme)
+    sk.average_precision_score(np.eye(CLASSES)[truth], matrix)
+    sk.log_loss(truth, matrix)
+    sk.classification_report(truth, matrix.argmax(axis=1))
+
+
+def measure(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median CPU seconds, in turns so that all meet the same machine."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(ROUNDS):
+        for name, run in candidates.items():
+            start = time.process_time()
+            run()
+            times[name].append(time.process_time() - start)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def _peak(body: bytes, results: Any) -> None:
+    # What is imported and built at first use is no memory of this body.
+    read_ours(make_body(*make(4000)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    read_ours(body)
+    results.put((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+
+
+def peak_memory(body: bytes) -> float:
+    """Bytes beyond what the process had, the body not counted, in a process of its own."""
+    context = multiprocessing.get_context("forkserver")
+    results = context.Queue()
+    process = context.Process(target=_peak, args=(body, results))
+    process.start()
+    found: float = results.get(timeout=120)
+    process.join()
+    return found
+
+
+def wait_of_others(body: bytes, url: str) -> tuple[float, float, int]:
+    """Median and 99th percentile of /healthz in seconds, and how many large requests were answered meanwhile."""
+    waits: list[float] = []
+    done = threading.Event()
+    answered = [0]
+
+    def load() -> None:
+        with httpx.Client(base_url=url, timeout=120, trust_env=False) as client:
+            while not done.is_set():
+                reply = client.post("/v1/metrics/compute", content=body, headers={"Content-Type": "application/json"})
+                reply.raise_for_status()
+                answered[0] += 1
+
+    senders = [threading.Thread(target=load) for _ in range(2)]
+    for sender in senders:
+        sender.start()
+
+    async def ask() -> None:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+            end = time.perf_counter() + SECONDS
+            while time.perf_counter() < end:
+                start = time.perf_counter()
+                (await client.get("/healthz")).raise_for_status()
+                waits.append(time.perf_counter() - start)
+                await asyncio.sleep(0.005)
+
+    time.sleep(1)
+    asyncio.run(ask())
+    done.set()
+    for sender in senders:
+        sender.join()
+    waits.sort()
+    return waits[len(waits) // 2], waits[int(len(waits) * 0.99)], answered[0]
+
+
+def _serve(url: str, address: Any) -> None:
+    import uvicorn
+
+    from app.main import create_app
+
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    application = create_app(Settings(database_url=SecretStr(url)))
+    config = uvicorn.Config(application, host="127.0.0.1", port=0, loop="uvloop", http="httptools", log_level="warning")
+    server = uvicorn.Server(config)
+
+    def tell() -> None:
+        while not server.started:
+            time.sleep(0.05)
+        address.put(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
+
+    threading.Thread(target=tell, daemon=True).start()
+    server.run()
+
+
+def measure_waits(body: bytes) -> tuple[float, float, int]:
+    """The same against a server in a process of its own, on an embedded Postgres."""
+    import tempfile
+    from pathlib import Path
+
+    from app.cli import upgrade
+    from app.embedded import EmbeddedPostgres
+
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="prevail-bench-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        with EmbeddedPostgres.start(Path(folder) / "data", durable=False) as postgres:
+            url = normalize_database_url(postgres.dsn("postgres"))
+            upgrade(SecretStr(url), "head")
+            address = context.Queue()
+            server = context.Process(target=_serve, args=(url, address))
+            server.start()
+            try:
+                return wait_of_others(body, address.get(timeout=60))
+            finally:
+                server.terminate()
+                server.join()
+
+
+def main() -> None:
+    """Measure and print."""
+    truth, matrix = make()
+    body = make_body(truth, matrix)
+    sink = io.BytesIO()
+    table = pa.table({"y_true": truth, **{str(code): matrix[:, code] for code in range(CLASSES)}})
+    pa.parquet.write_table(table, sink, compression="zstd")
+    data = sink.getvalue()
+    found = measure(
+        {
+            _DEFAULT: lambda: read_default(body),
+            "JSON": lambda: read_ours(body),
+            "Parquet": lambda: read_parquet(data),
+            "whole request": lambda: answer(body),
+            "scikit-learn's metrics alone": lambda: judge_elsewhere(truth, matrix),
+        }
+    )
+    print(f"{ROWS:,} x {CLASSES}: JSON of {len(body) / 1e6:.1f} MB, Parquet of {len(data) / 1e6:.1f} MB.\n")
+    print(f"| bytes to a validated matrix, and more | CPU ms, median of {ROUNDS} |\n| --- | ---: |")
+    for name, seconds in found.items():
+        print(f"| {name} | {1000 * seconds:.1f} |")
+    print(f"\nJSON is read {found[_DEFAULT] / found['JSON']:.1f} times faster than by the default.")
+    peak = peak_memory(body)
+    print(f"Peak memory beyond the body: {peak / 1e6:.1f} MB, {peak / len(body):.1f} times the body.")
+    median, tail, answered = measure_waits(body)
+    print(f"`/healthz` on the same worker while {answered} such requests were answered in {SECONDS} s:")
+    print(f"median {1000 * median:.1f} ms, p99 {1000 * tail:.1f} ms.")
+
+
+if __name__ == "__main__":
+    main()

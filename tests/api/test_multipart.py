@@ -1,0 +1,211 @@
+"""Files of samples: the same request as in JSON, the same answer."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+
+from tests.api.answers import check_problem, compute, create, evaluation
+from tests.api.test_probabilities import make, make_scores
+
+Json = dict[str, Any]
+Columns = dict[str, Any]
+
+
+def as_parquet(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns), sink, row_group_size=50)
+    return sink.getvalue()
+
+
+def as_arrow_file(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table(columns)
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def as_arrow_stream(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table(columns)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def as_csv(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    pa.csv.write_csv(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def as_npz(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    arrays: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
+    np.savez(sink, **arrays)
+    return sink.getvalue()
+
+
+FORMATS: dict[str, Callable[[Columns], bytes]] = {
+    "parquet": as_parquet,
+    "arrow file": as_arrow_file,
+    "arrow stream": as_arrow_stream,
+    "csv": as_csv,
+    "npz": as_npz,
+}
+
+
+def send(
+    client: httpx.Client, source: Json, data: bytes, path: str = "/v1/metrics/compute", **members: Any
+) -> httpx.Response:
+    return client.post(
+        path,
+        data={"evaluation": json.dumps({"input": source, **members})},
+        files={"data": ("samples", data, "application/octet-stream")},
+    )
+
+
+@pytest.fixture
+def source() -> Json:
+    return make(n=120, sample_ids=[f"{i:03}" for i in range(120)], sample_weight=[1.0 + i % 3 for i in range(120)])
+
+
+def columns_of(source: Json) -> Columns:
+    matrix = np.array(source["probabilities"])
+    return {
+        "y_true": source["y_true"],
+        "sample_id": source["sample_ids"],
+        "sample_weight": source["sample_weight"],
+        **{str(code): matrix[:, code] for code in range(3)},
+    }
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_probabilities(client: httpx.Client, source: Json, write: Callable[[Columns], bytes]) -> None:
+    data = write(columns_of(source))
+    expected = compute(client, source, seed=0)
+    for labels in ({}, {"labels": ["0", "1", "2"]}, {"labels": [0, 1, 2]}):
+        reply = send(client, {"kind": "probabilities", **labels}, data, options={"seed": 0})
+        assert reply.status_code == 200, reply.text
+        assert reply.json() == expected
+    # Columns are found by name: another order of the labels is another order of the classes.
+    turned = send(client, {"kind": "probabilities", "labels": [2, 0, 1]}, data).json()
+    assert turned["input"]["labels"] == ["2", "0", "1"]
+    assert turned["per_class"]["2"]["prevalence_insensitive"]["recall"] == pytest.approx(
+        expected["per_class"]["2"]["prevalence_insensitive"]["recall"]
+    )
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_predictions_and_scores(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
+    truth, predicted = ["cat", "dog", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog", "cat"]
+    reply = send(client, {"kind": "predictions"}, write({"y_true": truth, "y_pred": predicted}))
+    assert reply.json() == compute(client, {"kind": "predictions", "y_true": truth, "y_pred": predicted})
+    numbers = {"y_true": [2, 10, 10, 2], "y_pred": [10, 10, 2, 2]}
+    reply = send(client, {"kind": "predictions"}, write(numbers))
+    # By value, not by alphabet.
+    assert reply.json()["input"]["labels"] == ["2", "10"]
+    scored = make_scores()
+    data = write({"y_true": scored["y_true"], "score": scored["scores"], "ignored": scored["scores"]})
+    reply = send(client, {"kind": "scores", "threshold": 0.5}, data)
+    assert reply.json() == compute(client, scored)
+
+
+def test_what_is_sent_as_a_file_is_kept_like_any_other(client: httpx.Client, source: Json) -> None:
+    members = {"model": {"name": "m"}, "dataset": {"name": "files"}}
+    reply = send(client, {"kind": "probabilities"}, as_parquet(columns_of(source)), "/v1/evaluations", **members)
+    assert reply.status_code == 201, reply.text
+    made = reply.json()
+    assert client.get(f"/v1/evaluations/{made['id']}").json() == made
+    alike = create(client, evaluation(input=source))
+    assert alike["metrics"] == made["metrics"]
+
+
+def test_narrow_types(client: httpx.Client) -> None:
+    columns = {
+        "y_true": pa.array(["a", "b", "a", "b"]).dictionary_encode(),
+        "a": pa.array([0.75, 0.5, 1, 0.25], pa.float32()),
+        "b": pa.array([0.25, 0.5, 0, 0.75], pa.float32()),
+    }
+    answer = send(client, {"kind": "probabilities"}, as_parquet(columns)).json()
+    assert answer["input"]["labels"] == ["a", "b"]
+    assert answer["input"]["ties"] == 1
+    arrays = as_npz({"y_true": [0, 1, 1], "probabilities": [[0.5, 0.5], [0.2, 0.8], [0.6, 0.4]]})
+    answer = send(client, {"kind": "probabilities"}, arrays).json()
+    assert answer["input"]["confusion_matrix"] == [[1, 0], [1, 1]]
+
+
+GOOD: Columns = {"y_true": [0, 1, 1], "0": [0.5, 0.25, 1.0], "1": [0.5, 0.75, 0.0]}
+FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
+    "nonsense": ({}, b"\x00\x01\x02", "/data", "unreadable_data"),
+    "empty": ({}, b"", "/data", "unreadable_data"),
+    "cut parquet": ({}, as_parquet(GOOD)[:-20], "/data", "unreadable_data"),
+    "cut zip": ({}, as_npz(GOOD)[:-30], "/data", "unreadable_data"),
+    "cut arrow": ({}, as_arrow_file(GOOD)[:-30], "/data", "unreadable_data"),
+    "objects": (
+        {},
+        as_npz({"y_true": np.array([{}, 1], dtype=object), "0": [1], "1": [1]}),
+        "/data",
+        "unreadable_data",
+    ),
+    "no truth": ({}, as_csv({"0": [1.0], "1": [0.0]}), "/data", "missing_column"),
+    "no column of a class": ({"labels": ["0", "1", "2"]}, as_csv(GOOD), "/data", "missing_column"),
+    "no scores": ({"kind": "scores"}, as_csv(GOOD), "/data", "missing_column"),
+    "missing value": ({}, as_parquet({**GOOD, "1": [0.5, None, 0.0]}), "/data", "missing_value"),
+    "text": ({}, as_parquet({**GOOD, "1": ["a", "b", "c"]}), "/data", "not_numbers"),
+    "dates": ({}, as_parquet({**GOOD, "1": pa.array([1, 2, 3], pa.date32())}), "/data", "not_a_column"),
+    "uneven": ({}, as_npz({**GOOD, "1": [0.5]}), "/data", "wrong_length"),
+    "sum": ({}, as_csv({**GOOD, "1": [0.5, 0.7, 0.0]}), "/input/probabilities/1", "row_sum"),
+    "NaN": ({}, as_npz({**GOOD, "1": [0.5, np.nan, 0.0]}), "/input/probabilities/1/1", "not_finite"),
+    "given twice": ({"y_true": [0, 1, 1]}, as_csv(GOOD), "/input/y_true", "given_twice"),
+    "matrix": ({"kind": "confusion_matrix", "matrix": [[1, 0], [0, 1]]}, as_csv(GOOD), "/input/kind", "no_columns"),
+    "unknown member": ({"wieght": 1}, as_csv(GOOD), "/input/wieght", "extra_forbidden"),
+}
+
+
+@pytest.mark.parametrize(("members", "data", "pointer", "code"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults_have_their_place(client: httpx.Client, members: Json, data: bytes, pointer: str, code: str) -> None:
+    reply = send(client, {"kind": "probabilities", **members}, data)
+    problem = check_problem(reply, 422, reply.json()["code"])
+    assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [(pointer, code)]
+
+
+def test_forms_that_are_none(client: httpx.Client) -> None:
+    path = "/v1/metrics/compute"
+    files = {"data": ("samples", as_csv(GOOD))}
+    reply = client.post(path, files=files)
+    assert check_problem(reply, 422, "invalid_request")["errors"][0]["pointer"] == "/evaluation"
+    reply = client.post(path, data={"evaluation": "{}"}, files={"other": ("samples", b"")})
+    assert check_problem(reply, 422, "invalid_request")["errors"][0]["pointer"] == "/data"
+    reply = client.post(path, data={"evaluation": "{"}, files=files)
+    assert check_problem(reply, 400, "bad_request")["errors"][0]["pointer"] == "/evaluation"
+    for text in ("{}", "[]", '{"input": {}}', '{"input": {"kind": "x"}}'):
+        reply = client.post(path, data={"evaluation": text}, files=files)
+        assert reply.status_code == 422, reply.text
+    reply = client.post(path, content=b"x", headers={"Content-Type": "multipart/form-data"})
+    assert reply.status_code == 400, reply.text
+    check_problem(reply, 400, reply.json()["code"])
+
+
+def test_a_file_within_the_limit_may_not_unpack_to_more(client: httpx.Client) -> None:
+    rows = 30_000_000
+    constant = pa.array(np.zeros(rows, dtype=np.int8))
+    sink = io.BytesIO()
+    pa.parquet.write_table(pa.table({"y_true": constant, "0": constant, "1": constant}), sink, compression="zstd")
+    assert len(sink.getvalue()) < 1_000_000
+    reply = send(client, {"kind": "probabilities"}, sink.getvalue())
+    assert check_problem(reply, 422, "invalid_input")["errors"][0]["code"] == "too_much_data"
+
+
+def test_a_form_too_large_is_refused(client: httpx.Client) -> None:
+    reply = send(client, {"kind": "probabilities"}, b"0" * (17 * 1024 * 1024))
+    check_problem(reply, 413, "body_too_large")

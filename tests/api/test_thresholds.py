@@ -1,0 +1,128 @@
+"""The best decision rule of stored evaluations."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from app.api.v1.curves import ThresholdResponse
+from tests.api.answers import check_json, check_problem, create, evaluation
+from tests.api.test_probabilities import make, make_scores
+
+Json = dict[str, Any]
+
+
+def skewed(n: int = 300, seed: int = 0) -> Json:
+    """A rare class that argmax hardly ever finds."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < 0.15).astype(int)
+    p = np.clip(0.15 + 0.3 * truth + rng.normal(0, 0.1, n), 0.01, 0.99)
+    return {
+        "kind": "probabilities",
+        "y_true": truth.tolist(),
+        "probabilities": np.column_stack([1 - p, p]).tolist(),
+        "labels": [0, 1],
+    }
+
+
+def find(client: httpx.Client, made: Json, **body: Any) -> Json:
+    reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json=body)
+    assert reply.status_code == 200, reply.text
+    check_json(reply, named=["weights"])
+    ThresholdResponse.model_validate_json(reply.content)
+    answer: Json = reply.json()
+    return answer
+
+
+def test_a_threshold_is_the_best_of_all(client: httpx.Client) -> None:
+    source = skewed()
+    made = create(client, evaluation(input=source))
+    answer = find(client, made, objective="balanced_accuracy")
+    truth, p = np.array(source["y_true"]), np.array(source["probabilities"])[:, 1]
+    best = max(sk.balanced_accuracy_score(truth, p >= cut) for cut in np.unique(p))
+    assert answer["objective"]["value"] == pytest.approx(best, rel=1e-12)
+    assert sk.confusion_matrix(truth, p >= answer["threshold"]).tolist() == answer["confusion_matrix"]
+    assert answer["objective"]["default"] == pytest.approx(sk.balanced_accuracy_score(truth, p > 0.5))
+    assert answer["objective"]["gain"] > 0.1
+    assert answer["default_confusion_matrix"] == made["input"]["confusion_matrix"]
+    corrected = answer["objective"]["corrected"]
+    assert corrected["value"] == pytest.approx(answer["objective"]["value"] - corrected["optimism"])
+    assert answer["low"] <= answer["high"]
+    assert max(answer["curve"]["y"]) == pytest.approx(best)
+    assert str(corrected["resamples"]) in answer["note"]
+    assert find(client, made, objective="balanced_accuracy") == answer
+
+
+def test_constraints_are_met(client: httpx.Client) -> None:
+    made = create(client, evaluation(input=skewed()))
+    free = find(client, made, objective="precision@1", correction="none")
+    constraints = [{"metric": "recall@1", "min": 0.9}, {"metric": "predicted_positive_rate", "max": 0.6}]
+    bound = find(client, made, objective="precision@1", constraints=constraints[:1], correction="632")
+    assert bound["constraints"][0]["value"] >= 0.9
+    assert bound["objective"]["value"] <= free["objective"]["value"]
+    assert free["objective"]["corrected"] is None
+    assert not all(bound["curve"]["feasible"])
+    body = {"objective": "precision@1", "constraints": [{"metric": "recall@1", "min": 1.1}]}
+    check_problem(client.post(f"/v1/evaluations/{made['id']}/thresholds", json=body), 422, "no_feasible_rule")
+
+
+@pytest.mark.parametrize(
+    "objective", ["mean(f1@1, f1_negative@1, h_mean)", "gps(recall@*, precision@*)", "h_mean", "hamming_loss"]
+)
+def test_objectives_of_the_papers(client: httpx.Client, objective: str) -> None:
+    made = create(client, evaluation(input=skewed()))
+    answer = find(client, made, objective=objective)
+    assert answer["objective"]["gain"] >= -1e-12
+
+
+def test_scores_and_a_first_positive_class(client: httpx.Client) -> None:
+    source = make_scores(n=200)
+    made = create(client, evaluation(input=source))
+    answer = find(client, made, objective="accuracy", correction="none")
+    truth, scores = np.array(source["y_true"]), np.array(source["scores"])
+    best = max(float(np.mean((scores >= cut) == truth)) for cut in np.unique(scores))
+    assert answer["objective"]["value"] == pytest.approx(best)
+    turned = create(client, evaluation(input={**source, "scores": (-scores).tolist(), "threshold": 0, "positive": 0}))
+    found = find(client, turned, objective="accuracy", correction="none")
+    assert found["objective"]["value"] == pytest.approx(
+        max(float(np.mean((-scores >= cut) == (truth == 0))) for cut in np.unique(-scores))
+    )
+    assert sk.confusion_matrix(truth, ~(-scores >= found["threshold"])).tolist() == found["confusion_matrix"]
+
+
+def test_weights_for_many_classes(client: httpx.Client) -> None:
+    source = make(n=150)
+    made = create(client, evaluation(input=source))
+    answer = find(client, made, objective="min(recall@*)", resamples=10)
+    assert answer["rule"] == "argmax"
+    assert answer["threshold"] is None
+    weights = np.array([answer["weights"][label] for label in ("0", "1", "2")])
+    assert np.prod(weights) == pytest.approx(1)
+    predicted = (np.array(source["probabilities"]) * weights).argmax(axis=1)
+    assert sk.confusion_matrix(source["y_true"], predicted).tolist() == answer["confusion_matrix"]
+    assert answer["objective"]["gain"] >= 0
+    assert answer["objective"]["corrected"]["value"] <= answer["objective"]["value"] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("objective", "code"),
+    [
+        ("recall@*", "invalid_expression"),
+        ("log_loss", "invalid_expression"),
+        ("nonsense", "unknown_metric"),
+        ("prevalence@1", "not_comparable"),
+    ],
+)
+def test_objectives_that_cannot_be(client: httpx.Client, objective: str, code: str) -> None:
+    made = create(client, evaluation(input=skewed()))
+    reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json={"objective": objective})
+    assert check_problem(reply, 422, code)["errors"][0]["pointer"] == "/objective"
+
+
+def test_what_has_no_samples_has_no_thresholds(client: httpx.Client) -> None:
+    for body in (evaluation(), evaluation(input=make(), options={"retain": "none"})):
+        made = create(client, body)
+        reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json={"objective": "h_mean"})
+        check_problem(reply, 409, "no_samples_kept")
