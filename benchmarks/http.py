@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -175,15 +175,19 @@ def floor_server(dsn: str, bodies: list[dict[str, Any]], row_bytes: int, answer_
 
 
 @contextmanager
-def mlflow_server(dsn: str, python: str, folder: Path, values: list[dict[str, float]]) -> Iterator[Target]:
-    """MLflow's tracking server."""
+def mlflow_server(
+    dsn: str, python: str, folder: Path, values: list[dict[str, float]], *, tuned: bool
+) -> Iterator[Target]:
+    """MLflow's tracking server, as it ships or tuned."""
     port = free_port()
-    process = mlflow_store.start(python, dsn, port, WORKERS, folder)
+    folder.mkdir()
+    process = mlflow_store.start(python, dsn, port, folder, workers=WORKERS, tuned=tuned)
     with ending(process):
         wait_for(port, "/health", process)
         experiment = mlflow_store.create_experiment(port)
         conversations = [mlflow_store.conversation(experiment, f"run-{i}", v) for i, v in enumerate(values)]
-        yield Target("MLflow", port, process, conversations, stretch=_SLOW_PEER)
+        name = "MLflow, tuned" if tuned else "MLflow"
+        yield Target(name, port, process, conversations, stretch=_SLOW_PEER)
 
 
 def scalars(answer: bytes) -> dict[str, float]:
@@ -243,39 +247,36 @@ Results = dict[tuple[str, int], list[Sample]]
 def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) -> tuple[Results, list[str]]:
     """All rounds; the samples, and what else is to be said."""
     bodies = requests()
-    notes: list[str] = []
     results: Results = {}
     python = mlflow_store.python_with_mlflow() if peer else None
-    with (
-        tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder,
-        EmbeddedPostgres.start(Path(folder) / "data", durable=True) as postgres,
-    ):
-        for name in ("prevail", "floor", "mlflow"):
-            postgres.create_database(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="prevail-bench-")))
+        postgres = stack.enter_context(EmbeddedPostgres.start(folder / "data", durable=True))
         postmaster = int((postgres.home / "cluster" / "postmaster.pid").read_text().split()[0])
-        with prevail(postgres.dsn("prevail"), bodies) as service:
-            answers = post_all(service.port, "/v1/evaluations", bodies)
-            row_bytes = asyncio.run(average_row_bytes(postgres.dsn("prevail"), "evaluations"))
-            answer_bytes = round(statistics.mean(map(len, answers)))
-            request_bytes = round(statistics.mean(len(json.dumps(body)) for body in bodies))
-            notes.append(f"Request {request_bytes} bytes, answer {answer_bytes} bytes, row {row_bytes} bytes.")
-            # 24 bytes of header, 16 of the id, some of the name: what is left is the payload.
-            payload = row_bytes - 24 - 16 - 12
-            with floor_server(postgres.dsn("floor"), bodies, payload, answer_bytes) as least:
-                if python is None:
-                    notes.append("MLflow is not installed here (extra `bench`, or MLFLOW_PYTHON): left out.")
-                    _rounds(results, [service, least], rounds, seconds, connections, postmaster)
-                else:
-                    store = Path(folder) / "mlflow"
-                    store.mkdir()
-                    notes.append(
-                        f"MLflow {mlflow_store.version(python)}, {mlflow_store.METRICS} scalars per evaluation in "
-                        "create-run, log-batch and update-run, with uvloop, httptools and a pool of 40 (as it ships it "
-                        "is slower: it waits 40 ms per call for delayed acknowledgements)."
-                    )
-                    values = [scalars(answer) for answer in answers]
-                    with mlflow_server(postgres.dsn("mlflow"), python, store, values) as tracking:
-                        _rounds(results, [service, least, tracking], rounds, seconds, connections, postmaster)
+        for name in ("prevail", "floor", "mlflow", "mlflow_tuned"):
+            postgres.create_database(name)
+        service = stack.enter_context(prevail(postgres.dsn("prevail"), bodies))
+        answers = post_all(service.port, "/v1/evaluations", bodies)
+        row_bytes = asyncio.run(average_row_bytes(postgres.dsn("prevail"), "evaluations"))
+        answer_bytes = round(statistics.mean(map(len, answers)))
+        request_bytes = round(statistics.mean(len(json.dumps(body)) for body in bodies))
+        notes = [f"Request {request_bytes} bytes, answer {answer_bytes} bytes, row {row_bytes} bytes."]
+        # 24 bytes of header, 16 of the id, some of the name: what is left is the payload.
+        payload = row_bytes - 24 - 16 - 12
+        targets = [service, stack.enter_context(floor_server(postgres.dsn("floor"), bodies, payload, answer_bytes))]
+        if python is None:
+            notes.append("MLflow is not installed here (extra `bench`, or MLFLOW_PYTHON): left out.")
+        else:
+            notes.append(
+                f"MLflow {mlflow_store.version(python)}: {mlflow_store.METRICS} scalars per evaluation in create-run, "
+                "log-batch and update-run; as it ships, and tuned with uvloop, httptools, a pool of 40 and no "
+                "background jobs."
+            )
+            values = [scalars(answer) for answer in answers]
+            for name, tuned in (("mlflow", False), ("mlflow_tuned", True)):
+                server = mlflow_server(postgres.dsn(name), python, folder / name, values, tuned=tuned)
+                targets.append(stack.enter_context(server))
+        _rounds(results, targets, rounds, seconds, connections, postmaster)
     return results, notes
 
 

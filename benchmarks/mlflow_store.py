@@ -31,21 +31,15 @@ def version(python: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def start(python: str, dsn: str, port: int, workers: int, folder: Path) -> "subprocess.Popen[bytes]":
-    """Start the server, with all that makes it faster than as it ships: uvloop, a larger pool, no background jobs."""
+def start(python: str, dsn: str, port: int, folder: Path, *, workers: int, tuned: bool) -> "subprocess.Popen[bytes]":
+    """Start `mlflow server` as it ships, or tuned: uvloop and httptools, a larger pool, no background jobs."""
     command = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     command += ["--backend-store-uri", dsn.replace("postgresql://", "postgresql+psycopg2://")]
-    command += [
-        "--default-artifact-root",
-        str(folder),
-        "--uvicorn-opts",
-        "--loop uvloop --http httptools --log-level warning",
-    ]
-    environment = os.environ | {
-        "MLFLOW_SQLALCHEMYSTORE_POOL_SIZE": "40",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    command += ["--default-artifact-root", str(folder)]
+    environment = os.environ | {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}
+    if tuned:
+        command += ["--uvicorn-opts", "--loop uvloop --http httptools --log-level warning"]
+        environment |= {"MLFLOW_SQLALCHEMYSTORE_POOL_SIZE": "40", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with (folder / "server.log").open("wb") as log:
         return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
 

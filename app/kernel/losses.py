@@ -1,6 +1,4 @@
-"""What is added up over the samples: phi, proper losses and shares, in passes through pieces small enough for the
-cache.
-"""
+"""What is added up over the samples: phi, proper losses and shares, in pieces small enough for the cache."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +15,8 @@ Codes = NDArray[np.intp]
 CLIP = float(np.finfo(np.float64).eps)
 # Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
 TOLERANCE = 1e-12
-_BLOCK = 16384
+# Entries handled at once: the arrays of a piece fit in the second-level cache.
+_BLOCK = 32768
 # Up to so many classes a product with the one-hot truth is faster than counting.
 _BY_PRODUCT = 8
 
@@ -26,8 +25,7 @@ class Losses(NamedTuple):
     """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
 
     ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
-    more;
-    ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
+    more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
     """
 
     surprise: Array
@@ -84,8 +82,9 @@ def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array
     n_classes = probabilities.shape[1]
     sums = np.zeros((*(() if weights is None else weights.shape[:-1]), n_classes))
     one_hot = np.eye(n_classes)
-    for start in range(0, y.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    size = max(_BLOCK // n_classes, 1)
+    for start in range(0, y.size, size):
+        part = slice(start, start + size)
         phi = closeness(entries_of_truth(probabilities[part], y[part]))
         if weights is not None:
             phi = phi * weights[..., part]
@@ -102,8 +101,9 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
     made = _Sums(() if weights is None else weights.shape[:-1], n_classes)
     one_hot = np.eye(n_classes)
     lowest, highest = np.inf, -np.inf
-    for start in range(0, y.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    size = max(_BLOCK // n_classes, 1)
+    for start in range(0, y.size, size):
+        part = slice(start, start + size)
         columns = np.array(probabilities[part].T, order="C", copy=True)
         truth = one_hot.take(y[part], axis=0).T
         squared_length = np.einsum("kn,kn->n", columns, columns)
@@ -118,8 +118,7 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
 
 
 class FoldedLosses(NamedTuple):
-    """The losses, the sums of phi (..., K), and sum (d_{i+1} - d_i)(phi_{i+1} - phi_i) along rising p_true, where d =
-    y.
+    """The losses, the sums of phi (..., K), and sum (y_{i+1} - y_i)(phi_{i+1} - phi_i) along rising p_true.
 
     The last is None with ties or weights.
     """
@@ -150,8 +149,9 @@ def folded_losses(fold: Fold) -> FoldedLosses:
 
 
 def _folded_pieces(fold: Fold) -> Iterator[Piece]:
-    for start in range(0, fold.small.size, _BLOCK):
-        p_true, complement, members, weights = fold.by_p_true(start, start + _BLOCK)
+    size = _BLOCK // 2
+    for start in range(0, fold.small.size, size):
+        p_true, complement, members, weights = fold.by_p_true(start, start + size)
         # The error is that of the probability of class 1, to the last digit.
         error = np.where(members, 1.0 - p_true, complement)
         squared_length = p_true * p_true

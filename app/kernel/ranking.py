@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.cuts import (
+    BLOCK,
+    Block,
+    Counts,
+    Row,
+    Sums,
+    counted,
+    cumulative,
+    equal_error_rate,
+    partial_auc,
+    precision_anywhere,
+    precision_at,
+)
 from app.kernel.hull import STRETCH, outside, upper_hull
 from app.kernel.numerics import Array, Mask, lazy, ratio, silently
 
 Positions = NDArray[np.intp]
-# Sums of weights, or whole numbers where every sample counts 1.
-Counts = NDArray[np.floating | np.integer]
-
-# Cuts handled at once: four arrays of them fit in the second-level cache.
-_BLOCK = 8192
 # From so many cuts on, the hull of some of them is used to drop most others.
-_MANY = 8 * _BLOCK
+_MANY = 8 * BLOCK
 # Relative width within which a cumulative weight stands exactly at a quantile.
 _SLACK = 1e-12
 
@@ -26,10 +33,9 @@ class Ranking:
     """Samples by falling score, and the cuts at which members of a class are reached.
 
     Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes
-    at the
-    others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at
-    least that of the
-    cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one order.
+    at the others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of
+    at least that of the cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over
+    the one order.
 
     Args:
         values: scores (n,), falling; or numbers of which the scores are the complement to 1, rising.
@@ -79,19 +85,19 @@ class Ranking:
     def _members_among(self) -> Counts:
         """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         if self.weights is None:
-            return _counted(self.members)
-        return _cumulative(self.weights * self.members)
+            return counted(self.members)
+        return cumulative(self.weights * self.members)
 
     @cached_property
     def _others_among(self) -> Array:
         """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         others = ~self.members
-        return _cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
+        return cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
 
     @cached_property
     def _samples_among(self) -> Array:
         """The first 0, 1, ... n samples by weight, shape (..., n + 1)."""
-        return _cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
+        return cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
 
     @cached_property
     def _before(self) -> Positions:
@@ -155,7 +161,7 @@ class Ranking:
         """Does every member count 1 and stand alone? Then the positions say everything."""
         return self.weights is None and self.ends is None
 
-    def part(self, start: int, stop: int) -> "Block":
+    def part(self, start: int, stop: int) -> Block:
         """Some of the cuts, each array of shape (..., stop - start)."""
         if self.plain:
             at = self.at[start:stop]
@@ -166,20 +172,20 @@ class Ranking:
         tp, before = self.tp[..., part], self.tp_before[..., part]
         return Block(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
 
-    def blocks(self) -> Iterator["Block"]:
+    def blocks(self) -> Iterator[Block]:
         """All cuts in pieces small enough for the cache."""
-        for start in range(0, self.at.size, _BLOCK):
-            yield self.part(start, start + _BLOCK)
+        for start in range(0, self.at.size, BLOCK):
+            yield self.part(start, start + BLOCK)
 
     @cached_property
-    def sums(self) -> "Sums":
+    def sums(self) -> Sums:
         """Everything that is added up along the cuts, in one pass."""
         losses = precision = twice = np.zeros(self.positives.shape)
         for block in self.blocks():
-            heights = _precision(block.tp, block.fp)
+            heights = precision_at(block.tp, block.fp)
             losses = losses + block.total(block.fp + block.fp_before)
             precision = precision + block.total(heights)
-            twice = twice + block.total(heights + _precision(block.tp_before, block.fp_before))
+            twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
         return Sums(0.5 * losses, precision, 0.5 * twice)
 
     @lazy
@@ -202,16 +208,16 @@ class Ranking:
         tp_here: Array = np.zeros((*self.positives.shape, 1))
         predicted_here = tp_here
         here = 0
-        for start in range(0, held.at.size, _BLOCK):
+        for start in range(0, held.at.size, BLOCK):
             # The counts rise, so each block goes on where the last one stopped.
-            counts = crossing(held.at[start : start + _BLOCK])
+            counts = crossing(held.at[start : start + BLOCK])
             window, inside = slice(here, int(counts[-1])), counts - here
             if self.weights is None:
-                tp_there = _counted(self.members[window]) + tp_here
+                tp_there = counted(self.members[window]) + tp_here
                 predicted = counts.astype(np.float64)
             else:
-                tp_there = _cumulative(self.weights[..., window] * self.members[window]) + tp_here
-                predicted_there = _cumulative(self.weights[..., window]) + predicted_here
+                tp_there = cumulative(self.weights[..., window] * self.members[window]) + tp_here
+                predicted_there = cumulative(self.weights[..., window]) + predicted_here
                 predicted = predicted_there.take(inside, axis=-1)
                 predicted_here = predicted_there[..., -1:]
             tp = tp_there.take(inside, axis=-1)
@@ -223,7 +229,7 @@ class Ranking:
                 predicted_sum = predicted_sum + np.add.reduce(predicted)
                 precision_sum = precision_sum + np.add.reduce(precision)
             else:
-                block = held.part(start, start + _BLOCK)
+                block = held.part(start, start + BLOCK)
                 predicted_sum, precision_sum = (
                     predicted_sum + block.total(predicted),
                     precision_sum + block.total(precision),
@@ -232,9 +238,7 @@ class Ranking:
         return predicted_sum, precision_sum
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
-        """``losses`` split by the class of the non-member, shape (..., K). One weighted count replaces a loop over
-        classes.
-        """
+        """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
         if self.ends is None:
             upper = lower = self._members_among[..., 1:]
         else:
@@ -283,11 +287,11 @@ class Ranking:
     @lazy
     def equal_error_rate(self) -> Array:
         """FPR where it equals FNR on the polygon of the ROC curve, shape (...)."""
-        return self.each_row(_equal_error_rate)
+        return self.each_row(equal_error_rate)
 
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area under the ROC curve up to a false positive rate, shape (...) (McClish 1989)."""
-        return self.each_row(lambda row: _partial_auc(row, max_fpr))
+        return self.each_row(lambda row: partial_auc(row, max_fpr))
 
     def member_quantile(self, quantile: float) -> tuple[Array, Array]:
         """Scores of the members at a quantile, from below and from above, each of shape (...); NaN without members.
@@ -326,14 +330,14 @@ class Ranking:
         coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
         return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
 
-    def each_row(self, function: Callable[["Row"], float]) -> Array:
+    def each_row(self, function: Callable[[Row], float]) -> Array:
         """A function of every row of the batch, NaN where members or non-members are missing."""
         rows = self.positives.shape
         values = np.full(rows, np.nan)
         for row in np.ndindex(rows):
             positives, negatives = float(self.positives[row]), float(self.negatives[row])
             if positives > 0 and negatives > 0:
-                values[row] = function(Row(self, row, positives, negatives))
+                values[row] = function(Row(self.part, self.at.size, row, positives=positives, negatives=negatives))
         return values
 
     def value_at(self, position: int) -> float:
@@ -380,10 +384,10 @@ class Ranking:
         tied = rising.take(below, mode="clip") == queries
         tied &= ~besides
         tp, predicted = self.up_to(rising.size - below)
-        heights = _precision_anywhere(tp, predicted)
+        heights = precision_anywhere(tp, predicted)
         if tied.any():
             above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries, side="right"))
-            heights = 0.5 * (heights + _precision_anywhere(above_tp, above_predicted))
+            heights = 0.5 * (heights + precision_anywhere(above_tp, above_predicted))
             predicted = 0.5 * (predicted + above_predicted)
         return predicted, heights
 
@@ -391,28 +395,6 @@ class Ranking:
         """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
-
-
-class Block(NamedTuple):
-    """Some cuts of a ranking; ``held`` are the members of each, None for one each."""
-
-    tp: Array
-    fp: Array
-    tp_before: Array
-    fp_before: Array
-    held: Array | None
-
-    def total(self, values: Array) -> Array:
-        """Sum of the members times a value, shape (...)."""
-        return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
-
-
-class Sums(NamedTuple):
-    """Pairs lost, sum of precision at the members, and the same by trapezoids; each of shape (...)."""
-
-    losses: Array
-    precision: Array
-    precision_trapezoid: Array
 
 
 class Mirrored(Ranking):
@@ -449,100 +431,9 @@ class Mirrored(Ranking):
         return [(fp[-1] - fp[::-1], tp[-1] - tp[::-1]) for tp, fp in self.other.hulls]
 
 
-class Row:
-    """One row of the batch of a ranking."""
-
-    def __init__(self, ranking: Ranking, row: tuple[int, ...], positives: float, negatives: float) -> None:
-        self.ranking, self.row = ranking, row
-        self.positives, self.negatives = positives, negatives
-        self.size = ranking.at.size
-
-    def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
-        """tp, fp, tp_before and fp_before of some cuts."""
-        block = self.ranking.part(start, stop)
-        return block.tp[self.row], block.fp[self.row], block.tp_before[self.row], block.fp_before[self.row]
-
-    def rates(self, cut: int) -> tuple[float, float, float, float]:
-        """TPR and FPR at and before a cut."""
-        tp, fp, tp_before, fp_before = (float(values[0]) for values in self.part(cut, cut + 1))
-        return tp / self.positives, fp / self.negatives, tp_before / self.positives, fp_before / self.negatives
-
-    def first(self, reached: Callable[[float, float], bool]) -> int:
-        """First cut whose (TPR, FPR) fulfil a condition that, once true, stays true; ``size`` if none does."""
-        low, high = 0, self.size
-        while low < high:
-            middle = (low + high) // 2
-            if reached(*self.rates(middle)[:2]):
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-
 def last_of_ties(ordered: Array) -> Positions | None:
     """Index of the last of each run of equal values, or None when all differ."""
     changes = ordered[1:] != ordered[:-1]
     if changes.all():
         return None
     return np.append(np.flatnonzero(changes), ordered.size - 1)
-
-
-def _counted(members: Mask) -> NDArray[np.int32]:
-    """Members among the first 0, 1, ... n: whole numbers add up several times faster than floats."""
-    counts = np.zeros(members.size + 1, dtype=np.int32)
-    np.cumsum(members, out=counts[1:])
-    return counts
-
-
-def _cumulative(values: Array) -> Array:
-    """Sums of the first 0, 1, ... n values along the last axis."""
-    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
-    np.cumsum(values, axis=-1, out=sums[..., 1:])
-    return sums
-
-
-def _precision(tp: Array, fp: Array) -> Array:
-    predicted = tp + fp
-    with silently():
-        values = tp / predicted
-    # Only the first cuts can be empty: the one above all, or those of samples that weigh nothing.
-    if np.isnan(values[..., :1]).any():
-        values[np.isnan(values)] = 1.0
-    return values
-
-
-def _equal_error_rate(row: Row) -> float:
-    cut = min(row.first(lambda tpr, fpr: fpr + tpr >= 1.0), row.size - 1)
-    tpr, fpr, tpr_before, fpr_before = row.rates(cut)
-    if fpr_before + tpr_before >= 1.0:
-        # Reached on the level stretch before the cut.
-        return 1.0 - tpr_before
-    share = (1.0 - fpr_before - tpr_before) / (fpr - fpr_before + tpr - tpr_before)
-    return fpr_before + share * (fpr - fpr_before)
-
-
-def _partial_auc(row: Row, max_fpr: float) -> float:
-    limit = max_fpr * row.negatives
-    inside = row.first(lambda _, fpr: fpr > max_fpr)
-    area = 0.0
-    for start in range(0, inside, _BLOCK):
-        tp, fp, tp_before, fp_before = row.part(start, min(start + _BLOCK, inside))
-        area += float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
-    if inside < row.size:
-        tp, fp, tp_before, fp_before = row.part(inside, inside + 1)
-        if fp_before[0] < limit:
-            run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
-            area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
-    area /= row.positives * row.negatives
-    lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
-    return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
-
-
-def _precision_anywhere(tp: Counts, predicted: Counts) -> Array:
-    """Precision, 1 where nothing is predicted."""
-    with silently():
-        values: Array = np.true_divide(tp, predicted)
-    empty = predicted == 0
-    if empty.any():
-        values[empty] = 1.0
-    return values

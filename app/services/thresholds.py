@@ -11,19 +11,14 @@ from app.domain.errors import InvalidExpression, NoRule, NotComparable
 from app.domain.expressions import parse
 from app.domain.inputs import MatrixInput
 from app.domain.samples import Rule
+from app.kernel.class_weights import search_weights
 from app.kernel.curves import Curve, CurveName, thin
 from app.kernel.expression import Expression, compute, is_list
 from app.kernel.numerics import Array
+from app.kernel.rules import Constraint, Corrected, Correction, NoFeasibleRule
 from app.kernel.scores import Scores
 from app.kernel.table import Table
-from app.kernel.thresholds import (
-    Constraint,
-    Corrected,
-    Correction,
-    NoFeasibleRule,
-    search_threshold,
-    search_weights,
-)
+from app.kernel.thresholds import search_threshold
 from app.services.probability_reports import scores_of
 from app.services.reasons import plain
 from app.services.targets import Better, preference

@@ -16,7 +16,7 @@ from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response
 from app.domain.samples import Rule
 from app.kernel.curves import Curve, CurveName
-from app.kernel.thresholds import Corrected, Correction
+from app.kernel.rules import Corrected, Correction
 from app.services.curves import curve_of
 from app.services.thresholds import MOST_RESAMPLES, BestRule, Limit, RuleQuestion, RuleValue, best_rule
 

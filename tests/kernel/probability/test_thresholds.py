@@ -6,20 +6,13 @@ import numpy as np
 import pytest
 
 from app.kernel.catalogue import catalogue
+from app.kernel.class_weights import confusion, decide, search_weights
 from app.kernel.expression import Combination, Every, Expression, Measure, compute
 from app.kernel.numerics import Array
+from app.kernel.rules import Constraint, Correction, NoFeasibleRule
 from app.kernel.scores import Scores
 from app.kernel.table import Table
-from app.kernel.thresholds import (
-    Constraint,
-    Correction,
-    NoFeasibleRule,
-    confusion,
-    cut_matrices,
-    decide,
-    search_threshold,
-    search_weights,
-)
+from app.kernel.thresholds import cut_matrices, search_threshold
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
 
