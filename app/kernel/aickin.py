@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array, each, every, inner, some, total
+from app.kernel.numerics import ONE, Array, each, every, inner, some, total
 from app.kernel.roots import newton_root, rising_root, solve_where
 
 _ROUGH_STEPS = 400
@@ -19,6 +19,7 @@ _ROUGHLY = 1e-5
 # How far the refined alpha may be from where the iteration stood: further away it is another solution.
 _NEAR = 1e-2
 _ROUNDING = 1e-14
+_NEAR_KAPPA = 0.1
 
 Equation = Callable[[Array], tuple[Array, Array]]
 
@@ -48,12 +49,13 @@ def alpha(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Arr
 def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
     """Alpha where kappa > 0.
 
-    sum b_k exceeds 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) < 1: there is a root between them.
+    sum b_k exceeds 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) < 1: there is a root between them,
+    mostly near kappa.
     """
-    equation, middle = _equation(actual, predicted, observed, None), (kappa + observed) / 2.0
-    root = newton_root(equation, middle, low=kappa, high=observed)
+    equation, start = _equation(actual, predicted, observed, None), kappa + _NEAR_KAPPA * (observed - kappa)
+    root = newton_root(equation, start, low=kappa, high=observed)
     missed = np.isnan(root)
-    return np.where(missed, rising_root(equation, middle, low=kappa, high=observed), root) if some(missed) else root
+    return np.where(missed, rising_root(equation, start, low=kappa, high=observed), root) if some(missed) else root
 
 
 def below_chance(actual: Array, predicted: Array, observed: Array) -> Array:
@@ -89,14 +91,18 @@ def _tau(alpha: Array, observed: Array) -> Array:
 
 
 def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | None) -> Equation:
-    """tau/alpha sum u_k (u_k + g_k) - 1 and its derivative; ``branch`` (..., K) holds the signs of the square roots."""
+    """1 - alpha/(tau sum u_k (u_k + g_k)), nearly straight, and its derivative.
+
+    ``branch`` (..., K) holds the signs of the square roots.
+    """
     gap, twice = predicted - actual, actual + actual
 
     def lacking(alpha: Array) -> tuple[Array, Array]:
-        free, missing = 1.0 - alpha, observed - alpha
+        free, missing = ONE - alpha, observed - alpha
         rest = free * missing
         # The quadratic over tau: u^2 + (g + 1/tau) u = B / tau.
-        rarity = each(rest / alpha)
+        spare = rest / alpha
+        rarity = each(spare)
         linear, source = gap + rarity, twice * rarity
         root = np.sqrt(linear * linear + (source + source))
         if branch is None:
@@ -109,7 +115,8 @@ def _equation(actual: Array, predicted: Array, observed: Array, branch: Array | 
         joint = total(product)
         # (u v)' = -u v (u + v) / (tau root) by tau.
         fall = inner(product / root, u + v)
-        growth = 1.0 / missing + 1.0 / free
-        return joint / rest - 1.0, (joint * growth - fall * (1.0 / alpha + growth)) / rest
+        # (rest)' = -(free + missing) by alpha.
+        both, share = free + missing, rest / joint
+        return ONE - share, (both - fall / joint * (spare + both)) / joint
 
     return lacking

@@ -47,6 +47,11 @@ class Counts:
         return total(self.actual)
 
     @lazy
+    def pairs(self) -> Array:
+        """n^2, shape (...)."""
+        return self.n * self.n
+
+    @lazy
     def n_each(self) -> Array:
         """All samples, repeated for each class: arrays of one shape meet faster than an array and a number."""
         return each(self.n) * ones(self.n_classes)
@@ -204,15 +209,26 @@ class Counts:
     @lazy
     def lower_correct(self) -> Array:
         """Samples of the first k classes that are predicted as one of them."""
-        lower, upper = triangles(self.n_classes)
+        lower, below = triangles(self.n_classes)
         # Row k up to the diagonal and column k above it are what class k adds to the upper left corner.
-        added = total(self.counts * lower) + ones(self.n_classes).dot(self.counts * upper)
+        added = np.vecdot(self.counts, lower) + np.vecdot(self.counts.swapaxes(-1, -2), below)
         return np.add.accumulate(added, axis=-1)[..., :-1]
 
     @lazy
     def cut_errors(self) -> Array:
         """Samples that are on different sides of the cut in data and prediction."""
         return self.lower_actual + self.lower_predicted - TWO * self.lower_correct
+
+    @lazy
+    def distance(self) -> Array:
+        """Sum |i - j| n_ij, shape (...): a sample is as many classes off as there are cuts between them."""
+        return total(self.cut_errors)
+
+    @lazy
+    def chance_distance(self) -> Array:
+        """Sum |i - j| P_i T_j, shape (...)."""
+        above_actual, above_predicted = each(self.n) - self.lower_actual, each(self.n) - self.lower_predicted
+        return inner(self.lower_actual, above_predicted) + inner(self.lower_predicted, above_actual)
 
     @lazy
     def upper_correct(self) -> Array:

@@ -54,14 +54,7 @@ def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
 
 
 def _values(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
-    first = metrics[0].compute(table)
-    if not first.ndim:
-        return np.array([first, *[metric.compute(table) for metric in metrics[1:]]])
-    values = np.empty((len(metrics), *first.shape))
-    values[0] = first
-    for position, metric in enumerate(metrics[1:], start=1):
-        values[position] = metric.compute(table)
-    return values
+    return np.array([metric.compute(table) for metric in metrics])
 
 
 def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array, ...]:

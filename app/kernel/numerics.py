@@ -82,11 +82,10 @@ def hollow(size: int) -> Array:
 
 @cache
 def triangles(size: int) -> tuple[Array, Array]:
-    """Ones on and below the diagonal, and ones above it, each (size, size), made once per size and read-only."""
-    lower = np.tri(size)
-    upper = 1.0 - lower
-    lower.flags.writeable = upper.flags.writeable = False
-    return lower, upper
+    """Ones on and below the diagonal, and ones below it, each (size, size), made once per size and read-only."""
+    lower, below = np.tri(size), np.tri(size, k=-1)
+    lower.flags.writeable = below.flags.writeable = False
+    return lower, below
 
 
 def each(values: Array) -> Array:

@@ -85,8 +85,9 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
     operation_id="computeMetrics",
     tags=["metrics"],
 )
-async def compute_metrics(request: Request, services: UseServices) -> Response:
+async def compute_metrics(request: Request, context: UseContext) -> Response:
     """Evaluate an input and keep nothing."""
+    services = context.services
     new = await _read_new(request, services)
     return await _answer(await services.evaluations.compute(new), services)
 

@@ -30,7 +30,7 @@ def json_response(content: Any, status: int = 200, headers: dict[str, str] | Non
 
 def present_time(moment: datetime) -> str:
     """RFC 3339 with milliseconds, UTC."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def present_model(model: ModelRef) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.kernel.conditions import (
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
 )
-from app.kernel.numerics import Array, each, inner, total
+from app.kernel.numerics import Array, inner, total
 from app.kernel.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.table import Table
 
@@ -54,13 +54,9 @@ def _disagreement(n_classes: int, weights: str) -> Array:
 
 
 def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
-    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j.
-
-    |i-j| is the number of cuts between the classes, so the linear sums are sums over the cuts.
-    """
+    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
     if weights == "linear":
-        actual, predicted, n = t.lower_actual, t.lower_predicted, each(t.n)
-        return total(t.cut_errors), inner(actual, n - predicted) + inner(predicted, n - actual)
+        return t.distance, t.chance_distance
     v = _disagreement(t.n_classes, weights)
     return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
@@ -170,7 +166,7 @@ def kappa_no_prevalence(t: Table) -> Array:
     references=("gwet2008",),
 )
 def gwet_ac1(t: Table) -> Array:
-    chance = t.pooled_disagreement / (4.0 * t.n * t.n) / (t.n_classes - 1)
+    chance = t.pooled_disagreement / (4.0 * t.pairs) / (t.n_classes - 1)
     return (t.accuracy - chance) / (1.0 - chance)
 
 
@@ -187,7 +183,7 @@ def gwet_ac1(t: Table) -> Array:
 )
 def krippendorff_alpha(t: Table) -> Array:
     wrong = t.wrong / t.n
-    return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.n * t.n) / t.pooled_disagreement
+    return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.pairs) / t.pooled_disagreement
 
 
 @cache
@@ -204,7 +200,7 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
     observed, expected = _disagreements(t, weights)
     # sum (1 - v_ij/v_max)(P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
     squares = total((t.actual * t.actual + t.predicted * t.predicted) * _credit_sums(t.n_classes, weights))
-    chance = (squares + 2.0 * (t.n * t.n - expected / largest)) / (4.0 * t.n * t.n)
+    chance = (squares + 2.0 * (t.pairs - expected / largest)) / (4.0 * t.pairs)
     return observed / (largest * t.n), 1.0 - chance
 
 
@@ -298,7 +294,7 @@ def bangdiwala_b(t: Table) -> Array:
     references=("cohen1960",),
 )
 def expected_accuracy(t: Table) -> Array:
-    return t.correct_margins / (t.n * t.n)
+    return t.correct_margins / t.pairs
 
 
 @_chance(
@@ -309,7 +305,7 @@ def expected_accuracy(t: Table) -> Array:
     references=("scott1955",),
 )
 def expected_accuracy_unbiased(t: Table) -> Array:
-    return t.pooled_squares / (4.0 * t.n * t.n)
+    return t.pooled_squares / (4.0 * t.pairs)
 
 
 @_chance(
@@ -326,7 +322,7 @@ def expected_accuracy_unbiased(t: Table) -> Array:
     references=("cohen1960",),
 )
 def kappa_standard_error(t: Table) -> Array:
-    return np.sqrt(t.accuracy * (t.wrong / t.n) / t.n) * t.n * t.n / t.chance_disagreement
+    return np.sqrt(t.accuracy * (t.wrong / t.n) / t.n) * t.pairs / t.chance_disagreement
 
 
 @_agreement(
@@ -358,8 +354,8 @@ def _rand_parts(t: Table) -> tuple[Array, Array]:
 
     They are sums of squares, exact while n^2 < 2^53, where the binomials less their expectation lose digits.
     """
-    squares = total(total(t.counts * t.counts))
-    both, apart = squares - t.n, t.n * t.n + squares - t.actual_squares - t.predicted_squares
+    squares = total(total(t.squares))
+    both, apart = squares - t.n, t.pairs + squares - t.actual_squares - t.predicted_squares
     only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
     spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)
     return 2.0 * (both * apart - only_actual * only_predicted), spread

@@ -16,7 +16,7 @@ from app.kernel.conditions import (
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
 )
-from app.kernel.numerics import Array, smallest, total, x_log_x
+from app.kernel.numerics import Array, smallest, total
 from app.kernel.scales import CRAMER, LAMBDA, PEARSON_C
 from app.kernel.table import Table
 
@@ -107,7 +107,7 @@ def _reference_entropy(t: Table) -> Array:
     elsewhere={"pycm": "Response Entropy"},
 )
 def response_entropy(t: Table) -> Array:
-    return abs(total(x_log_x(t.predicted_prevalence))) / _LN2
+    return abs(total(t.predicted_logs)) / _LN2
 
 
 @_entropy(
