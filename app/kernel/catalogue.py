@@ -7,6 +7,7 @@ from types import ModuleType
 
 from app.kernel.card import Metric, Scope
 from app.kernel.families import (
+    accuracy,
     agreement,
     averages,
     calibration,
@@ -26,6 +27,7 @@ MATRIX_FAMILIES: tuple[ModuleType, ...] = (
     rates,
     detection,
     discrimination,
+    accuracy,
     averages,
     recall_means,
     gps,

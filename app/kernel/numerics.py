@@ -191,4 +191,10 @@ def dispersion_of_reciprocals(reciprocals: Array) -> Array:
 
 def x_log_x(values: Array) -> Array:
     """X ln x with the limit 0 at 0."""
-    return values * np.log(np.maximum(values, TINY))
+    logarithms: Array = np.maximum(values, TINY)
+    if logarithms.ndim:
+        # One new array in place of three: the large ones cost more to get than to fill.
+        np.log(logarithms, out=logarithms)
+        logarithms *= values
+        return logarithms
+    return values * np.log(logarithms)
