@@ -32,6 +32,7 @@ from app.domain.identifiers import new_id
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from app.store.engine import create_engine
+from app.store.names import NameIds
 from app.store.rows import encode_record
 from app.store.tables import HEADLINE_METRICS, evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
@@ -82,7 +83,7 @@ def make_row(number: int) -> dict[str, Any]:
         values=VALUES | dict.fromkeys(HEADLINE_METRICS, spread),
         tags={"stage": "candidate", "team": f"team {number % 20}", "git": identifier.hex[-7:]},
     )
-    return encode_record("default", record, model_id=number % 500, dataset_id=number % 50, slots=SLOTS)
+    return encode_record("default", record, names=NameIds(number % 500, number % 500, number % 50), slots=SLOTS)
 
 
 def decode_json(row: dict[str, Any]) -> dict[str, Any]:

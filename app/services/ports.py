@@ -144,6 +144,10 @@ class PairedLabels(Protocol):
         """Return the samples of those evaluations of which they were kept with ids."""
         ...
 
+    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
+        ...
+
 
 class ComparisonStore(Protocol):
     """The memory of comparisons."""

@@ -23,11 +23,13 @@ from app.domain.samples import Samples
 from app.services.ports import SampleLabels
 from app.store import statements
 from app.store.failures import translated
+from app.store.keeper import ExtremeKeeper
 from app.store.names import Names, NameTable, Ref
+from app.store.parts import Scope
 from app.store.rows import decode_record, decode_summary, encode_record
 from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
-from app.store.statements import Scope, Segment
-from app.store.tables import HEADLINE_METRICS, evaluations
+from app.store.sorting import fetch_by_metric
+from app.store.tables import evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
 
@@ -38,23 +40,29 @@ class PostgresEvaluationStore:
         self._engine = engine
         self._writer = writer
         self._names = Names(engine)
+        self._keeper = ExtremeKeeper(engine)
 
     async def prepare(self, metrics: Sequence[str]) -> None:
         """Give the metrics of the catalogue their slots in its order; without it slots come as values come."""
         with translated():
             await self._names.slots_of(metrics)
 
+    async def rest(self) -> None:
+        """Wait until nothing is being made in the background for the lists that were asked for."""
+        await self._keeper.rest()
+
     async def close(self) -> None:
         """Commit what waits and close all connections."""
+        await self._keeper.close()
         await self._writer.close()
         await self._engine.dispose()
 
     async def add(self, project: str, record: EvaluationRecord) -> None:
         """Keep a record; on return it is durable."""
         with translated():
-            model_id, dataset_id = await self._names.resolve(project, record.model, record.dataset)
+            names = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
-        row = encode_record(project, record, model_id=model_id, dataset_id=dataset_id, slots=slots)
+        row = encode_record(project, record, names=names, slots=slots)
         if record.samples is None and record.part is None:
             await self._writer.add(row)
         else:
@@ -86,6 +94,13 @@ class PostgresEvaluationStore:
             async with self._engine.connect() as connection:
                 found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids"))
         return await asyncio.to_thread(found.labels)
+
+    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
+        with translated():
+            async with self._engine.connect() as connection:
+                found = await find_samples(connection, project, identifiers)
+        return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not kept."""
@@ -138,7 +153,10 @@ class PostgresEvaluationStore:
                 if query.sort_metric is None:
                     rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
                 else:
-                    rows = await self._fetch_by_metric(connection, scope, query, query.sort_metric)
+                    slot = await self._names.slot_of(connection, query.sort_metric)
+                    rows = await fetch_by_metric(
+                        connection, scope, query, slot=slot, keeper=self._keeper, datasets=self._names.datasets
+                    )
                 items = await self._summaries(connection, rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
@@ -182,37 +200,26 @@ class PostgresEvaluationStore:
         keys = await self._names.keys_up_to(connection, len(row.metric_values))
         return decode_record(row._mapping, keys)
 
-    async def _fetch_by_metric(
-        self, connection: AsyncConnection, scope: Scope, query: EvaluationQuery, metric: str
-    ) -> Sequence[Row[Any]]:
-        """Fetch from the evaluations that have a value and, when those run out, from those that have none."""
-        slot = await self._names.slot_of(connection, metric)
-        rows: list[Row[Any]] = []
-        in_tail = query.after is not None and query.after.value is None
-        for segment in (Segment.undefined,) if in_tail or slot is None else tuple(Segment):
-            missing = query.limit + 1 - len(rows)
-            if missing:
-                statement = statements.select_by_metric(scope, query, missing, slot=slot, segment=segment)
-                rows.extend(await _fetch(connection, statement))
-        return rows
-
     async def _find_scope(self, connection: AsyncConnection, project: str, query: EvaluationQuery) -> Scope | None:
         """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
         model_ids: Sequence[int] | None = None
         dataset_ids: Sequence[int] | None = None
-        if query.model is not None or query.model_version is not None:
+        model_name_id: int | None = None
+        if query.model_version is not None:
             wanted = self._names.models.select_ids(project, name=query.model, version=query.model_version)
             model_ids = await _fetch_ids(connection, wanted)
-        # The headline metrics have an index per dataset, so that a sort of everything is a merge of all datasets.
-        merge = query.sort_metric in HEADLINE_METRICS and model_ids is None and not query.tags
-        if merge or query.dataset is not None or query.dataset_version is not None or query.split is not None:
+        elif query.model is not None:
+            model_name_id = await connection.scalar(self._names.model_names.select_ids(project, name=query.model))
+            if model_name_id is None:
+                return None
+        if query.dataset is not None or query.dataset_version is not None or query.split is not None:
             wanted = self._names.datasets.select_ids(
                 project, name=query.dataset, version=query.dataset_version, split=query.split
             )
             dataset_ids = await _fetch_ids(connection, wanted)
         if model_ids == [] or dataset_ids == []:
             return None
-        return Scope(project, model_ids, dataset_ids)
+        return Scope(project, model_ids, dataset_ids, model_name_id)
 
     async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
         keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))

@@ -4,6 +4,7 @@ Names are only ever added, so what a process has read once stays true and is kep
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Table, and_, false, or_, select, text, true
@@ -11,15 +12,32 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.store.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, models
+from app.store.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, model_names, models
 
-Ref = TypeVar("Ref", ModelRef, DatasetRef)
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """All versions of a model together."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameIds:
+    """What stands in the row of an evaluation for its names."""
+
+    model_id: int
+    model_name_id: int
+    dataset_id: int
+
+
+Ref = TypeVar("Ref", ModelRef, DatasetRef, ModelName)
 
 _CACHE_LIMIT = 65_536
 
 
 class NameTable(Generic[Ref]):
-    """One table of names: `models` or `datasets`."""
+    """One table of names: `models`, `model_names` or `datasets`."""
 
     def __init__(self, table: Table, ref: type[Ref], used_in: ColumnElement[int]) -> None:
         """Take the table, the dataclass of its columns after project, and the column that refers to it."""
@@ -91,20 +109,25 @@ class Names:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self.models: NameTable[ModelRef] = NameTable(models, ModelRef, evaluations.c.model_id)
+        self.model_names: NameTable[ModelName] = NameTable(model_names, ModelName, evaluations.c.model_name_id)
         self.datasets: NameTable[DatasetRef] = NameTable(datasets, DatasetRef, evaluations.c.dataset_id)
         self._slots: dict[str, int] = {}
         self._keys: dict[int, str] = {}
 
-    async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> tuple[int, int]:
+    async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> NameIds:
         """Return the ids of a model and a dataset; new names are committed before the evaluation that brings them."""
+        name = ModelName(model.name)
         model_id, dataset_id = self.models.known(project, model), self.datasets.known(project, dataset)
-        if model_id is None or dataset_id is None:
+        name_id = self.model_names.known(project, name)
+        if model_id is None or dataset_id is None or name_id is None:
             async with self._engine.begin() as connection:
+                name_id = await self.model_names.get_or_add(connection, project, name)
                 model_id = await self.models.get_or_add(connection, project, model)
                 dataset_id = await self.datasets.get_or_add(connection, project, dataset)
+            self.model_names.remember(project, name, name_id)
             self.models.remember(project, model, model_id)
             self.datasets.remember(project, dataset, dataset_id)
-        return model_id, dataset_id
+        return NameIds(model_id, name_id, dataset_id)
 
     async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""

@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping
 
 from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef
 from app.store.engine import write_json
+from app.store.names import NameIds
 
 NAN = float("nan")
 _COUNT_TYPES = tuple((np.dtype(name), int(np.iinfo(name).max)) for name in ("<u1", "<u2", "<u4"))
@@ -18,15 +19,16 @@ _WEIGHT = np.dtype("<f8")
 
 
 def encode_record(
-    project: str, record: EvaluationRecord, *, model_id: int, dataset_id: int, slots: Mapping[str, int]
+    project: str, record: EvaluationRecord, *, names: NameIds, slots: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the row of a record, keyed by column, JSON columns as text."""
+    """Return the row of a record, keyed by column, JSON columns as text; `late_at` is for the database to say."""
     stored = _type_to_store(record)
     return {
         "id": record.id,
         "project": project,
-        "model_id": model_id,
-        "dataset_id": dataset_id,
+        "model_id": names.model_id,
+        "model_name_id": names.model_name_id,
+        "dataset_id": names.dataset_id,
         "n_classes": record.n_classes,
         "positive": record.positive,
         "n_samples": record.n_samples,

@@ -5,7 +5,7 @@ asked for, and stops after one page (`JOIN LATERAL ... LIMIT`): a page costs the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any, assert_never
 from uuid import UUID
@@ -30,11 +30,14 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from
+from app.store.lateness import in_time_since, late_since
+from app.store.parts import Part, Scope
 from app.store.tables import HEADLINE_METRICS, datasets, evaluations, models, value_in_slot
 
 NAMES = (
@@ -60,15 +63,6 @@ class Segment(Enum):
 
     defined = auto()
     undefined = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where to search: ids of models and datasets; None is every one of the project."""
-
-    project: str
-    model_ids: Sequence[int] | None = None
-    dataset_ids: Sequence[int] | None = None
 
 
 def select_record(project: str, identifier: UUID) -> Select[Any]:
@@ -100,7 +94,7 @@ def select_by_metric(
     """
     value = _value(slot)
     # The headline metrics have the first slots and an index per dataset.
-    indexed = slot is not None and slot <= len(HEADLINE_METRICS) and scope.model_ids is None
+    indexed = has_index(slot) and scope.model_ids is None and scope.model_name_id is None
     conditions = _conditions(query)
     order: list[ColumnElement[Any]]
     after = query.after
@@ -123,6 +117,52 @@ def select_by_metric(
         case _:
             assert_never(segment)
     return _summaries(scope.project, found, [_directed(column, descending=query.descending) for column in order])
+
+
+def has_index(slot: int | None) -> bool:
+    """Whether every dataset has an index in the order of the metric."""
+    return slot is not None and slot <= len(HEADLINE_METRICS)
+
+
+def select_written_since(
+    scope: Scope, query: EvaluationQuery, parts: Sequence[tuple[Part, datetime | None]], *, slot: int
+) -> Select[Any]:
+    """Select ids and values for one page, of what was written to each part since a moment, or of all of it.
+
+    An evaluation can come twice. What is beyond the end of a page does not come at all.
+    """
+    columns = (evaluations.c.id, value_in_slot(slot).label("value"))
+    conditions = [*scope.conditions(), *_conditions(query)]
+    selects = []
+    for part, moment in parts:
+        mine = select(*columns).where(part.condition(), *conditions)
+        if moment is None:
+            selects.append(mine)
+        else:
+            late = mine.where(evaluations.c.project == part.project, late_since(moment))
+            selects += [mine.where(in_time_since(moment)), late]
+    # Materialized, so that it is found by its ids: an index in the order of the metric would lead through everything.
+    written = union_all(*selects).cte("written").prefix_with("MATERIALIZED")
+    page = select(written.c.id, written.c.value).where(written.c.value.is_not(None))
+    if query.after is not None and query.after.value is not None:
+        here = tuple_(written.c.value, written.c.id)
+        there = tuple_(literal(query.after.value, Double), literal(query.after.id, Uuid))
+        page = page.where(here < there if query.descending else here > there)
+    order = _by_value(written, descending=query.descending)
+    return page.order_by(*order).limit(len(parts) * 2 * (query.limit + 1))
+
+
+def select_among(scope: Scope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
+    """Select the first of some evaluations that pass the filters, one more than a page has, with their value."""
+    wanted = func.unnest(literal(list(identifiers), ARRAY(Uuid))).table_valued("id", name="wanted").render_derived()
+    # Row by row, and not what an index finds: a tag can stand for a good part of all evaluations.
+    mine = select(evaluations.c.id, evaluations.c.tags, value_in_slot(slot).label("value"))
+    mine = mine.where(evaluations.c.project == scope.project, evaluations.c.id == wanted.c.id, *scope.conditions())
+    one = mine.offset(0).lateral("one")
+    passing = select(one.c.id, one.c.value).select_from(wanted.join(one, true()))
+    passing = passing.where(*_conditions(query, one)).limit(query.limit + 1)
+    found = _found(passing.order_by(*_by_value(one, descending=query.descending)))
+    return _summaries(scope.project, found, _by_value(found, descending=query.descending))
 
 
 def select_leaderboard(scope: Scope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
@@ -188,7 +228,9 @@ def _search(
             wanted = _ids(ids, column.name)
             source = wanted if source is None else source.join(wanted, true())
             varying[column.name] = wanted.c[column.name]
-    if scope.model_ids is None and scope.dataset_ids is None:
+    if scope.model_name_id is not None:
+        fixed.append(evaluations.c.model_name_id == scope.model_name_id)
+    elif scope.model_ids is None and scope.dataset_ids is None:
         fixed.append(evaluations.c.project == scope.project)
 
     def order(rows: FromClause | None = None) -> list[UnaryExpression[Any]]:
@@ -231,13 +273,17 @@ def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Sel
     )
 
 
-def _conditions(query: EvaluationQuery) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [evaluations.c.tags.contains({key: value}) for key, value in query.tags]
+def _conditions(query: EvaluationQuery, rows: FromClause = evaluations) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [rows.c.tags.contains({key: value}) for key, value in query.tags]
     if query.created_after is not None:
-        conditions.append(evaluations.c.id >= first_id_from(query.created_after))
+        conditions.append(rows.c.id >= first_id_from(query.created_after))
     if query.created_before is not None:
-        conditions.append(evaluations.c.id < first_id_from(query.created_before))
+        conditions.append(rows.c.id < first_id_from(query.created_before))
     return conditions
+
+
+def _by_value(rows: FromClause, *, descending: bool) -> list[UnaryExpression[Any]]:
+    return [_directed(column, descending=descending) for column in (rows.c.value, rows.c.id)]
 
 
 def _beyond(identifier: UUID, *, descending: bool) -> ColumnElement[bool]:

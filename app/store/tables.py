@@ -3,8 +3,10 @@
 from sqlalchemy import (
     ARRAY,
     JSON,
+    Boolean,
     Column,
     ColumnElement,
+    DateTime,
     Double,
     Identity,
     Index,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
     Uuid,
     func,
+    literal,
     literal_column,
     text,
 )
@@ -47,6 +50,16 @@ models = Table(
     Column("name", Text, nullable=False),
     Column("version", Text),
     UniqueConstraint("project", "name", "version", postgresql_nulls_not_distinct=True),
+)
+
+# All versions of a model together: what a filter by name alone asks for.
+model_names = Table(
+    "model_names",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    UniqueConstraint("project", "name"),
 )
 
 datasets = Table(
@@ -95,7 +108,38 @@ evaluations = Table(
     Column("metric_values", ARRAY(Double), nullable=False, comment="By slot; NaN: undefined, NULL: does not apply."),
     Column("counts", LargeBinary, nullable=False),
     Column("fold_counts", LargeBinary),
+    Column("model_name_id", Integer, nullable=False),
+    Column(
+        "late_at",
+        DateTime(timezone=True),
+        server_default=text("clock_timestamp()"),
+        comment="When it was written, if that was long after its id was made: app/store/lateness.py.",
+    ),
     PrimaryKeyConstraint("project", "id"),
+)
+
+# The first evaluations of large scopes by every metric, made in the background: app/store/extremes.py.
+extreme_scopes = Table(
+    "extreme_scopes",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("member", Integer, nullable=False, comment="Id of the dataset, model or name of a model; 0: the project."),
+    Column("kind", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column(
+        "complete_to", DateTime(timezone=True), nullable=False, comment="What was written before has been looked at."
+    ),
+    UniqueConstraint("project", "kind", "member"),
+)
+
+extreme_values = Table(
+    "extreme_values",
+    metadata,
+    Column("scope_id", Integer, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("greatest", Boolean, nullable=False),
+    Column("entries", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("scope_id", "slot", "greatest"),
 )
 
 # No foreign keys here either: evaluations are written and deleted in one place, which sees to these too.
@@ -174,15 +218,27 @@ Index("ix_gate_checks_gate", gate_checks.c.project, gate_checks.c.gate, gate_che
 def value_in_slot(slot: int) -> ColumnElement[float]:
     """Return the value of the metric in a slot as SQL: NULL where undefined or absent.
 
-    The slot is written out, not bound, so that Postgres recognises the expression of an index.
+    A slot that has an index is written out, so that Postgres recognises its expression; any other is bound, so that
+    one statement, compiled once, serves all metrics.
     """
-    return func.nullif(
-        evaluations.c.metric_values[literal_column(str(slot))], literal_column("'NaN'::double precision"), type_=Double
-    )
+    subscript: ColumnElement[int] = literal(slot, Integer)
+    if slot <= len(HEADLINE_METRICS):
+        subscript = literal_column(str(slot), Integer)
+    value = evaluations.c.metric_values[subscript]
+    return func.nullif(value, literal_column("'NaN'::double precision"), type_=Double)
 
 
 Index("ix_evaluations_model", evaluations.c.model_id, evaluations.c.id)
+Index("ix_evaluations_model_name", evaluations.c.model_name_id, evaluations.c.id)
 Index("ix_evaluations_dataset", evaluations.c.dataset_id, evaluations.c.id)
+Index("ix_evaluations_dataset_model_name", evaluations.c.dataset_id, evaluations.c.model_name_id, evaluations.c.id)
+# As good as empty: most evaluations are written at once.
+Index(
+    "ix_evaluations_late",
+    evaluations.c.project,
+    evaluations.c.late_at,
+    postgresql_where=evaluations.c.late_at.is_not(None),
+)
 # Holds the values too, so that two questions are answered from it alone: a leaderboard, which jumps to the greatest id
 # of each model version, and a dataset sorted by any metric, which reads the dataset's part from end to end.
 Index(

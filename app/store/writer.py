@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
+from sqlalchemy import bindparam
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.failures import is_unavailable, translated
+from app.store.lateness import late_at
 from app.store.tables import evaluations
 
 
 def compile_insert() -> tuple[str, tuple[str, ...]]:
     """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values."""
-    compiled = evaluations.insert().compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    given = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
+    statement = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()})
+    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
     return str(compiled), tuple(compiled.positiontup or ())
 
 

@@ -113,6 +113,20 @@ async def test_samples_come_back(
         np.testing.assert_array_equal(labels[record.id].predicted, samples.predicted)
 
 
+async def test_samples_of_several_at_once(
+    store: PostgresEvaluationStore, project: str, make_record: MakeRecord
+) -> None:
+    kept = [make_samples(), make_samples(ids=None)]
+    records = [*(make_record(samples=samples) for samples in kept), make_record()]
+    for record in records:
+        await store.add(project, record)
+    found = await store.read_outputs(project, [record.id for record in records])
+    assert set(found) == {record.id for record in records[:2]}
+    for record, samples in zip(records, kept, strict=False):
+        assert_same(found[record.id], samples)
+    assert await store.read_outputs(f"{project}-other", [record.id for record in records]) == {}
+
+
 async def test_a_record_without_samples_has_none(
     store: PostgresEvaluationStore, project: str, make_record: MakeRecord
 ) -> None:

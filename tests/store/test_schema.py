@@ -62,6 +62,30 @@ async def test_headline_metrics_have_the_slots_of_their_indexes(engine: AsyncEng
         assert tuple(row.key for row in rows) == HEADLINE_METRICS
 
 
+async def test_an_upgrade_finds_the_names_of_models(engine: AsyncEngine, config: Config) -> None:
+    """What was written by earlier releases is found by the name of its model, and is not late."""
+    command.downgrade(config, "0003_samples")
+    add_evaluation = text(
+        "INSERT INTO evaluations (id, model_id, dataset_id, n_classes, n_samples, project, kind, content, revision, "
+        "counts_type, labels, metric_values, counts) SELECT gen_random_uuid(), id, 1, 2, 1, project, 'k', 'counts', "
+        "'1', '|u1', '{a,b}', '{0.5}', '' FROM models"
+    )
+    async with engine.begin() as connection:
+        names = "('p', 'm', '1'), ('p', 'm', '2'), ('p', 'n', NULL), ('q', 'm', '1')"
+        await connection.execute(text(f"INSERT INTO models (project, name, version) VALUES {names}"))
+        await connection.execute(add_evaluation)
+    await engine.dispose()
+    command.upgrade(config, "head")
+    found = text(
+        "SELECT n.project, n.name, count(*), count(late_at) AS late FROM evaluations e "
+        "JOIN model_names n ON n.id = e.model_name_id AND n.project = e.project GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    async with engine.begin() as connection:
+        rows = [tuple(row) for row in await connection.execute(found)]
+        await connection.execute(text("TRUNCATE evaluations, models, model_names"))
+    assert rows == [("p", "m", 2, 0), ("p", "n", 1, 0), ("q", "m", 1, 0)]
+
+
 def test_migrations_have_dated_names() -> None:
     names = sorted(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
     assert names
