@@ -114,6 +114,7 @@ class Interval(TypedDict):
     seed: NotRequired[int]
     draws: NotRequired[int]
     monte_carlo_error: NotRequired[Value]
+    undefined_draws: NotRequired[int]
     reason: NotRequired[str]
 
 
@@ -136,6 +137,7 @@ class ProbabilityPart:
         values: Overall values by key, as they are stored for lists.
         requested: Of the metric expressions that need probabilities.
         folds: Over the folds, where there are some.
+        intervals: By expression.
         details: What belongs to the values but is no metric, as JSON.
     """
 
@@ -146,6 +148,7 @@ class ProbabilityPart:
     undefined: tuple[Undefined, ...]
     findings: tuple[Finding, ...]
     folds: dict[str, FoldValues] | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

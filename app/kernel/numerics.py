@@ -5,7 +5,7 @@ on arrays with any leading batch axes and is meant to run inside ``silently()``.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -72,7 +72,7 @@ def ones(size: int) -> Array:
     return vector
 
 
-@cache
+@lru_cache(maxsize=8)
 def hollow(size: int) -> Array:
     """Ones with a diagonal of zeros, shape (size, size), made once per size and read-only."""
     matrix = 1.0 - np.eye(size)
@@ -80,7 +80,7 @@ def hollow(size: int) -> Array:
     return matrix
 
 
-@cache
+@lru_cache(maxsize=8)
 def triangles(size: int) -> tuple[Array, Array]:
     """Ones on and below the diagonal, and ones below it, each (size, size), made once per size and read-only."""
     lower, below = np.tri(size), np.tri(size, k=-1)

@@ -108,7 +108,7 @@ def judge_samples(question: Question) -> ProbabilityPart:
     """What there is to say about the probabilities or scores of a question."""
     asked = [(text, expression) for text, expression in question.asked if of_probabilities(expression)]
     seed = chosen_seed(question.options.seed, question.source.counts)
-    return judge(question.source, scores_of(question.source), asked, seed)
+    return judge(question.source, scores_of(question.source), asked, seed, question.options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +116,7 @@ class Measured:
     """Questions of one family and all values of their metrics, those at balanced prevalence beside the others.
 
     Attributes:
-        counts: (B, 1, K, K).
+        table: Every matrix and its twin, (B, 2, K, K).
         by_class: (M, B, 2, K).
         overall: (M, B, 2).
         values: Overall metrics by key, question by question.
@@ -124,7 +124,7 @@ class Measured:
     """
 
     questions: Sequence[Question]
-    counts: Array
+    table: Table
     by_class: Array
     overall: Array
     values: Sequence[dict[str, Value]]
@@ -147,7 +147,7 @@ def measure(questions: Sequence[Question]) -> Measured:
         if question.source.content is not Content.counts:
             overall[plan.needs_counts, index] = np.nan
     values = [dict(zip(plan.overall_keys, row, strict=True)) for row in plain(overall[:, :, 0].T)]
-    return Measured(questions, counts, by_class, overall, values, [_requested(question) for question in questions])
+    return Measured(questions, table, by_class, overall, values, [_requested(question) for question in questions])
 
 
 def explain(measured: Measured) -> list[Report]:
@@ -158,7 +158,7 @@ def explain(measured: Measured) -> list[Report]:
     intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
         labels = [question.source.labels for question in questions]
-        intervals = headline_intervals(Table(measured.counts), labels, level)
+        intervals = headline_intervals(measured.table, labels, level)
     recalls = plain(by_class[plan.recall, :, 0])
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
     overall_rows = plain(_overall_rows(plan, questions, overall, by_class))

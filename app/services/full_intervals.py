@@ -134,10 +134,11 @@ def full_intervals(
         if name in intervals:
             intervals[text] = intervals[name]
     findings = caution_findings(counts, source.labels, options.sampling.prior)
-    return FullIntervals(intervals, (*findings, *_stretched(stretched)))
+    return FullIntervals(intervals, (*findings, *stretched_findings(stretched)))
 
 
-def _stretched(names: Sequence[str]) -> tuple[Finding, ...]:
+def stretched_findings(names: Sequence[str]) -> tuple[Finding, ...]:
+    """What is to be said of intervals that were stretched to hold these values."""
     if not names:
         return ()
     return (

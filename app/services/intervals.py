@@ -15,16 +15,18 @@ _REFUSALS = {
     Refusal.UNDEFINED_ESTIMATE: "the metric is undefined for this matrix",
     Refusal.ZERO_STANDARD_ERROR: "the standard error is 0, which says nothing about the uncertainty",
 }
+_FIRST = (slice(None), slice(1))
 # The names of as many labels as this take some 100 kB.
 _FEW_LABELS = 64
 
 
 def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[dict[str, Interval]]:
-    """Intervals of each matrix of a table (B, 1, K, K) by expression: overall metrics by key, rates as ``recall@D``.
+    """Intervals of the first matrix of each pair in a table (B, 2, K, K) by expression: overall metrics by key, rates
+    as ``recall@D``.
 
     A rate with denominator 0 has none.
     """
-    found = headlines(table, level)
+    found = headlines(table, level, of=_FIRST)
     # One matrix after another, and in it rate by rate.
     lows, highs = (ends[:, :, 0].transpose(1, 0, 2).tolist() for ends in (found.rates.low, found.rates.high))
     gaps: Any = np.isnan(found.rates.low).any(axis=(0, 2, 3))

@@ -8,8 +8,14 @@ import numpy as np
 
 from app.domain.findings import Finding, Severity
 from app.domain.inputs import MatrixInput
-from app.domain.report import FoldValues, Group, Groups, ProbabilityPart, Report, Undefined, Value
-from app.kernel.calibration import decompose, expected_by_chance, expected_by_chance_of_classes, spiegelhalter
+from app.domain.report import FoldValues, Group, Groups, Options, ProbabilityPart, Report, Undefined, Value
+from app.kernel.calibration import (
+    decompose,
+    expected_by_chance,
+    expected_by_chance_of_classes,
+    largest_by_chance,
+    spiegelhalter,
+)
 from app.kernel.card import Metric, Scope
 from app.kernel.catalogue import probability_catalogue
 from app.kernel.engine import Explainer, evaluate_table
@@ -22,6 +28,7 @@ from app.kernel.numerics import Array, silently
 from app.kernel.scores import Scores
 from app.kernel.table import Table
 from app.services.probability_findings import probability_findings
+from app.services.probability_intervals import sample_intervals
 from app.services.reasons import plain, reason, requested_values
 
 _GROUPS = (Group.INSENSITIVE.value, Group.SENSITIVE.value)
@@ -46,14 +53,21 @@ def scores_of(source: MatrixInput) -> Scores:
     return Scores.of_scores(samples.truth, values, samples.weights)
 
 
-def judge(source: MatrixInput, scores: Scores, asked: Sequence[tuple[str, Expression]], seed: int) -> ProbabilityPart:
+def judge(
+    source: MatrixInput,
+    scores: Scores,
+    asked: Sequence[tuple[str, Expression]],
+    seed: int,
+    options: Options | None = None,
+) -> ProbabilityPart:
     """Everything that is answered about the samples of an input.
 
     Args:
         source: With samples.
         scores: The same for the kernel.
         asked: Metric expressions that need probabilities, by their text.
-        seed: Of simulated outcomes.
+        seed: Of simulated outcomes and of resamples.
+        options: Which intervals are wanted; those of a report that says nothing of it when None.
     """
     overall_metrics = probability_catalogue().of_scope(Scope.OVERALL)
     class_metrics = probability_catalogue().of_scope(Scope.CLASS)
@@ -69,6 +83,14 @@ def judge(source: MatrixInput, scores: Scores, asked: Sequence[tuple[str, Expres
             metrics[group] |= found
     requested, gaps = requested_values(asked, labels, Subject(Table(source.counts), scores))
     details = _details(source, scores, seed)
+    ranges = sample_intervals(
+        source,
+        scores,
+        asked,
+        options=options or Options(),
+        seed=seed,
+        calibration=details.get("calibration", {}),
+    )
     class_values = dict(zip((m.key for m in class_metrics), plain(by_class), strict=True))
     return ProbabilityPart(
         metrics=metrics,
@@ -76,8 +98,9 @@ def judge(source: MatrixInput, scores: Scores, asked: Sequence[tuple[str, Expres
         values=values,
         requested=requested,
         undefined=(*_undefined(scores, labels, overall_metrics, overall, class_metrics, by_class), *gaps),
-        findings=tuple(probability_findings(source, scores, class_values, details)),
+        findings=(*probability_findings(source, scores, class_values, details), *ranges.findings),
         folds=_folds(source, overall_metrics),
+        intervals=ranges.intervals,
         details=details,
     )
 
@@ -94,6 +117,7 @@ def with_probabilities(report: Report, part: ProbabilityPart, texts: Sequence[st
         per_class={label: _merged(groups, part.per_class[label]) for label, groups in report.per_class.items()},
         values={**report.values, **part.values},
         requested={text: requested[text] for text in texts},
+        intervals={**report.intervals, **part.intervals},
         undefined=(*report.undefined, *part.undefined),
         findings=(*report.findings, *part.findings),
         folds=folds,
@@ -198,6 +222,7 @@ def _by_chance(scores: Scores, seed: int) -> dict[str, dict[str, Any]]:
     found = {
         "expected_calibration_error": expected_by_chance(scores, draws=draws, seed=seed),
         "adaptive_calibration_error": expected_by_chance(scores, adaptive=True, draws=draws, seed=seed),
+        "maximum_calibration_error": largest_by_chance(scores, draws=draws, seed=seed),
         "classwise_calibration_error": expected_by_chance_of_classes(scores, draws=draws, seed=seed),
     }
     return {
@@ -225,6 +250,7 @@ def part_as_json(part: ProbabilityPart) -> dict[str, Any]:
         "folds": None
         if part.folds is None
         else {key: [list(fold.values), fold.mean, fold.sd] for key, fold in part.folds.items()},
+        "intervals": part.intervals,
         "details": part.details,
     }
 
@@ -244,5 +270,7 @@ def part_from_json(stored: Mapping[str, Any]) -> ProbabilityPart:
         folds=None
         if folds is None
         else {key: FoldValues(tuple(values), mean, sd) for key, (values, mean, sd) in folds.items()},
+        # Parts that were stored before there were intervals have none.
+        intervals=stored.get("intervals", {}),
         details=stored["details"],
     )

@@ -4,7 +4,7 @@ Denominators such as n^2 - sum P T are written as sums of products of counts: th
 class dominates.
 """
 
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -46,7 +46,7 @@ _WEIGHTS = Choice(
 )
 
 
-@cache
+@lru_cache(maxsize=8)
 def _disagreement(n_classes: int, weights: str) -> Array:
     """Disagreement weights |i-j| or (i-j)^2 of shape (K, K)."""
     distance = np.abs(np.subtract.outer(np.arange(n_classes, dtype=np.float64), np.arange(n_classes, dtype=np.float64)))

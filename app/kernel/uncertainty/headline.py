@@ -92,6 +92,9 @@ class Headlines:
     rates: RateIntervals
 
 
+# Which matrices of a batch, as an index of its leading axes.
+Selection = tuple[slice, ...]
+
 # exp overflows beyond it; an interval that wide on the logit scale is everything.
 _LARGEST_EXPONENT = 700.0
 
@@ -143,19 +146,19 @@ def headline(table: Table, level: float = 0.95) -> Headline:
     return Headline(level, found.overall[0], found.rates)
 
 
-def headlines(table: Table, level: float = 0.95) -> Headlines:
-    """The same for a batch of matrices (..., K, K)."""
+def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:
+    """The same for a batch of matrices (..., K, K), or for a selection of it that leaves its axes."""
     with silently():
-        rates = rate_intervals(table, level)
-        parts = (*_accuracy(table, level), *_recall_means(table, level), *_smooth_metrics(table, level))
+        rates = rate_intervals(table, level, of=of)
+        parts = (*_accuracy(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))
     return Headlines(level, tuple(zip(*parts, strict=True)), rates)
 
 
-def rate_intervals(table: Table, level: float = 0.95) -> RateIntervals:
+def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
     """Wilson intervals of every per-class rate of matrices (..., K, K), in one go."""
     rates = _rates()
-    numerators = np.array([getattr(table, name) for name in rates.numerators])
-    denominators = np.array([getattr(table, name) for name in rates.denominators])
+    numerators = np.array([getattr(table, name)[of] for name in rates.numerators])
+    denominators = np.array([getattr(table, name)[of] for name in rates.denominators])
     low, high = wilson(numerators, denominators, level)
     return RateIntervals(rates.keys, rates.given, low, high)
 
@@ -168,27 +171,29 @@ def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) 
     ]
 
 
-def _accuracy(table: Table, level: float) -> list[list[OverallInterval]]:
-    low, high = wilson(table.correct, table.n, level)
+def _accuracy(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
+    low, high = wilson(table.correct[of], table.n[of], level)
     return [_intervals("accuracy", low, high, Method.WILSON, Given.SAMPLES)]
 
 
-def _recall_means(table: Table, level: float) -> list[list[OverallInterval]]:
-    ends = mover.mean_limits(table.recall, *jeffreys(table.tp, table.actual, level))
+def _recall_means(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
+    ends = mover.mean_limits(table.recall[of], *jeffreys(table.tp[of], table.actual[of], level))
     return [
         _intervals(key, low, high, Method.MOVER, Given.ACTUAL)
         for key, (low, high) in zip(("balanced_accuracy", "g_mean", "h_mean"), ends, strict=True)
     ]
 
 
-def _smooth_metrics(table: Table, level: float) -> list[list[OverallInterval]]:
+def _smooth_metrics(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
     gradients = stack([macro_f1_gradient(table), mcc_gradient(table), kappa_gradient(table)])
     half_widths = two_sided_z(level) * np.sqrt(additive_variance(table, gradients))
     names = catalogue().by_name
     return [
         [
             _on_scale(key, value, half_width, method)
-            for value, half_width in zip(np.ravel(names[key](table)).tolist(), np.ravel(widths).tolist(), strict=True)
+            for value, half_width in zip(
+                np.ravel(names[key](table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True
+            )
         ]
         for (key, method), widths in zip(_SMOOTH.items(), half_widths, strict=True)
     ]

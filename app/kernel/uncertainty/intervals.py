@@ -5,7 +5,7 @@ Wilson is the default: it keeps its level for small n and never leaves [0, 1] (B
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from app.kernel.special import beta_quantile, normal_quantile
 Limits = tuple[Array, Array]
 
 
-@cache
+@lru_cache(maxsize=256)
 def two_sided_z(level: float) -> float:
     """Normal quantile that leaves (1 - level)/2 on each side. Raises ValueError unless 0 < level < 1."""
     if not 0.0 < level < 1.0:
@@ -23,7 +23,7 @@ def two_sided_z(level: float) -> float:
     return one_sided_z((1.0 - level) / 2.0)
 
 
-@cache
+@lru_cache(maxsize=256)
 def one_sided_z(alpha: float) -> float:
     """Normal quantile with alpha above it. Raises ValueError unless 0 < alpha < 1."""
     if not 0.0 < alpha < 1.0:

@@ -7,7 +7,8 @@ from app.kernel.catalogue import catalogue
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.delta import Scale
-from app.kernel.uncertainty.design import ClassCounts, Prior, Shares
+from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
+from app.kernel.uncertainty.draws import curvature_shift, evaluate_draws, summarise
 from app.kernel.uncertainty.estimation import (
     Sampling,
     bootstrap_intervals,
@@ -69,6 +70,59 @@ def test_priors_and_given_shares_reach_the_draws() -> None:
     given = Sampling(seed=1, shares=Shares.GIVEN, given=np.ones(3))
     at_equal = posterior_intervals(THREE, balanced, given)
     assert at_equal[0].deviation[0] == pytest.approx(at_equal[1].deviation[0])
+
+
+def ten_classes(size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    recalls = np.linspace(0.3, 0.9, 10)
+    counts = np.repeat((size * (1 - recalls) / 9)[:, None], 10, axis=1)
+    np.fill_diagonal(counts, size * recalls)
+    return counts
+
+
+def test_curvature_is_taken_out_of_the_limits() -> None:
+    counts, sampling = ten_classes(25), Sampling(seed=1, draws=20_000)
+    keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
+    chosen = [catalogue().by_name[key].compute for key in keys]
+    found = posterior_intervals(counts, chosen, sampling)
+    drawn = evaluate_draws(posterior.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
+    plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
+    # H of noisy recalls is too low, association too high; a mean of recalls is straight.
+    harmonic, association = found[0], found[2]
+    shift = float(drawn[0].mean() - harmonic.estimate[0])
+    assert shift < -0.2 * float(harmonic.deviation[0])
+    assert harmonic.low[0] == pytest.approx(plain[0].low[0] - shift)
+    assert harmonic.high[0] == pytest.approx(plain[0].high[0] - shift)
+    assert association.high[0] < plain[2].high[0]
+    assert (found[1].low[0], found[1].high[0]) == (plain[1].low[0], plain[1].high[0])
+    assert found[3].low[0] >= plain[3].low[0] - 2 * float(found[3].deviation[0])
+
+
+def test_curvature_is_left_alone_where_it_does_not_show() -> None:
+    chosen = [catalogue().by_name["h_mean"].compute]
+    for counts in (ten_classes(1000), THREE):
+        found = posterior_intervals(counts, chosen, Sampling(seed=1, draws=4000))[0]
+        drawn = evaluate_draws(posterior.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
+        plain = summarise(drawn[:, None], found.estimate)
+        assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
+
+
+def test_the_shift_goes_to_the_estimate_and_not_beyond() -> None:
+    one = np.ones(6)
+    mean = np.array([0.5, 0.5, 0.5, 0.5, np.nan, np.inf])
+    center = np.array([0.6, 0.6, 0.4, 0.505, 0.6, 0.6])
+    estimate = np.array([0.55, 0.7, 0.7, 0.7, 0.7, 0.7])
+    found = curvature_shift(mean, center, estimate, 0.1 * one)
+    np.testing.assert_allclose(found, [-0.05, -0.1, 0.0, 0.0, 0.0, 0.0], atol=1e-15)
+
+
+def test_limits_stay_among_the_draws() -> None:
+    counts = 12.0 * np.eye(6) + np.eye(6, k=1)
+    for metric in METRICS:
+        low, high = metric.card.range
+        for summary in posterior_intervals(counts, [metric.compute], Sampling(seed=2, draws=300)):
+            there = ~np.isnan(summary.low)
+            assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
+            assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key
 
 
 def test_delta_scales_follow_the_range() -> None:

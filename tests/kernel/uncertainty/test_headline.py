@@ -99,9 +99,11 @@ def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
 
 
 def test_mover_knows_where_it_undercovers() -> None:
-    assert undercovers(np.full(10, 25.0))
-    assert not undercovers(np.full(10, 200.0))
-    assert not undercovers(np.full(3, 25.0))
+    for classes, size in ((10, 25), (20, 100), (5, 25), (3, 10)):
+        assert undercovers(np.full(classes, float(size))), classes
+    for classes, size in ((10, 100), (20, 200), (5, 50), (3, 25), (2, 10)):
+        assert not undercovers(np.full(classes, float(size))), classes
+    assert not undercovers(np.array([0.0, 0.0, 5.0, 5.0]))
 
 
 def test_mover_works_on_batches() -> None:

@@ -8,7 +8,7 @@ from app.kernel.catalogue import catalogue
 from app.kernel.expression import Combination, Every, Measure, compute
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table
-from app.kernel.uncertainty.design import Caution, Prior, Shares, cautions, generator, seed_of
+from app.kernel.uncertainty.design import Prior, Shares, generator, seed_of
 from app.kernel.uncertainty.draws import (
     bonferroni_level,
     evaluate_draws,
@@ -17,7 +17,7 @@ from app.kernel.uncertainty.draws import (
     summarise,
     tail_ranks,
 )
-from app.kernel.uncertainty.posterior import balanced_accuracy_moments, draw_matrices, pseudo_counts
+from app.kernel.uncertainty.posterior import balanced_accuracy_moments, draw_matrices, mean_matrix, pseudo_counts
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -94,6 +94,19 @@ def test_custom_prior_needs_a_count_for_every_cell() -> None:
     with pytest.raises(ValueError, match="pseudo-count"):
         pseudo_counts(TWO, Prior.CUSTOM, -np.ones((2, 2)))
     np.testing.assert_array_equal(pseudo_counts(TWO, Prior.CUSTOM, 2 * np.ones((2, 2))), [[2, 2], [2, 2]])
+
+
+@pytest.mark.parametrize("shares", Shares)
+def test_mean_matrix_is_the_mean_of_the_draws(shares: Shares) -> None:
+    counts = np.array([[5.0, 0, 0, 0], [2, 3, 1, 0], [4, 1, 9, 2], [0, 0, 0, 0]])
+    given = np.array([0.2, 0.3, 0.5, 0.0]) if shares is Shares.GIVEN else None
+    for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL):
+        drawn = np.concatenate(
+            list(draw_matrices(counts, draws=DRAWS, random=generator(1), prior=prior, shares=shares, given=given))
+        )
+        expected = mean_matrix(counts, prior=prior, shares=shares, given=given)
+        assert np.all(np.abs(drawn.mean(axis=0) - expected) <= 5 * drawn.std(axis=0) / DRAWS**0.5 + 1e-12)
+        assert expected.sum() == pytest.approx(counts.sum())
 
 
 def test_recalls_of_the_draws_are_betas() -> None:
@@ -220,13 +233,6 @@ def test_simultaneous_limits_hold_together_and_are_wider() -> None:
     assert 0.9 <= inside < 0.91
     assert np.all(low < np.quantile(draws, 0.05, axis=0))
     assert bonferroni_level(0.95, 5) == pytest.approx(0.99)
-
-
-def test_cautions() -> None:
-    assert cautions(TWO) == ()
-    assert cautions(np.array([[5.0, 0, 0], [0, 0, 0], [1, 1, 2]])) == (Caution.EMPTY_CLASS, Caution.FEWER_THAN_FIVE)
-    assert cautions(25.0 * np.eye(35)) == (Caution.MANY_SMALL_CLASSES,)
-    assert cautions(200.0 * np.eye(3), Prior.UNIFORM) == (Caution.INFORMATIVE_PRIOR,)
 
 
 def test_seeds_come_from_the_content() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import beta, binom, binomtest
+from statsmodels.stats.proportion import proportion_confint
 
 from app.kernel.uncertainty.intervals import (
     METHODS,
@@ -60,6 +61,17 @@ def test_wilson_and_clopper_pearson_agree_with_scipy() -> None:
             for method, theirs in (("wilson", "wilson"), ("clopper_pearson", "exact")):
                 interval = binomtest(x, n).proportion_ci(level, method=theirs)
                 assert limits(method, x, n, level) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "theirs"),
+    [("wilson", "wilson"), ("clopper_pearson", "beta"), ("jeffreys", "jeffreys"), ("agresti_coull", "agresti_coull")],
+)
+def test_limits_agree_with_statsmodels(method: str, theirs: str) -> None:
+    for x, n in [(1, 5), (81, 263), (499, 500)]:
+        for level in (0.8, 0.95):
+            low, high = proportion_confint(x, n, alpha=1 - level, method=theirs)
+            assert limits(method, x, n, level) == pytest.approx((low, min(high, 1.0)), abs=1e-10)
 
 
 def test_jeffreys_is_the_beta_quantile_inside() -> None:

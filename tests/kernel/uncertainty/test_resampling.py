@@ -72,6 +72,18 @@ def test_published_standard_error_of_binary_f1() -> None:
     assert np.sqrt(delta.variance(TWO, lambda t: t.f1))[1] == pytest.approx(0.0365, abs=5e-5)
 
 
+def test_the_elementwise_product_of_another_library_would_give_another_error() -> None:
+    """diag(p) - p * p for diag(p) - p p^T: 0.0441 in the place of 0.0365."""
+    shares = (TWO / TWO.sum()).ravel()
+    true, false = shares[3], shares[1] + shares[2]
+    gradient = np.array([0.0, -2 * true, -2 * true, 2 * false]) / (2 * true + false) ** 2
+    for covariance, error in (
+        (np.diag(shares) - shares * shares.T, 0.0441),
+        (np.diag(shares) - np.outer(shares, shares), 0.0365),
+    ):
+        assert (gradient @ covariance @ gradient / TWO.sum()) ** 0.5 == pytest.approx(error, abs=5e-5)
+
+
 def test_item_weights_keep_every_stratum_and_make_the_bootstrap() -> None:
     strata = np.repeat([0, 1, 1, 2], 10)
     weights = np.concatenate(list(item_weights(strata, draws=3000, random=generator(0))))

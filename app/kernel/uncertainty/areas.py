@@ -1,0 +1,127 @@
+"""Where every sample stands in the areas under ROC curves: the influences of areas and of their averages.
+
+One sort per class serves its members and all others (Sun & Xu 2014); ties count half.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.kernel.losses import Codes
+from app.kernel.numerics import Array
+from app.kernel.ranking import Ranking
+from app.kernel.scores import Scores
+from app.kernel.sorting import ascending_order
+
+
+def centred(values: Array) -> Array:
+    """Influence of samples on the mean of values (n): their deviations over sqrt(n (n - 1))."""
+    size = values.size
+    scaled: Array = (values - values.mean()) / np.sqrt(size * max(size - 1, 1))
+    return scaled
+
+
+def centred_by_class(values: Array, y: Codes, n_classes: int) -> Array:
+    """Influence on the sum over the classes of their mean of values (n)."""
+    sizes = np.bincount(y, minlength=n_classes)
+    means = np.bincount(y, values, n_classes) / sizes
+    scaled: Array = (values - means[y]) / np.sqrt(sizes * np.maximum(sizes - 1, 1))[y]
+    return scaled
+
+
+def area_influences(scores: Scores) -> tuple[Array, Array]:
+    """Areas (K) of the classes against the rest, and the influence (K, n) of every sample on them.
+
+    DeLong, DeLong & Clarke-Pearson (1988): members and all others centred apart. NaN for a class without either.
+    """
+    size = scores.n_classes
+    areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
+    for code in range(size):
+        count = float(scores.class_weight[code])
+        others = scores.n_samples - count
+        if not count or not others:
+            continue
+        order, below = _ordered(scores.columns[code])
+        members = scores.y.take(order) == code
+        placed = np.where(members, below(~members / others), 1.0 - below(members / count))
+        areas[code] = placed[members].mean()
+        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2)
+    return areas, influence
+
+
+def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
+    """Areas A(i|j) (K, K) of pairs of classes, 0 on the diagonal, and the influence (n) on sum w_ij A(i|j).
+
+    Hand & Till (2001). A member of i wins in column i against the samples of j below it, a sample of j loses to the
+    members of i above it.
+
+    Args:
+        scores: Every class has samples.
+        weights: (K, K).
+    """
+    size, counts = scores.n_classes, scores.class_weight
+    placed, areas = np.zeros(scores.n_samples), np.zeros((size, size))
+    for code in range(size):
+        order, below = _ordered(scores.columns[code])
+        codes = scores.y.take(order)
+        members = codes == code
+        beaten = below(np.where(members, 0.0, (weights[code] / counts).take(codes)))
+        lost_to = 1.0 - below(members / counts[code])
+        placed[order] += np.where(members, beaten, weights[code].take(codes) * lost_to)
+        areas[code] = np.bincount(codes, lost_to, size) / counts
+        areas[code, code] = 0.0
+    return areas, centred_by_class(placed, scores.y, size)
+
+
+def micro_influence(scores: Scores) -> Array:
+    """Influence (n) on the area of all n K entries against the one-hot truth.
+
+    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997).
+    """
+    order, below = _ordered(scores.probabilities.ravel())
+    actual = (scores.y[:, None] == np.arange(scores.n_classes)).ravel()[order]
+    others = scores.n_samples * (scores.n_classes - 1)
+    placed = np.empty(order.size)
+    placed[order] = np.where(
+        actual, below(~actual / others), (1.0 - below(actual / scores.n_samples)) / (scores.n_classes - 1)
+    )
+    return centred(placed.reshape(scores.n_samples, -1).sum(axis=1))
+
+
+def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:
+    """The rising order of values (n), and what sums a mass (n) in that order below each value, that of ties half."""
+    order, ordered = ascending_order(values)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    ends = np.append(starts[1:], order.size)
+
+    def below(mass: Array) -> Array:
+        sums = np.concatenate([[0.0], np.cumsum(mass)])
+        if starts.size == order.size:
+            return sums[:-1] + 0.5 * mass
+        return np.repeat(0.5 * (sums.take(starts) + sums.take(ends)), ends - starts)
+
+    return order, below
+
+
+def area_variance(ranking: Ranking) -> float:
+    """DeLong's variance of the area of one class from the counts along its cuts, without another sort.
+
+    Args:
+        ranking: Without weights, with members and non-members.
+    """
+    members, others = float(ranking.positives), float(ranking.negatives)
+    fp, fp_before, tp, tp_before = ranking.fp, ranking.fp_before, ranking.tp, ranking.tp_before
+    lost = 0.5 * (fp + fp_before) / others
+    of_members = _spread(lost, tp - tp_before)
+    # Non-members stand between two cuts, at a cut, or below all of them.
+    between, tied = fp_before - np.concatenate([[0.0], fp[:-1]]), fp - fp_before
+    above = np.concatenate([tp_before, 0.5 * (tp_before + tp), [members]]) / members
+    of_others = _spread(above, np.concatenate([between, tied, [others - fp[-1]]]))
+    return of_members / members + of_others / others
+
+
+def _spread(values: Array, counts: Array) -> float:
+    """Variance of values that occur so many times, over n - 1."""
+    size = float(counts.sum())
+    away = values - float(counts @ values) / size
+    return float(counts @ (away * away)) / max(size - 1.0, 1.0)

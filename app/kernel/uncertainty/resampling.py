@@ -1,0 +1,202 @@
+"""The bootstrap of samples in weights: sorted once, every replicate is a weighted pass.
+
+Where that would take too long the replicates are those of the bag of little bootstraps (Kleiner, Talwalkar, Sarkar &
+Jordan 2014): n draws among the samples of a small subset, so that every replicate is as large as the data and costs a
+pass over the subset.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.kernel.expression import Subject
+from app.kernel.losses import Codes, sums_by_code
+from app.kernel.numerics import Array, silently
+from app.kernel.scores import Scores
+from app.kernel.table import Table
+from app.kernel.uncertainty.bootstrap import item_weights
+from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.draws import Summary, summarise
+
+# Maxima and sums of absolute values: noise moves them to one side, and resampling adds as much noise once more.
+BIASED = frozenset(
+    {
+        "ks_statistic",
+        "h_measure",
+        "expected_calibration_error",
+        "adaptive_calibration_error",
+        "maximum_calibration_error",
+        "classwise_calibration_error",
+    }
+)
+
+# From a batch of samples in weights to values (...) or (..., K).
+SampleFunctional = Callable[[Subject], Array]
+
+DRAWS = 1000
+FEWEST_DRAWS = 200
+# With all samples in every replicate at least so many replicates are made, or subsets are drawn instead.
+_FEWEST_OF_ALL = 400
+# Probabilities passed over in all replicates together: some 4 seconds of all metrics.
+_ENTRIES = 40_000_000
+# More of them in the fewest draws would take longer than anyone waits.
+MOST_ENTRIES = 3 * _ENTRIES
+# What a class costs in a replicate, whatever its size, in probabilities passed over.
+_PER_CLASS = 1500
+_SUBSETS = 10
+_SMALLEST_SUBSET = 2000
+_GROWTH = 0.6
+# A class keeps at least so many samples in a subset, if it has them.
+_KEPT = 200
+# Probabilities times replicates in memory at once.
+_AT_ONCE = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many replicates, and how many samples each passes over: all n of them, or those of a subset."""
+
+    draws: int
+    subset: int
+    n_samples: int
+
+    @property
+    def of_all(self) -> bool:
+        """Does every replicate draw from all samples?"""
+        return self.subset == self.n_samples
+
+
+def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.0) -> Plan | None:
+    """What can be done in some seconds; None when not even the fewest replicates can.
+
+    Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
+
+    Args:
+        n_samples: How many samples.
+        n_classes: How many classes.
+        draws: More replicates are not wanted.
+        load: Work for each replicate, in that for all metrics of the catalogue.
+    """
+    wanted, per_sample = min(draws, DRAWS), n_classes * load
+    affordable = int(_ENTRIES / (per_sample * (_PER_CLASS + n_samples)))
+    if affordable >= min(wanted, _FEWEST_OF_ALL):
+        return Plan(min(wanted, affordable), n_samples, n_samples)
+    subset = max(int(_ENTRIES / (per_sample * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
+    subset = min(subset, n_samples)
+    cost = per_sample * (_PER_CLASS + subset)
+    if FEWEST_DRAWS * cost > MOST_ENTRIES:
+        return None
+    return Plan(max(min(wanted, int(_ENTRIES / cost)), FEWEST_DRAWS), subset, n_samples)
+
+
+def bootstrap_samples(
+    scores: Scores,
+    predicted: Codes,
+    functionals: Sequence[SampleFunctional],
+    *,
+    seed: int,
+    made: Plan,
+    level: float = 0.95,
+    class_counts: ClassCounts = ClassCounts.RANDOM,
+) -> list[Summary]:
+    """Percentile intervals of every functional of samples; fixed class counts resample within the classes.
+
+    Args:
+        scores: Without weights.
+        predicted: (n) decisions, for the matrix of a replicate.
+        functionals: All see the same replicates.
+        seed: Of the replicates.
+        made: How many, of what.
+        level: Of the intervals.
+        class_counts: The design.
+    """
+    values: list[list[Array]] = [[] for _ in functionals]
+    with silently():
+        estimates = [np.atleast_1d(f(subject_of(scores, predicted, None))) for f in functionals]
+        for chosen, base, batches in resamples(scores, made, seed, class_counts):
+            part = scores if chosen is None else part_of(scores, chosen)
+            decided = predicted if chosen is None else predicted.take(chosen)
+            # What a subset is off the data is no sampling error of the data.
+            shifts: Sequence[Array | float] = [0.0] * len(functionals)
+            if base is not None:
+                own = subject_of(part, decided, base)
+                shifts = [e - np.atleast_1d(f(own)) for e, f in zip(estimates, functionals, strict=True)]
+            for weights in batches:
+                subject = subject_of(part, decided, weights)
+                for found, functional, shift in zip(values, functionals, shifts, strict=True):
+                    found.append(functional(subject).reshape(len(weights), -1) + shift)
+    return [summarise(np.concatenate(v), e, level) for v, e in zip(values, estimates, strict=True)]
+
+
+def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
+    """Percentile limits turned around the estimate, within the range: the basic bootstrap, which takes off the bias.
+
+    Davison & Hinkley (1997), eq. 5.6.
+    """
+    low, high = (np.clip(2.0 * found.estimate - end, *bounds) for end in (found.high, found.low))
+    return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
+
+
+def subject_of(scores: Scores, predicted: Codes, weights: Array | None) -> Subject:
+    """Samples in weights (..., n) with the matrices of their decisions."""
+    size = scores.n_classes
+    cells = scores.y * size + predicted
+    mass = np.ones(scores.n_samples) if weights is None else weights
+    counts = sums_by_code(cells, mass, size * size)
+    return Subject(
+        Table(counts.reshape(*counts.shape[:-1], size, size)),
+        scores if weights is None else scores.with_weights(weights),
+    )
+
+
+def part_of(scores: Scores, chosen: Codes) -> Scores:
+    """Some of the samples."""
+    part = Scores(scores.y.take(chosen), scores.probabilities.take(chosen, axis=0))
+    part.are_probabilities = scores.are_probabilities
+    return part
+
+
+Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
+
+
+def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
+    """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
+
+    None twice where there is one subset of all samples.
+    """
+    random = generator(seed)
+    y, fixed = scores.y, class_counts is ClassCounts.FIXED
+    batch = max(1, _AT_ONCE // (made.subset * scores.n_classes))
+    if made.of_all:
+        strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
+        yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)
+        return
+    counts = np.bincount(y, minlength=scores.n_classes)
+    kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * scores.n_classes))))
+    sizes = kept + (counts - kept) * (made.subset - kept.sum()) // (counts - kept).sum()
+    members = [np.flatnonzero(y == code) for code in range(scores.n_classes)]
+    for number in range(_SUBSETS):
+        draws = made.draws * (number + 1) // _SUBSETS - made.draws * number // _SUBSETS
+        chosen = np.concatenate(
+            [random.choice(of, size, replace=False) for of, size in zip(members, sizes.tolist(), strict=True)]
+        )
+        stands_for = np.repeat(counts / np.maximum(sizes, 1), sizes)
+        yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
+
+
+def _subset_weights(
+    counts: Codes, sizes: Codes, draws: int, batch: int, random: np.random.Generator, *, fixed: bool
+) -> Iterator[Array]:
+    """Batches (d, b) of how often each sample of a subset is drawn in n draws, class by class."""
+    for start in range(0, draws, batch):
+        count = min(batch, draws - start)
+        totals = np.tile(counts, (count, 1))
+        if not fixed:
+            totals = random.multinomial(counts.sum(), counts / counts.sum(), count)
+        parts = [
+            random.multinomial(totals[:, code], np.full(size, 1.0 / size))
+            for code, size in enumerate(sizes.tolist())
+            if size
+        ]
+        yield np.concatenate(parts, axis=1).astype(np.float64)

@@ -1,0 +1,179 @@
+"""How often 95 % intervals of metrics of probabilities hold the truth, by simulation.
+
+Run ``python -m benchmarks.probability_coverage``; prints Markdown tables. ``--replicates`` sets their precision: 400
+give a standard error of one point.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.calibration import expected_by_chance
+from app.kernel.card import Scope
+from app.kernel.catalogue import probability_catalogue
+from app.kernel.expression import Measure, compute
+from app.kernel.numerics import Array, silently
+from app.kernel.scores import Scores
+from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import Summary
+from app.kernel.uncertainty.influence import Influences, limits
+from app.kernel.uncertainty.resampling import BIASED, Plan, SampleFunctional, bootstrap_samples, reflected
+
+CLOSED = (
+    "roc_auc",
+    "roc_auc_ovr_macro",
+    "roc_auc_ovo_macro",
+    "log_loss",
+    "brier_score",
+    "brier_skill_score",
+    "au_imcp",
+)
+RESAMPLED = (
+    "average_precision",
+    "pr_auc_trapezoid",
+    "partial_roc_auc",
+    "equal_error_rate",
+    "median_phi",
+    "ks_statistic",
+    "h_measure",
+    "expected_calibration_error",
+)
+LEVEL = 0.95
+DRAWS = 300
+# Probabilities of samples that stand for the whole population.
+MANY = 4_000_000
+
+
+@dataclass(frozen=True)
+class World:
+    """Where samples come from: scores of the actual class are shifted, and stated with some confidence.
+
+    Attributes:
+        shares: Of the classes; values of one class are those of the last.
+        apart: How well classes can be told apart; 1.2 gives AUCs of .88, 2.5 of .99.
+        confidence: 1 states the true probabilities, more is overconfident.
+    """
+
+    shares: tuple[float, ...]
+    apart: float = 1.2
+    confidence: float = 1.0
+
+    def sample(self, size: int, random: np.random.Generator) -> Scores:
+        shares = np.array(self.shares)
+        classes = shares.size
+        y: NDArray[np.intp] = random.choice(classes, size, p=shares)
+        logits = random.normal(size=(size, classes)) * self.apart
+        logits[np.arange(size), y] += self.apart**2
+        logits = (logits + np.log(shares)) * self.confidence
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return Scores(y, p / p.sum(axis=1, keepdims=True))
+
+    def truth(self, keys: Sequence[str]) -> list[float]:
+        scores = self.sample(MANY // len(self.shares), generator(1))
+        with silently():
+            return [last_class(probability_catalogue().by_name[key].compute(scores)) for key in keys]
+
+    def __str__(self) -> str:
+        rare = "" if min(self.shares) == max(self.shares) else f", rarest {min(self.shares):.0%}"
+        return f"{len(self.shares)}{rare}"
+
+
+def even(classes: int) -> tuple[float, ...]:
+    return (1.0 / classes,) * classes
+
+
+def last_class(values: Array) -> float:
+    return float(values if not values.ndim else values[-1])
+
+
+WORLDS = (
+    (World(even(2)), 50),
+    (World(even(2)), 200),
+    (World(even(2)), 1000),
+    (World((0.95, 0.05)), 200),
+    (World((0.95, 0.05)), 1000),
+    (World(even(2), apart=2.5), 200),
+    (World(even(2), confidence=2.0), 200),
+    (World(even(2), confidence=2.0), 1000),
+    (World(even(3)), 75),
+    (World(even(3)), 300),
+    (World(even(10)), 250),
+    (World(even(10)), 1000),
+)
+
+
+def closed_coverage(world: World, size: int, replicates: int) -> list[float]:
+    """Share of samples whose closed-form interval holds the truth; one without interval counts as a miss."""
+    truth, random, hits = world.truth(CLOSED), generator(size), np.zeros(len(CLOSED))
+    for _ in range(replicates):
+        influences = Influences(world.sample(size, random))
+        for position, key in enumerate(CLOSED):
+            of_class = probability_catalogue().by_name[key].card.scope is Scope.CLASS
+            linear = influences.of(key, len(world.shares) - 1 if of_class else None)
+            found = None if linear is None else limits(linear, LEVEL)
+            hits[position] += found is not None and found.low <= truth[position] <= found.high
+    return [float(hit) / replicates for hit in hits]
+
+
+def functionals(classes: int) -> list[SampleFunctional]:
+    made: list[SampleFunctional] = []
+    for key in RESAMPLED:
+        metric = probability_catalogue().by_name[key]
+        of = classes - 1 if metric.card.scope is Scope.CLASS else None
+        measure = Measure(metric, metric.card.defaults, of)
+        made.append(lambda subject, measure=measure: compute(measure, subject))  # type: ignore[misc]
+    return made
+
+
+def resampled_coverage(world: World, size: int, replicates: int, subset: int | None = None) -> list[float]:
+    """The same for the bootstrap, of all samples or of subsets."""
+    truth, random, hits = world.truth(RESAMPLED), generator(size), np.zeros(len(RESAMPLED))
+    asked, made = functionals(len(world.shares)), Plan(DRAWS, subset or size, size)
+    for replicate in range(replicates):
+        scores = world.sample(size, random)
+        found = bootstrap_samples(scores, scores.predicted, asked, seed=replicate, made=made, level=LEVEL)
+        for position, (key, summary) in enumerate(zip(RESAMPLED, found, strict=True)):
+            low, high = as_answered(key, summary, scores)
+            hits[position] += low <= truth[position] <= high
+    return [float(hit) / replicates for hit in hits]
+
+
+def as_answered(key: str, found: Summary, scores: Scores) -> tuple[float, float]:
+    """Limits as a report has them: of biased values turned around, of calibration errors down to 0."""
+    if key not in BIASED:
+        return float(found.low[0]), float(found.high[0])
+    turned = reflected(found, probability_catalogue().by_name[key].card.range)
+    low, high = float(turned.low[0]), float(turned.high[0])
+    if key == "expected_calibration_error" and expected_by_chance(scores, draws=200).p_value > 1.0 - LEVEL:
+        low = 0.0
+    return low, high
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=400)
+    replicates = parser.parse_args(arguments).replicates
+    head = ["K", "n", "apart", "confidence"]
+    _print_table([*head, *CLOSED], [[*_facts(w, n), *closed_coverage(w, n, replicates)] for w, n in WORLDS])
+    rows = [[*_facts(w, n), *resampled_coverage(w, n, replicates)] for w, n in WORLDS if len(w.shares) < 10]
+    world = World(even(3), confidence=2.0)
+    rows.append([*_facts(world, 30_000), *resampled_coverage(world, 30_000, replicates // 2, subset=2000)])
+    _print_table([*head, *RESAMPLED], rows)
+
+
+def _facts(world: World, size: int) -> list[object]:
+    return [str(world), size, f"{world.apart:.1f}", f"{world.confidence:.1f}"]
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
+    sys.stdout.write("".join(f"| {line} |\n" for line in lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Samples in groups: against statsmodels' cluster-robust errors, loops over groups, and simulated coverage."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from statsmodels.regression.linear_model import OLS
+
+from app.kernel.catalogue import catalogue
+from app.kernel.comparison.paired import mcnemar
+from app.kernel.numerics import Array
+from app.kernel.table import Table
+from app.kernel.uncertainty import clusters
+from app.kernel.uncertainty.clusters import (
+    GroupedRuns,
+    design_effect,
+    expanded_level,
+    group_differences,
+    group_intervals,
+    group_permutation_p,
+    group_variance,
+    grouped_mcnemar,
+    grouped_wilson,
+)
+from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.intervals import wilson
+
+Codes = NDArray[np.intp]
+ACCURACY, BALANCED, MACRO_F1 = (
+    catalogue().by_name[key].compute for key in ("accuracy", "balanced_accuracy", "macro_f1")
+)
+
+
+def sample(
+    random: np.random.Generator, n_groups: int = 40, size: int = 10, n_classes: int = 3, runs: int = 1
+) -> tuple[Codes, Codes, Codes]:
+    """Groups, truth and predictions (runs, n): some groups are hard for every run, so that their samples are alike."""
+    sizes = random.integers(1, 2 * size, n_groups)
+    groups = np.repeat(np.arange(n_groups), sizes)
+    truth = random.integers(0, n_classes, groups.size)
+    right = random.beta(2.0, 1.0, n_groups)[groups]
+    wrong = (truth + random.integers(1, n_classes, (runs, groups.size))) % n_classes
+    predicted = np.where(random.random((runs, groups.size)) < right, truth, wrong)
+    return groups, truth, predicted.astype(np.intp)
+
+
+def cluster_errors(outcome: Array, design: Array, groups: Codes) -> Array:
+    """Covariance of least squares, robust to groups, without its correction for the number of coefficients."""
+    fit = OLS(outcome, design).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    n, coefficients = design.shape
+    covariance: Array = np.asarray(fit.cov_params()) * (n - coefficients) / (n - 1)
+    return covariance
+
+
+def test_counting_equals_counting_one_by_one() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(0), runs=2)
+    found = GroupedRuns.gather(groups, truth, predicted, 3)
+    expected = np.zeros((2, 3, 3))
+    for run in range(2):
+        np.add.at(expected[run], (truth, predicted[run]), 1)
+    np.testing.assert_array_equal(found.matrices(), expected)
+    np.testing.assert_array_equal(found.sizes(), np.bincount(groups))
+    with pytest.raises(ValueError, match="two groups"):
+        GroupedRuns.gather(np.zeros(3, dtype=np.intp), truth[:3], predicted[:, :3], 3)
+
+
+def test_errors_of_accuracy_and_balanced_accuracy_agree_with_statsmodels() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(1))
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    correct = (predicted[0] == truth).astype(np.float64)
+    found = group_variance(runs.influences(ACCURACY))[0, 0]
+    assert found == pytest.approx(cluster_errors(correct, np.ones((correct.size, 1)), groups)[0, 0], rel=1e-6)
+    dummies = np.eye(3)[truth]
+    covariance = cluster_errors(correct, dummies, groups)
+    assert group_variance(runs.influences(BALANCED))[0, 0] == pytest.approx(covariance.mean(), rel=1e-6)
+    recalls = group_variance(runs.influences(catalogue().by_name["recall"].compute))[0]
+    np.testing.assert_allclose(recalls, np.diagonal(covariance), rtol=1e-6)
+
+
+def test_the_error_of_a_difference_agrees_with_statsmodels() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(2), runs=2)
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    gaps = (predicted[0] == truth).astype(np.float64) - (predicted[1] == truth)
+    influences = runs.influences(ACCURACY)
+    found = group_variance(influences[:, 0] - influences[:, 1])[0]
+    assert found == pytest.approx(cluster_errors(gaps, np.ones((gaps.size, 1)), groups)[0, 0], rel=1e-6)
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 22])
+def test_resampling_takes_whole_groups(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_DENSE", dense)
+    groups, truth, predicted = sample(np.random.default_rng(3), n_groups=6, runs=2)
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    drawn = np.concatenate(list(runs.resample(draws=50, random=generator(5))))
+    weights = generator(5).multinomial(6, np.full(6, 1 / 6), size=50)
+    for matrices, weight in zip(drawn, weights, strict=True):
+        for run in range(2):
+            expected = np.zeros((3, 3))
+            np.add.at(expected, (truth, predicted[run]), weight[groups])
+            np.testing.assert_allclose(matrices[run], expected)
+
+
+def test_groups_of_one_are_independent_samples() -> None:
+    _, truth, predicted = sample(np.random.default_rng(4), n_groups=150)
+    runs = GroupedRuns.gather(np.arange(truth.size), truth, predicted, 3)
+    size = truth.size
+    assert design_effect(runs, MACRO_F1)[0, 0] == pytest.approx(size / (size - 1), rel=1e-6)
+    spread = group_intervals(runs, [MACRO_F1], seed=1, draws=4000)[0].deviation[0]
+    assert spread == pytest.approx(group_variance(runs.influences(MACRO_F1))[0, 0] ** 0.5, rel=0.06)
+    hits = (truth == predicted[0]).astype(np.float64)
+    ends, plain = grouped_wilson(hits, np.ones(size)), wilson(hits.sum(), np.array(float(size)))
+    np.testing.assert_allclose(ends, plain, rtol=2e-3)
+
+
+def test_copies_of_a_sample_are_no_evidence() -> None:
+    """Every sample five times, as groups of five: the interval is that of the samples once."""
+    random = np.random.default_rng(5)
+    truth, predicted = random.integers(0, 2, 80), random.integers(0, 2, 80)
+    once = GroupedRuns.gather(np.arange(80), truth, predicted, 2)
+    copied = GroupedRuns.gather(np.repeat(np.arange(80), 5), np.repeat(truth, 5), np.repeat(predicted, 5), 2)
+    assert design_effect(copied, ACCURACY)[0, 0] == pytest.approx(5 * 80 / 79, rel=1e-6)
+    for one, other in zip(
+        group_intervals(once, [ACCURACY, MACRO_F1], seed=3),
+        group_intervals(copied, [ACCURACY, MACRO_F1], seed=3),
+        strict=True,
+    ):
+        np.testing.assert_allclose([one.low, one.high], [other.low, other.high])
+    hits = (truth == predicted).astype(np.float64)
+    np.testing.assert_allclose(
+        grouped_wilson(5 * hits, np.full(80, 5.0)), grouped_wilson(hits, np.ones(80)), rtol=1e-12
+    )
+
+
+def test_rates_at_an_end_count_their_groups() -> None:
+    sizes = np.array([10.0, 20, 5, 0])
+    np.testing.assert_allclose(grouped_wilson(sizes, sizes), wilson(np.array(3.0), np.array(3.0)))
+    np.testing.assert_allclose(grouped_wilson(0 * sizes, sizes), wilson(np.array(0.0), np.array(3.0)))
+
+
+def covered(ends: Sequence[Sequence[float]], truth: float) -> float:
+    low, high = np.array(ends).T
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def test_coverage_where_samples_of_a_group_are_alike() -> None:
+    random = np.random.default_rng(6)
+    rates, scores, naive = [], [], []
+    for replicate in range(250):
+        groups, truth, predicted = sample(random, n_groups=30, size=12)
+        runs = GroupedRuns.gather(groups, truth, predicted, 3)
+        hits = np.bincount(groups, predicted[0] == truth, 30).astype(np.float64)
+        rates.append([float(end) for end in grouped_wilson(hits, runs.sizes())])
+        naive.append([float(end) for end in wilson(hits.sum(), runs.sizes().sum())])
+        found = group_intervals(runs, [MACRO_F1], seed=replicate, draws=300)[0]
+        scores.append([float(found.low[0]), float(found.high[0])])
+    # A sample is right with 2/3 on average, errors even over three classes: macro F1 is 2/3 as well.
+    assert covered(naive, 2 / 3) < 0.8
+    assert 0.91 < covered(rates, 2 / 3) < 0.98
+    assert 0.91 < covered(scores, 2 / 3) < 0.98
+
+
+def test_few_groups_widen_the_interval() -> None:
+    assert expanded_level(0.95, 10) > expanded_level(0.95, 40) > 0.95
+    assert expanded_level(0.95, 1_000_000) == pytest.approx(0.95, abs=1e-5)
+
+
+def test_equal_runs_are_seldom_told_apart() -> None:
+    """At 5 %: by groups about that often, by samples as if they were independent far too often."""
+    random = np.random.default_rng(7)
+    grouped, permuted, interval, alone = [], [], [], []
+    for replicate in range(250):
+        groups = np.repeat(np.arange(25), 8)
+        truth = random.integers(0, 2, 200)
+        # In some groups one run is right throughout, in as many the other.
+        side = random.integers(0, 2, 25)[groups]
+        right = random.random((2, 200)) < np.where(np.arange(2)[:, None] == side, 0.95, 0.6)
+        runs = GroupedRuns.gather(groups, truth, np.where(right, truth, 1 - truth), 2)
+        first, second = (np.bincount(groups, right[a] & ~right[b], 25).astype(np.float64) for a, b in ((0, 1), (1, 0)))
+        grouped.append(grouped_mcnemar(first, second) < 0.05)
+        alone.append(float(mcnemar(first.sum(), second.sum()).mid_p) < 0.05)
+        permuted.append(group_permutation_p(runs, [ACCURACY], seed=replicate, draws=199)[0][0] <= 0.05)
+        found = group_differences(runs, [ACCURACY], seed=replicate, draws=300)[0]
+        interval.append(found.low[0] > 0 or found.high[0] < 0)
+    assert np.mean(alone) > 0.12
+    for rejected in (grouped, permuted, interval):
+        assert 0.02 <= np.mean(rejected) <= 0.085
+
+
+def test_trading_places_keeps_the_groups_whole() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(8), n_groups=5, runs=2)
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    drawn = np.concatenate(list(runs.exchange(draws=40, random=generator(2))))
+    possible = []
+    for code in range(32):
+        stays = (code >> np.arange(5) & 1).astype(bool)[groups]
+        first = np.zeros((3, 3))
+        np.add.at(first, (truth, np.where(stays, predicted[0], predicted[1])), 1)
+        possible.append(first)
+    for first, second in drawn:
+        assert any(np.array_equal(first, one) for one in possible)
+        np.testing.assert_array_equal(first + second, runs.matrices().sum(axis=0))
+    with pytest.raises(ValueError, match="two runs"):
+        next(GroupedRuns.gather(groups, truth, predicted[:1], 3).exchange(draws=1, random=generator(0)))
+    with pytest.raises(ValueError, match="one run"):
+        group_intervals(runs, [ACCURACY], seed=0)
+    with pytest.raises(ValueError, match="two runs"):
+        group_differences(GroupedRuns.gather(groups, truth, predicted[:1], 3), [ACCURACY], seed=0)
+
+
+def test_equal_predictions_do_not_differ() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(9))
+    runs = GroupedRuns.gather(groups, truth, np.repeat(predicted, 2, axis=0), 3)
+    assert group_permutation_p(runs, [MACRO_F1], seed=0, draws=99)[0][0] == 1.0
+    assert grouped_mcnemar(np.zeros(4), np.zeros(4)) == 1.0
+    assert grouped_mcnemar(np.array([3.0, 0, 0]), np.zeros(3)) == 1.0
+    found = group_differences(runs, [MACRO_F1], seed=0, draws=200)[0]
+    assert (found.low[0], found.high[0]) == (0.0, 0.0)
+    assert np.isnan(
+        design_effect(GroupedRuns.gather(groups, truth, truth, 3), lambda t: Table(t.counts).accuracy)
+    ).all()

@@ -1,0 +1,190 @@
+"""The bootstrap of samples against loops with scikit-learn, and that of subsets against closed forms."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from app.kernel.catalogue import catalogue, probability_catalogue
+from app.kernel.expression import Combination, Every, Measure, Subject, compute
+from app.kernel.numerics import Array
+from app.kernel.scores import Scores
+from app.kernel.uncertainty.bootstrap import item_weights
+from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.draws import Summary, tail_ranks
+from app.kernel.uncertainty.influence import linearise, variance
+from app.kernel.uncertainty.resampling import (
+    BIASED,
+    DRAWS,
+    FEWEST_DRAWS,
+    MOST_ENTRIES,
+    Plan,
+    SampleFunctional,
+    bootstrap_samples,
+    plan,
+    reflected,
+    resamples,
+)
+from tests.kernel.probability.problems import softmax_problem, tied_problem
+
+
+def functional(key: str, of: int | Every | None = None) -> SampleFunctional:
+    metric = probability_catalogue().by_name[key]
+    return lambda subject: compute(Measure(metric, metric.card.defaults, of), subject)
+
+
+def bootstrap(
+    scores: Scores, keys: list[SampleFunctional], made: Plan, class_counts: ClassCounts = ClassCounts.RANDOM
+) -> list[Summary]:
+    return bootstrap_samples(scores, scores.predicted, keys, seed=3, made=made, class_counts=class_counts)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_limits_are_those_of_a_loop_with_scikit_learn(fixed: bool) -> None:
+    y, p = tied_problem(120, 3, 1)
+    draws = 60
+    strata = (y if fixed else np.zeros(120)).astype(np.int64)
+    loop: list[float] = []
+    for weights in item_weights(strata, draws=draws, random=generator(3)):
+        loop.extend(sk.average_precision_score(y == 1, p[:, 1], sample_weight=row) for row in weights)
+    design = ClassCounts.FIXED if fixed else ClassCounts.RANDOM
+    made = Plan(draws, 120, 120)
+    (found,) = bootstrap(Scores(y, p), [functional("average_precision", 1)], made, design)
+    first, last = tail_ranks(draws, 0.95)
+    assert (found.low[0], found.high[0]) == pytest.approx((sorted(loop)[first], sorted(loop)[last]), rel=1e-10)
+    assert found.deviation[0] == pytest.approx(np.std(loop, ddof=1), rel=1e-9)
+    assert found.estimate[0] == pytest.approx(sk.average_precision_score(y == 1, p[:, 1]), rel=1e-12)
+
+
+def test_matrix_and_probabilities_are_resampled_together() -> None:
+    """Half the accuracy plus half the AUC of a replicate: both from the same samples."""
+    y, p = softmax_problem(100, 2, 2)
+    recall = catalogue().by_name["accuracy"]
+    area = probability_catalogue().by_name["roc_auc"]
+    mixed = Combination("mean", (Measure(recall, {}, None), Measure(area, {}, 1)))
+    loop = []
+    for weights in item_weights(np.zeros(100, dtype=np.int64), draws=40, random=generator(3)):
+        for row in weights:
+            right = sk.accuracy_score(y, p.argmax(axis=1), sample_weight=row)
+            loop.append((right + sk.roc_auc_score(y, p[:, 1], sample_weight=row)) / 2.0)
+    (found,) = bootstrap(Scores(y, p), [lambda subject: compute(mixed, subject)], Plan(40, 100, 100))
+    assert found.deviation[0] == pytest.approx(np.std(loop, ddof=1), rel=1e-9)
+    first, last = tail_ranks(40, 0.95)
+    assert (found.low[0], found.high[0]) == pytest.approx((sorted(loop)[first], sorted(loop)[last]), rel=1e-10)
+
+
+def test_memory_is_bounded_by_batches_that_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = Scores(*softmax_problem(50, 2, 3))
+    made = Plan(30, 50, 50)
+    keys = [functional("equal_error_rate", 1)]
+    sizes: list[int] = []
+
+    def watched(subject: Subject) -> Array:
+        weights = subject.scores.weights
+        sizes.append(1 if weights is None or weights.ndim == 1 else len(weights))
+        return keys[0](subject)
+
+    monkeypatch.setattr("app.kernel.uncertainty.resampling._AT_ONCE", 700)
+    (found,) = bootstrap(scores, [watched], made)
+    assert max(sizes) == 7
+    assert sum(sizes[1:]) == 30
+    assert np.isfinite([found.low[0], found.high[0]]).all()
+
+
+def test_replicates_without_a_class_are_counted() -> None:
+    y, p = softmax_problem(60, 2, 4)
+    kept = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:2]])
+    scores = Scores(y[kept], p[kept])
+    (random,) = bootstrap(scores, [functional("ks_statistic", 1)], Plan(400, kept.size, kept.size))
+    # Two of n are both left out with a chance of about exp(-2).
+    assert 0.08 < random.undefined[0] / 400 < 0.20
+    assert np.isnan(random.low[0])
+    (within,) = bootstrap(scores, [functional("ks_statistic", 1)], Plan(100, kept.size, kept.size), ClassCounts.FIXED)
+    assert within.undefined[0] == 0
+    assert np.isfinite(within.low[0])
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
+    scores = Scores(*softmax_problem(5000, 3, 5))
+    design = ClassCounts.FIXED if fixed else ClassCounts.RANDOM
+    counts = np.bincount(scores.y)
+    total, subsets = 0, []
+    for chosen, stands_for, batches in resamples(scores, Plan(200, 600, 5000), 1, design):
+        assert chosen is not None
+        assert stands_for is not None
+        assert np.unique(chosen).size == chosen.size
+        codes = scores.y[chosen]
+        assert chosen.size == pytest.approx(600, abs=3)
+        np.testing.assert_allclose(np.bincount(codes, stands_for), counts)
+        for weights in batches:
+            total += len(weights)
+            assert (weights.sum(axis=1) == 5000).all()
+            by_class = np.stack([np.bincount(codes, row) for row in weights])
+            assert (by_class == counts).all() == fixed
+        subsets.append(set(chosen.tolist()))
+    assert total == 200
+    assert len(subsets) == 10
+    assert len(set.union(*subsets)) > 3000
+
+
+@pytest.mark.parametrize("key", ["log_loss", "roc_auc_ovr_macro", "au_imcp", "brier_skill_score"])
+def test_spread_over_subsets_is_that_of_closed_forms(key: str) -> None:
+    scores = Scores(*softmax_problem(20_000, 3, 6))
+    (found,) = bootstrap(scores, [functional(key)], Plan(600, 2000, 20_000))
+    linear = linearise(scores, key)
+    assert linear is not None
+    assert found.deviation[0] == pytest.approx(np.sqrt(variance(linear)), rel=0.12)
+    assert (found.low[0] + found.high[0]) / 2.0 == pytest.approx(linear.value, abs=0.3 * found.deviation[0])
+
+
+def test_a_rare_class_is_kept_whole() -> None:
+    y = np.repeat([0, 1], [9_950, 50])
+    p = np.linspace(0.01, 0.99, 10_000)
+    for chosen, _, _ in resamples(Scores(y, np.column_stack([1 - p, p])), Plan(20, 2000, 10_000), 0, ClassCounts.FIXED):
+        assert chosen is not None
+        assert np.count_nonzero(y[chosen] == 1) == 50
+
+
+def test_a_seed_gives_the_same_limits() -> None:
+    scores = Scores(*softmax_problem(5000, 3, 7))
+    keys = [functional("macro_average_precision")]
+    for made in (Plan(20, 5000, 5000), Plan(20, 800, 5000)):
+        first, again = bootstrap(scores, keys, made)[0], bootstrap(scores, keys, made)[0]
+        assert (first.low[0], first.high[0]) == (again.low[0], again.high[0])
+
+
+@pytest.mark.parametrize(
+    ("n", "classes", "draws", "of_all"),
+    [(100, 2, 1000, True), (8000, 10, 421, True), (100_000, 10, 1000, False), (1_000_000, 2, 1000, False)],
+)
+def test_plans(n: int, classes: int, draws: int, of_all: bool) -> None:
+    made = plan(n, classes)
+    assert made is not None
+    assert (made.draws, made.of_all) == (draws, of_all)
+    assert made.n_samples == n
+    assert made.subset == n if of_all else made.subset >= n**0.6 - 1
+
+
+def test_plans_keep_to_their_limits() -> None:
+    for n in (10, 1000, 30_000, 10**6):
+        for classes in (2, 7, 40, 100):
+            made = plan(n, classes)
+            assert made is not None
+            assert FEWEST_DRAWS <= made.draws <= DRAWS
+            assert made.subset <= n
+            assert made.draws * classes * made.subset <= MOST_ENTRIES
+    assert plan(10**6, 200) is None
+    assert plan(100, 2, draws=300) == Plan(300, 100, 100)
+    # Ten times the work for each replicate leaves fewer of them, or none.
+    assert plan(1000, 10, load=3.0) == Plan(533, 1000, 1000)
+    assert plan(1000, 10, load=50.0) is None
+
+
+def test_reflected_limits_take_off_the_bias() -> None:
+    scores = Scores(*softmax_problem(150, 2, 8))
+    (found,) = bootstrap(scores, [functional("expected_calibration_error")], Plan(300, 150, 150))
+    turned = reflected(found, (0.0, 1.0))
+    assert "expected_calibration_error" in BIASED
+    assert turned.low[0] == max(2 * found.estimate[0] - found.high[0], 0.0)
+    assert turned.high[0] == pytest.approx(2 * found.estimate[0] - found.low[0])
+    assert (turned.low[0] + turned.high[0]) / 2 < found.estimate[0] < (found.low[0] + found.high[0]) / 2
