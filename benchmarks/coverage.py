@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, and how often paired tests reject equality, by simulation.
+"""How often 95 % intervals hold the truth, by simulation. How often tests reject equality: ``benchmarks.type_one``.
 
 Run ``python -m benchmarks.coverage``; prints Markdown tables. ``--replicates`` sets their precision: 2000 give a
 standard error of half a point.
@@ -11,16 +11,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from app.kernel.catalogue import catalogue
-from app.kernel.comparison import joint as joint_runs
-from app.kernel.comparison.auc import delong
-from app.kernel.comparison.differences import normal_limits, paired_variance, permutation_p
-from app.kernel.comparison.paired import discordance, mcnemar, tango_z
 from app.kernel.numerics import Array, silently
 from app.kernel.table import Table
+from app.kernel.uncertainty.cautions import Caution, cautions
 from app.kernel.uncertainty.design import Prior, Shares, generator
-from app.kernel.uncertainty.draws import evaluate_draws
-from app.kernel.uncertainty.headline import headline
-from app.kernel.uncertainty.posterior import draw_matrices
+from app.kernel.uncertainty.draws import evaluate_draws, summarise
+from app.kernel.uncertainty.estimation import CURVED_CLASSES
+from app.kernel.uncertainty.headline import headlines
+from app.kernel.uncertainty.mover import undercovers
+from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
 
 KEYS = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
 CLASSES = (2, 3, 10)
@@ -29,16 +28,39 @@ DRAWS = 1000
 LEVEL = 0.95
 
 
-def true_rows(n_classes: int) -> Array:
-    """Rows P(predicted | actual) with recalls evenly spaced from .80 to .99 and errors spread evenly."""
-    recalls = np.linspace(0.80, 0.99, n_classes)
-    rows = np.repeat(((1.0 - recalls) / (n_classes - 1))[:, None], n_classes, axis=1)
+def even_recalls(n_classes: int) -> Array:
+    """Recalls evenly spaced from .80 to .99."""
+    return np.linspace(0.80, 0.99, n_classes)
+
+
+# Recalls that intervals find harder: low and alike, nearly perfect, one class far below the rest, spread far out.
+HARD: dict[str, Callable[[int], Array]] = {
+    ".80 to .99": even_recalls,
+    "all .60": lambda n_classes: np.full(n_classes, 0.60),
+    "all .97": lambda n_classes: np.full(n_classes, 0.97),
+    "one .30, rest .95": lambda n_classes: np.where(np.arange(n_classes) == 0, 0.30, 0.95),
+    ".20 to .99": lambda n_classes: np.linspace(0.20, 0.99, n_classes),
+}
+HARD_SIZES = ((3, 25), (5, 25), (10, 10), (10, 25), (10, 100), (20, 100), (35, 25), (35, 100))
+FAILING = {Caution.MANY_SMALL_CLASSES, Caution.PERFECT_SMALL_CLASSES, Caution.FEWER_THAN_FIVE}
+
+
+def true_rows(recalls: Array) -> Array:
+    """Rows P(predicted | actual) with these recalls (K) and errors spread evenly."""
+    classes = len(recalls)
+    rows = np.repeat(((1.0 - recalls) / (classes - 1))[:, None], classes, axis=1)
     np.fill_diagonal(rows, recalls)
     return rows
 
 
 def functionals(keys: Sequence[str] = KEYS) -> list[Callable[[Table], Array]]:
     return [catalogue().by_name[key].compute for key in keys]
+
+
+def values(counts: Array, keys: Sequence[str] = KEYS) -> list[Array]:
+    with silently():
+        table = Table(counts)
+        return [functional(table) for functional in functionals(keys)]
 
 
 def samples(rows: Array, size: int, replicates: int, random: np.random.Generator, *, fixed: bool) -> Array:
@@ -51,43 +73,77 @@ def samples(rows: Array, size: int, replicates: int, random: np.random.Generator
 
 
 def posterior_coverage(
-    counts: Array, truth: Sequence[float], *, prior: Prior, shares: Shares, keys: Sequence[str] = KEYS
+    counts: Array, truth: Sequence[Array], *, prior: Prior, shares: Shares, keys: Sequence[str] = KEYS
 ) -> list[float]:
-    """Share of the matrices (replicates, K, K) whose posterior interval holds the truth, per metric."""
-    hits = np.zeros(len(keys))
+    """Share of the matrices (replicates, K, K) whose posterior interval holds the truth, per metric.
+
+    What ``estimation.posterior_intervals`` does for one matrix, for many at once.
+    """
+    hits, curved = np.zeros(len(keys)), counts.shape[-1] >= CURVED_CLASSES
     with silently():
         for start in range(0, len(counts), 50):
             some = counts[start : start + 50]
             batches = draw_matrices(some, draws=DRAWS, random=generator(start), prior=prior, shares=shares)
-            for position, values in enumerate(evaluate_draws(batches, functionals(keys))):
-                low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-                hits[position] += ((low <= truth[position]) & (truth[position] <= high)).sum()
+            drawn, found = evaluate_draws(batches, functionals(keys)), values(some, keys)
+            centers = values(mean_matrix(some, prior=prior, shares=shares), keys)
+            for position, (draws, estimate, center) in enumerate(zip(drawn, found, centers, strict=True)):
+                interval = summarise(draws, estimate, LEVEL, center=center if curved else None)
+                hits[position] += ((interval.low <= truth[position]) & (truth[position] <= interval.high)).sum()
     return [float(hit) / len(counts) for hit in hits]
 
 
-def headline_coverage(counts: Array, truth: Sequence[float]) -> list[float]:
+def headline_coverage(counts: Array, truth: Sequence[Array]) -> list[float]:
     """The same for the closed forms; a matrix without interval counts as a miss."""
-    hits = dict.fromkeys(KEYS, 0)
-    for matrix in counts:
-        for interval in headline(Table(matrix), LEVEL).overall:
+    hits = dict.fromkeys(KEYS, 0.0)
+    for overall in headlines(Table(counts), LEVEL).overall:
+        for interval in overall:
             if interval.key in hits:
-                hits[interval.key] += interval.low <= truth[KEYS.index(interval.key)] <= interval.high
+                hits[interval.key] += float(interval.low <= truth[KEYS.index(interval.key)] <= interval.high)
     return [hits[key] / len(counts) for key in KEYS]
 
 
-def coverage_table(replicates: int) -> list[tuple[str, int, int, list[float]]]:
-    table = []
+def headline_warnings(counts: Array) -> float:
+    """Share of the matrices whose closed forms come with a note that they are too narrow."""
+    return float(np.mean([undercovers(actual) for actual in counts.sum(axis=-1)]))
+
+
+def posterior_warnings(counts: Array) -> float:
+    """Share of the matrices whose posterior intervals come with a warning that they may miss their level."""
+    return float(np.mean([not FAILING.isdisjoint(cautions(matrix)) for matrix in counts]))
+
+
+def coverage_table(replicates: int) -> list[list[object]]:
+    table: list[list[object]] = []
     for classes in CLASSES:
-        rows = true_rows(classes)
-        with silently():
-            truth = [float(functional(Table(rows))) for functional in functionals()]
+        rows = true_rows(even_recalls(classes))
+        truth = values(rows)
         for size in SIZES:
             random = generator(classes * 1000 + size)
             for design, fixed, shares in (("fixed", True, Shares.OBSERVED), ("random", False, Shares.SAMPLED)):
                 counts = samples(rows, size, replicates, random, fixed=fixed)
-                table.append((f"closed form, {design}", classes, size, headline_coverage(counts, truth)))
-                found = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=shares)
-                table.append((f"posterior, {design}", classes, size, found))
+                closed = [*headline_coverage(counts, truth), headline_warnings(counts)]
+                table.append([f"closed form, {design}", classes, size, *closed])
+                drawn = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=shares)
+                table.append([f"posterior, {design}", classes, size, *drawn, posterior_warnings(counts)])
+    return table
+
+
+def hard_table(replicates: int) -> list[list[object]]:
+    """Both kinds, class counts fixed, where recalls make it harder; fewer replicates for many classes.
+
+    The closed forms of A and H come last: those of macro F1 and MCC do not get harder.
+    """
+    table: list[list[object]] = []
+    for classes, size in HARD_SIZES:
+        for name, recalls in HARD.items():
+            rows = true_rows(recalls(classes))
+            few = max(replicates // (2 if classes <= max(CLASSES) else 8), 50)
+            counts = samples(rows, size, few, generator(classes * 1000 + size), fixed=True)
+            truth = values(rows)
+            found = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=Shares.OBSERVED)
+            closed = headline_coverage(counts, truth)[:2]
+            warned, noted = posterior_warnings(counts), headline_warnings(counts)
+            table.append([name, classes, size, *found, warned, *closed, noted])
     return table
 
 
@@ -97,88 +153,28 @@ def prior_table(replicates: int) -> list[tuple[str, list[float]]]:
     for prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL, Prior.EDGE):
         shown = []
         for classes, size in ((2, 30), (10, 25), (35, 25)):
-            rows = true_rows(classes)
-            with silently():
-                truth = [float(functional(Table(rows))) for functional in functionals(KEYS[:2])]
-            counts = samples(
-                rows, size, max(replicates // (1 if classes < 35 else 4), 50), generator(classes), fixed=True
-            )
+            rows, few = true_rows(even_recalls(classes)), max(replicates // (2 if classes < 35 else 8), 50)
+            counts = samples(rows, size, few, generator(classes), fixed=True)
+            truth = values(rows, KEYS[:2])
             shown += posterior_coverage(counts, truth, prior=prior, shares=Shares.OBSERVED, keys=KEYS[:2])
         table.append((prior.value, shown))
     return table
-
-
-def equal_runs(classes: int, size: int, random: np.random.Generator) -> joint_runs.JointCounts:
-    """Two runs that are exchangeable and often right and wrong on the same items."""
-    truth = np.repeat(np.arange(classes), size)
-    hard = random.random(truth.size) < 0.25
-    wrong = (truth + random.integers(1, classes, (2, truth.size))) % classes
-    right = random.random((2, truth.size)) < np.where(hard, 0.5, 0.98)
-    return joint_runs.combine(truth, np.where(right, truth, wrong), classes)
-
-
-def type_one_errors(classes: int, size: int, replicates: int) -> dict[str, float]:
-    """Share of equal pairs that each paired test rejects at 5 %."""
-    random = generator(classes + size)
-    metrics = functionals(("macro_f1", "h_mean"))
-    rejected: dict[str, int] = {}
-
-    def count(name: str, rejects: bool) -> None:
-        rejected[name] = rejected.get(name, 0) + int(rejects)
-
-    for replicate in range(replicates):
-        runs = equal_runs(classes, size, random)
-        found = discordance(runs)
-        tests = mcnemar(found.only_first, found.only_second)
-        count("McNemar mid-p", float(tests.mid_p) < 0.05)
-        count("McNemar exact", float(tests.exact) < 0.05)
-        count("Tango", abs(float(tango_z(found.only_first, found.only_second, found.n))) > 1.959964)
-        with silently():
-            first, second = (metrics[0](Table(matrix)) for matrix in runs.matrices())
-        _, _, p = normal_limits(np.atleast_1d(first - second), paired_variance(runs, metrics[0]))
-        count("delta, macro F1", float(p[0]) < 0.05)
-        permuted = joint_runs.permute(runs, draws=399, random=generator(replicate))
-        count("permutation, macro F1", float(permutation_p(runs, metrics[:1], permuted)[0]) < 0.05)
-        drawn = evaluate_draws(joint_runs.draw_matrices(runs, draws=DRAWS, random=generator(replicate)), metrics)
-        for name, values in zip(("macro F1", "H"), drawn, strict=True):
-            low, high = np.quantile(values[:, 0] - values[:, 1], [0.025, 0.975])
-            count(f"posterior, {name}", bool(low > 0 or high < 0))
-    return {name: hits / replicates for name, hits in rejected.items()}
-
-
-def delong_error(replicates: int) -> float:
-    """Share of equal pairs of scores whose areas DeLong's test calls different at 5 %."""
-    random, rejected = generator(9), 0
-    positive = np.arange(100) < 40
-    for _ in range(replicates):
-        shared = positive + random.normal(size=100)
-        found = delong(positive, shared + random.normal(size=(2, 100)))
-        spread = found.covariance[0, 0] + found.covariance[1, 1] - 2 * found.covariance[0, 1]
-        rejected += int(abs(found.areas[0] - found.areas[1]) > 1.959964 * np.sqrt(spread))
-    return rejected / replicates
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=2000)
     replicates = parser.parse_args(arguments).replicates
-    _print_table(
-        ["intervals, class counts", "K", "per class", "A", "H", "macro F1", "MCC"],
-        [[method, classes, size, *shares] for method, classes, size, shares in coverage_table(replicates)],
-    )
-    _print_table(
+    metrics = ["K", "per class", "A", "H", "macro F1", "MCC", "warned"]
+    print_table(["intervals, class counts", *metrics], coverage_table(replicates))
+    print_table(["true recalls", *metrics, "closed A", "closed H", "warned"], hard_table(replicates))
+    print_table(
         ["prior", "K=2, 30: A", "H", "K=10, 25: A", "H", "K=35, 25: A", "H"],
         [[name, *shown] for name, shown in prior_table(replicates)],
     )
-    tests: list[list[object]] = []
-    for classes, size in ((2, 100), (3, 100), (10, 25)):
-        found = type_one_errors(classes, size, replicates)
-        tests += [[name, classes, size, share] for name, share in found.items()]
-    tests.append(["DeLong", 2, "40 and 60", delong_error(replicates)])
-    _print_table(["test at 5 %", "K", "per class", "rejects equal runs"], tests)
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     lines += [" | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
     sys.stdout.write("".join(f"| {line} |\n" for line in lines) + "\n")

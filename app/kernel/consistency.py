@@ -1,199 +1,22 @@
 """Could any confusion matrix have produced the scores that were reported? Fazekas & Kovács (2024).
 
 No statistics: counts are whole numbers and a printed score stands for an interval, so either some matrix fits or none
-does. Every score here grows with tn for fixed tp and with tp for fixed tn, so the fitting values of one are a range
-for each value of the other and O(min(p, n)) steps find all. The ends of every range are settled in exact fractions.
+does. The fitting values of one of tp and tn are a range for each value of the other, and O(min(p, n)) steps find all.
+The ends of every range are settled in exact fractions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics import Array, ratio, silently
+from app.kernel.numerics import Array, Mask
+from app.kernel.reported_scores import COMPLEMENTS, SCORES, Printed, Range, Score, normalise, printed_range
 
 Counts = NDArray[np.int64]
-
-
-class Printed(StrEnum):
-    """How a score may have been cut to its digits.
-
-    NEAREST is within half a unit of the last digit, TRUNCATED lies from the printed value up to one unit above, ANY
-    within one unit to either side.
-    """
-
-    NEAREST = "nearest"
-    TRUNCATED = "truncated"
-    ANY = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The values that a printed score stands for, ends included, as exact numbers."""
-
-    low: Fraction
-    high: Fraction
-
-    def holds(self, value: Fraction, *, squared: bool = False) -> bool:
-        """Is the value inside? With ``squared`` it is a signed square, compared with the signed squares of the ends."""
-        low, high = (_signed_square(self.low), _signed_square(self.high)) if squared else (self.low, self.high)
-        return low <= value <= high
-
-    def complement(self) -> "Range":
-        """The range of one minus the score."""
-        return Range(1 - self.high, 1 - self.low)
-
-
-def _signed_square(value: Fraction) -> Fraction:
-    return value * abs(value)
-
-
-def printed_range(text: str, printed: Printed = Printed.NEAREST) -> Range:
-    """What a printed number such as ``0.9567`` stands for. The digits after the point count, trailing zeros too.
-
-    Raises:
-        ValueError: it is not a finite number.
-    """
-    try:
-        number = Decimal(text)
-    except ArithmeticError:
-        raise ValueError(f"{text!r} is not a number") from None
-    exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise ValueError(f"{text!r} is not a finite number")
-    value, unit = Fraction(number), Fraction(10) ** min(exponent, 0)
-    if printed is Printed.NEAREST:
-        return Range(value - unit / 2, value + unit / 2)
-    if printed is Printed.ANY:
-        return Range(value - unit, value + unit)
-    return Range(value, value + unit) if value >= 0 else Range(value - unit, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One score of a binary matrix.
-
-    Attributes:
-        floating: from arrays (tp, tn, p, n), with undefined values given as 0, where they keep the score monotone.
-        exact: the same as a fraction, None where undefined.
-        squared: ``exact`` gives the square of the score with its sign, because the score has a root in it.
-        mirrored: The score of the other class, for swapped classes.
-        transposed: The score that takes its place when the matrix is transposed.
-    """
-
-    floating: Callable[[Array, Array, float, float], Array]
-    exact: Callable[[int, int, int, int], Fraction | None]
-    squared: bool = False
-    mirrored: str | None = None
-    transposed: str | None = None
-
-
-def _quotient(numerator: int, denominator: int) -> Fraction | None:
-    return Fraction(numerator, denominator) if denominator else None
-
-
-def _or_zero(numerator: Array, denominator: Array) -> Array:
-    with silently():
-        return np.nan_to_num(ratio(numerator, denominator), nan=0.0)
-
-
-def _mcc(tp: Array, tn: Array, p: float, n: float) -> Array:
-    called = tp + n - tn
-    return _or_zero(tp * n - (n - tn) * p, np.sqrt(p * n * called * (p + n - called)))
-
-
-def _exact_mcc(tp: int, tn: int, p: int, n: int) -> Fraction | None:
-    called = tp + n - tn
-    top, bottom = tp * n - (n - tn) * p, p * n * called * (p + n - called)
-    return _quotient(top * abs(top), bottom)
-
-
-def _kappa_parts(tp: Array, tn: Array, p: float, n: float) -> tuple[Array, Array]:
-    called = tp + n - tn
-    return 2 * (tp * n - (n - tn) * p), called * n + p * (p + n - called)
-
-
-def _exact_kappa(tp: int, tn: int, p: int, n: int) -> Fraction | None:
-    called = tp + n - tn
-    return _quotient(2 * (tp * n - (n - tn) * p), called * n + p * (p + n - called))
-
-
-SCORES: dict[str, Score] = {
-    "accuracy": Score(lambda tp, tn, p, n: (tp + tn) / (p + n), lambda tp, tn, p, n: Fraction(tp + tn, p + n)),
-    "recall": Score(
-        lambda tp, tn, p, _n: tp / p + 0 * tn,
-        lambda tp, _tn, p, _n: Fraction(tp, p),
-        mirrored="specificity",
-        transposed="precision",
-    ),
-    "specificity": Score(
-        lambda tp, tn, _p, n: tn / n + 0 * tp,
-        lambda _tp, tn, _p, n: Fraction(tn, n),
-        mirrored="recall",
-        transposed="npv",
-    ),
-    "precision": Score(
-        lambda tp, tn, _p, n: _or_zero(tp, tp + n - tn),
-        lambda tp, tn, _p, n: _quotient(tp, tp + n - tn),
-        mirrored="npv",
-        transposed="recall",
-    ),
-    "npv": Score(
-        lambda tp, tn, p, _n: _or_zero(tn, tn + p - tp),
-        lambda tp, tn, p, _n: _quotient(tn, tn + p - tp),
-        mirrored="precision",
-        transposed="specificity",
-    ),
-    "f1": Score(
-        lambda tp, tn, p, n: 2 * tp / (tp + p + n - tn),
-        lambda tp, tn, p, n: Fraction(2 * tp, tp + p + n - tn),
-        mirrored="f1_negative",
-    ),
-    "f1_negative": Score(
-        lambda tp, tn, p, n: 2 * tn / (tn + n + p - tp),
-        lambda tp, tn, p, n: Fraction(2 * tn, tn + n + p - tp),
-        mirrored="f1",
-    ),
-    "jaccard": Score(
-        lambda tp, tn, p, n: tp / (p + n - tn),
-        lambda tp, tn, p, n: Fraction(tp, p + n - tn),
-        mirrored="jaccard_negative",
-    ),
-    "jaccard_negative": Score(
-        lambda tp, tn, p, n: tn / (n + p - tp), lambda tp, tn, p, n: Fraction(tn, n + p - tp), mirrored="jaccard"
-    ),
-    "balanced_accuracy": Score(
-        lambda tp, tn, p, n: (tp / p + tn / n) / 2, lambda tp, tn, p, n: (Fraction(tp, p) + Fraction(tn, n)) / 2
-    ),
-    "informedness": Score(
-        lambda tp, tn, p, n: tp / p + tn / n - 1, lambda tp, tn, p, n: Fraction(tp, p) + Fraction(tn, n) - 1
-    ),
-    "g_mean": Score(
-        lambda tp, tn, p, n: np.sqrt(tp / p * (tn / n)),
-        lambda tp, tn, p, n: Fraction(tp, p) * Fraction(tn, n),
-        squared=True,
-    ),
-    "fowlkes_mallows": Score(
-        lambda tp, tn, p, n: np.sqrt(_or_zero(tp * tp, p * (tp + n - tn))),
-        lambda tp, tn, p, n: _quotient(tp * tp, p * (tp + n - tn)),
-        squared=True,
-    ),
-    "mcc": Score(_mcc, _exact_mcc, squared=True),
-    "cohen_kappa": Score(lambda tp, tn, p, n: _or_zero(*_kappa_parts(tp, tn, p, n)), _exact_kappa),
-}
-
-# One minus a score of the table above.
-COMPLEMENTS = {
-    "error_rate": "accuracy",
-    "fnr": "recall",
-    "fpr": "specificity",
-    "fdr": "precision",
-    "false_omission_rate": "npv",
-}
 
 # Added to the ranges while floating point narrows them down; what is let in is settled exactly.
 _SLACK = 1e-10
@@ -254,23 +77,6 @@ class Feasible:
         return score.floating(tp, tn, float(self.positives), float(self.negatives))
 
 
-def normalise(scores: Mapping[str, Range]) -> list[tuple[str, Range]]:
-    """The same statements about the scores of ``SCORES`` alone.
-
-    Raises:
-        KeyError: a score is not known here.
-    """
-    found = []
-    for name, wanted in scores.items():
-        if name in COMPLEMENTS:
-            found.append((COMPLEMENTS[name], wanted.complement()))
-        elif name in SCORES:
-            found.append((name, wanted))
-        else:
-            raise KeyError(name)
-    return found
-
-
 def feasible_matrices(
     positives: int, negatives: int, scores: Sequence[tuple[str, Range]], *, undefined_as_zero: bool = False
 ) -> Feasible:
@@ -287,50 +93,147 @@ def feasible_matrices(
     """
     if positives < 1 or negatives < 1:
         raise ValueError("both classes need items")
-    swapped = positives > negatives
-    outer, inner = (negatives, positives) if swapped else (positives, negatives)
-    outside = np.arange(outer + 1, dtype=np.float64)
-    low, high = np.zeros(outer + 1, dtype=np.int64), np.full(outer + 1, inner, dtype=np.int64)
-    p, n = float(positives), float(negatives)
-
-    def values(score: Score) -> Callable[[Counts], Array]:
-        if swapped:
-            return lambda inside: score.floating(inside.astype(np.float64), outside, p, n)
-        return lambda inside: score.floating(outside, inside.astype(np.float64), p, n)
-
-    for name, wanted in scores:
-        of = values(SCORES[name])
-        low = np.maximum(low, _first(of, float(wanted.low) - _SLACK, inner, outer))
-        high = np.minimum(high, _first(of, float(wanted.high) + _SLACK, inner, outer, above=True) - 1)
-
-    def fits(fixed: int, moving: int) -> bool:
-        tp, tn = (moving, fixed) if swapped else (fixed, moving)
-        return _fits(tp, tn, positives, negatives, scores, undefined_as_zero=undefined_as_zero)
-
-    rows = []
-    for fixed in np.flatnonzero(low <= high):
-        start, stop = int(low[fixed]), int(high[fixed])
-        while start <= stop and not fits(int(fixed), start):
+    rows = _Rows.of([(positives, negatives)])
+    low, high = rows.narrowed(scores)
+    found = []
+    for row in np.flatnonzero(low <= high).tolist():
+        start, stop = int(low[row]), int(high[row])
+        while start <= stop and not rows.fits(row, start, scores, undefined_as_zero=undefined_as_zero):
             start += 1
-        while stop > start and not fits(int(fixed), stop):
+        while stop > start and not rows.fits(row, stop, scores, undefined_as_zero=undefined_as_zero):
             stop -= 1
         if start <= stop:
-            rows.append((int(fixed), start, stop))
-    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return Feasible(positives, negatives, table[:, 0], table[:, 1], table[:, 2], swapped)
+            found.append((int(rows.fixed[row]), start, stop))
+    table = np.array(found, dtype=np.int64).reshape(-1, 3)
+    return Feasible(positives, negatives, table[:, 0], table[:, 1], table[:, 2], positives > negatives)
 
 
-def _first(values: Callable[[Counts], Array], target: float, inner: int, outer: int, *, above: bool = False) -> Counts:
-    """Smallest whole number 0..inner+1 per row at which a growing value reaches the target, or passes it with
-    ``above``.
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Sizes of the classes for which matrices fit, with one of them."""
+
+    positives: int
+    negatives: int
+    tp: int
+    tn: int
+
+
+def fitting_sizes(
+    sizes: Sequence[tuple[int, int]], scores: Sequence[tuple[str, Range]], *, undefined_as_zero: bool = False
+) -> list[Fitting]:
+    """Those of some sizes (p, n) of the classes, for reports that do not say them, that a matrix fits.
+
+    All are searched together, ``search_rows`` says at what price.
+
+    Args:
+        sizes: p >= 1 and n >= 1.
+        scores: names of ``SCORES`` with their ranges.
+        undefined_as_zero: as for ``feasible_matrices``.
     """
-    low, high = np.zeros(outer + 1, dtype=np.int64), np.full(outer + 1, inner + 1, dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        found = values(np.minimum(middle, inner))
-        reached = (found > target if above else found >= target) | (middle > inner)
-        low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
-    return low
+    return [found for part in _parts(sizes) for found in _fitting(part, scores, undefined_as_zero=undefined_as_zero)]
+
+
+def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
+    """Rows that a search over these sizes takes, some microseconds each."""
+    return sum(min(size) + 1 for size in sizes)
+
+
+def _parts(sizes: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """The sizes in portions of so many rows that arrays stay small."""
+    part: list[tuple[int, int]] = []
+    rows = 0
+    for size in sizes:
+        rows += min(size) + 1
+        part.append(size)
+        if rows >= _ROWS_AT_ONCE:
+            yield part
+            part, rows = [], 0
+    if part:
+        yield part
+
+
+def _fitting(
+    sizes: Sequence[tuple[int, int]], scores: Sequence[tuple[str, Range]], *, undefined_as_zero: bool
+) -> Iterator[Fitting]:
+    rows = _Rows.of(sizes)
+    low, high = rows.narrowed(scores)
+    for _, candidates in groupby(np.flatnonzero(low <= high).tolist(), key=lambda row: int(rows.owner[row])):
+        found = (
+            (row, moving)
+            for row in candidates
+            for moving in range(int(low[row]), int(high[row]) + 1)
+            if rows.fits(row, moving, scores, undefined_as_zero=undefined_as_zero)
+        )
+        first = next(found, None)
+        if first is not None:
+            yield Fitting(*rows.sizes(first[0]), *rows.matrix(*first))
+
+
+# Rows narrowed at a time: some arrays of 1 MB.
+_ROWS_AT_ONCE = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """All values of the count of the smaller class, for one or many sizes of the classes, one after another. All (R).
+
+    Attributes:
+        owner: Position of the size that a row belongs to.
+        fixed: Value of tp, or of tn where swapped.
+        p: Positive items.
+        n: Negative items.
+        swapped: The negative class is the smaller one.
+    """
+
+    owner: Counts
+    fixed: Counts
+    p: Counts
+    n: Counts
+    swapped: Mask
+
+    @classmethod
+    def of(cls, sizes: Sequence[tuple[int, int]]) -> "_Rows":
+        both = np.array(sizes, dtype=np.int64)
+        lengths = both.min(axis=1) + 1
+        owner = np.repeat(np.arange(len(both)), lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        p, n = both[owner].T
+        return cls(owner, np.arange(lengths.sum()) - starts[owner], p, n, p > n)
+
+    def sizes(self, row: int) -> tuple[int, int]:
+        return int(self.p[row]), int(self.n[row])
+
+    def matrix(self, row: int, moving: int) -> tuple[int, int]:
+        """(tp, tn) of a row with the other count."""
+        fixed = int(self.fixed[row])
+        return (moving, fixed) if self.swapped[row] else (fixed, moving)
+
+    def fits(self, row: int, moving: int, scores: Sequence[tuple[str, Range]], *, undefined_as_zero: bool) -> bool:
+        return _fits(*self.matrix(row, moving), *self.sizes(row), scores, undefined_as_zero=undefined_as_zero)
+
+    def narrowed(self, scores: Sequence[tuple[str, Range]]) -> tuple[Counts, Counts]:
+        """Smallest and largest (R) of the other count that may fit, to within rounding."""
+        inner = np.where(self.swapped, self.p, self.n)
+        low, high = np.zeros_like(inner), inner.copy()
+        for name, wanted in scores:
+            low = np.maximum(low, self._first(SCORES[name], float(wanted.low) - _SLACK, inner))
+            high = np.minimum(high, self._first(SCORES[name], float(wanted.high) + _SLACK, inner, above=True) - 1)
+        return low, high
+
+    def _first(self, score: Score, target: float, inner: Counts, *, above: bool = False) -> Counts:
+        """Smallest whole number 0..inner+1 per row at which the growing score reaches the target, or passes it with
+        ``above``.
+        """
+        fixed, p, n = (values.astype(np.float64) for values in (self.fixed, self.p, self.n))
+        low, high = np.zeros_like(inner), inner + 1
+        while (low < high).any():
+            middle = (low + high) // 2
+            moving = np.minimum(middle, inner).astype(np.float64)
+            tp, tn = np.where(self.swapped, moving, fixed), np.where(self.swapped, fixed, moving)
+            found = score.floating(tp, tn, p, n)
+            reached = (found > target if above else found >= target) | (middle > inner)
+            low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
+        return low
 
 
 def _fits(tp: int, tn: int, p: int, n: int, scores: Sequence[tuple[str, Range]], *, undefined_as_zero: bool) -> bool:
@@ -355,52 +258,51 @@ class Alternative:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a report: which scores were meant, and what 0/0 was printed as."""
+
+    code: str
+    sentence: str
+    scores: tuple[tuple[str, Range], ...]
+    sizes_exchanged: bool = False
+    undefined_as_zero: bool = False
+
+
+def readings(scores: Mapping[str, str], printed: Printed) -> list[Reading]:
+    """Readings of printed scores beside the plain one, those that differ from it."""
+    plain = tuple(normalise({name: printed_range(text, printed) for name, text in scores.items()}))
+    loose = tuple(normalise({name: printed_range(text, Printed.ANY) for name, text in scores.items()}))
+    mirrored = tuple((SCORES[name].mirrored or name, wanted) for name, wanted in plain)
+    transposed = tuple((SCORES[name].transposed or name, wanted) for name, wanted in plain)
+    found = [
+        Reading("truncated", "scores were cut off or rounded up, not rounded to nearest", loose),
+        Reading("swapped_classes", "the other class was taken as positive", mirrored),
+        Reading("transposed", "rows and columns are exchanged, so recall was printed as precision", transposed),
+    ]
+    return [
+        *(reading for reading in found if reading.scores != plain),
+        Reading(
+            "swapped_counts",
+            "the numbers of positive and negative items are exchanged",
+            plain,
+            sizes_exchanged=True,
+        ),
+        Reading("undefined_as_zero", "a score that does not exist was printed as 0", plain, undefined_as_zero=True),
+    ]
+
+
 def alternatives(positives: int, negatives: int, scores: Mapping[str, str], printed: Printed) -> list[Alternative]:
     """Other readings of printed scores that some matrix fits.
 
     None of them is an accusation; each is a question to the authors.
     """
-    readings: list[tuple[str, str, int, int, list[tuple[str, Range]], bool]] = []
-    plain = normalise({name: printed_range(text, printed) for name, text in scores.items()})
-    loose = normalise({name: printed_range(text, Printed.ANY) for name, text in scores.items()})
-    mirrored = [(SCORES[name].mirrored or name, wanted) for name, wanted in plain]
-    transposed = [(SCORES[name].transposed or name, wanted) for name, wanted in plain]
-    if printed is not Printed.ANY:
-        readings.append(
-            (
-                "truncated",
-                "scores were cut off or rounded up, not rounded to nearest",
-                positives,
-                negatives,
-                loose,
-                False,
-            )
-        )
-    readings += [
-        ("swapped_classes", "the other class was taken as positive", positives, negatives, mirrored, False),
-        (
-            "swapped_counts",
-            "the numbers of positive and negative items are exchanged",
-            negatives,
-            positives,
-            plain,
-            False,
-        ),
-        (
-            "transposed",
-            "rows and columns are exchanged, so recall was printed as precision",
-            positives,
-            negatives,
-            transposed,
-            False,
-        ),
-        ("undefined_as_zero", "a score that does not exist was printed as 0", positives, negatives, plain, True),
-    ]
     found = []
-    for code, sentence, p, n, wanted, as_zero in readings:
-        if code.startswith(("swapped", "transposed")) and wanted == plain and (p, n) == (positives, negatives):
+    for reading in readings(scores, printed):
+        if reading.sizes_exchanged and positives == negatives:
             continue
-        count = feasible_matrices(p, n, wanted, undefined_as_zero=as_zero).count
+        p, n = (negatives, positives) if reading.sizes_exchanged else (positives, negatives)
+        count = feasible_matrices(p, n, reading.scores, undefined_as_zero=reading.undefined_as_zero).count
         if count:
-            found.append(Alternative(code, sentence, count))
+            found.append(Alternative(reading.code, reading.sentence, count))
     return found

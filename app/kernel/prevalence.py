@@ -11,9 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.kernel.numerics import Array, silently
-from app.kernel.table import Table
-
-Functional = Callable[[Table], Array]
 
 
 def project(counts: Array, shares: Array) -> Array:
@@ -90,47 +87,34 @@ def draw_shares(concentration: Array, draws: int, random: np.random.Generator) -
     return drawn
 
 
-def crossings(
-    first: Array,
-    second: Array,
-    functional: Functional,
-    *,
-    shares: Array,
-    class_index: int,
-    low: float = 0.0,
-    high: float = 1.0,
-) -> list[float]:
+def crossings(gap: Callable[[Array], Array], *, low: float = 0.0, high: float = 1.0, points: int = 2001) -> list[float]:
     """Shares of one class between low and high at which two runs change places on a metric.
 
-    Sign changes on a grid of 2000 are refined by bisection to 1e-12; a metric that is equal over a whole stretch has
-    none there. Ends at which a metric does not exist are skipped.
+    Sign changes on a grid are refined by bisection to 1e-12; a metric that is equal over a whole stretch has none
+    there. Ends at which a metric does not exist are skipped.
 
     Args:
-        first: matrix (K, K).
-        second: matrix (K, K).
-        functional: an overall metric.
-        shares: (K) giving the proportions of the other classes.
-        class_index: the class that is varied.
+        gap: from shares (G) of the class to the difference (G) of the two runs, NaN where there is none.
         low: smallest share.
         high: largest share.
+        points: of the grid.
     """
 
-    def gap(grid: Array) -> Array:
-        swept = sweep_shares(shares, class_index, grid)
+    def signs_at(grid: Array) -> Array:
         with silently():
-            difference: Array = functional(Table(project(first, swept))) - functional(Table(project(second, swept)))
-        return np.where(np.abs(difference) < 1e-13, 0.0, difference)
+            difference = gap(grid)
+        return np.sign(np.where(np.abs(difference) < 1e-13, 0.0, difference))
 
-    grid = np.linspace(low, high, 2001)
-    values = gap(grid)
-    grid, signs = grid[~np.isnan(values)], np.sign(values[~np.isnan(values)])
+    grid = np.linspace(low, high, points)
+    signs = signs_at(grid)
+    grid, signs = grid[~np.isnan(signs)], signs[~np.isnan(signs)]
     nonzero = np.flatnonzero(signs)
     changes = nonzero[:-1][signs[nonzero[:-1]] != signs[nonzero[1:]]]
     following = nonzero[1:][signs[nonzero[:-1]] != signs[nonzero[1:]]]
     left, right, sign = grid[changes], grid[following], signs[changes]
-    for _ in range(40):
+    for _ in range(40 if changes.size else 0):
         middle = (left + right) / 2.0
-        same = np.sign(gap(middle)) == sign if middle.size else np.zeros(0, dtype=np.bool_)
+        same = signs_at(middle) == sign
         left, right = np.where(same, middle, left), np.where(same, right, middle)
     return [float(share) for share in (left + right) / 2.0]
 
@@ -145,7 +129,8 @@ def recalibrate(probabilities: Array, old: Array, new: Array) -> Array:
     """Probabilities (..., K) for new class shares: p'(c|x) proportional to p(c|x) new_c / old_c. Elkan (2001),
     Saerens et al. (2002).
 
-    Only as good as the calibration of the probabilities.
+    Only as good as the calibration of the probabilities. A row that allows for no class with a share becomes the new
+    shares.
 
     Raises:
         ValueError: a class has an old share of 0.
@@ -153,7 +138,8 @@ def recalibrate(probabilities: Array, old: Array, new: Array) -> Array:
     if not (np.asarray(old) > 0).all():
         raise ValueError("every class needs a positive old share")
     weighted = probabilities * (np.asarray(new) / np.asarray(old))
-    scaled: Array = weighted / weighted.sum(axis=-1, keepdims=True)
+    sums = weighted.sum(axis=-1, keepdims=True)
+    scaled: Array = np.divide(weighted, sums, out=np.broadcast_to(new, weighted.shape).copy(), where=sums > 0)
     return scaled
 
 

@@ -97,8 +97,12 @@ def log_beta(a: float, b: float) -> float:
     return float(_scipy().betaln(a, b))
 
 
-def find_integers(rows: Array, low: Array, high: Array, upper: Array, *, seconds: float = 20.0) -> Array | None:
+def find_integers(
+    rows: Array, low: Array, high: Array, upper: Array, *, least: Array | None = None, seconds: float = 20.0
+) -> Array | None:
     """Whole numbers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
+
+    With ``least`` (V) those that make its product with x smallest.
 
     The solver allows a small violation, so a solution has to be verified; that there is none can be relied on.
 
@@ -109,7 +113,7 @@ def find_integers(rows: Array, low: Array, high: Array, upper: Array, *, seconds
 
     count = upper.size
     answer = milp(
-        np.zeros(count),
+        np.zeros(count) if least is None else least,
         constraints=LinearConstraint(rows, low, high),
         integrality=np.ones(count),
         bounds=Bounds(np.zeros(count), upper),
@@ -117,7 +121,7 @@ def find_integers(rows: Array, low: Array, high: Array, upper: Array, *, seconds
     )
     if answer.status == 2:  # infeasible
         return None
-    if answer.x is None and answer.status == 1:
+    if answer.status == 1 and (answer.x is None or least is not None):
         raise TimeoutError(f"no answer within {seconds:g} seconds")
     if answer.x is None:
         raise RuntimeError(f"the integer search did not finish: {answer.message}")

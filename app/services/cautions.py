@@ -8,12 +8,9 @@ from app.domain.inputs import MatrixInput
 from app.domain.labels import listed
 from app.domain.report import IntervalChoice, Options
 from app.kernel.numerics import Array
-from app.kernel.uncertainty.design import Caution, Prior, cautions
-
-# From so many classes on, with fewer samples in one than this, the closed forms for means of recalls are too narrow:
-# 95 % intervals of H hold the truth in 89 % of the cases with ten classes of 25 (benchmarks/coverage.py).
-_MANY_CLASSES = 8
-_SMALL_CLASS = 50
+from app.kernel.uncertainty.cautions import Caution, cautions
+from app.kernel.uncertainty.design import Prior
+from app.kernel.uncertainty.mover import undercovers
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
@@ -30,9 +27,9 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
             )
         ]
     actual = source.counts.sum(axis=1)
-    smallest = int(actual.min())
-    if options.intervals is IntervalChoice.ALL or len(actual) < _MANY_CLASSES or not 0 < smallest < _SMALL_CLASS:
+    if options.intervals is IntervalChoice.ALL or not undercovers(actual):
         return []
+    smallest = int(actual[actual > 0].min())
     return [
         Finding.note(
             "headline_intervals_narrow",
@@ -71,8 +68,17 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
         case Caution.MANY_SMALL_CLASSES:
             return Finding.warning(
                 "intervals_of_many_small_classes",
-                f"With {len(labels)} classes and only {int(present.min())} samples in one, intervals of means over "
-                "the classes, above all of H, are too narrow: count on 85 % instead of 95 % coverage.",
+                f"With {len(labels)} classes, some of them weak, and only {int(present.min())} samples in one, "
+                "intervals of G, H and other means that weigh weak classes can lie too low and miss their level by "
+                "some points.",
+                n_classes=len(labels),
+                smallest=int(present.min()),
+            )
+        case Caution.PERFECT_SMALL_CLASSES:
+            return Finding.warning(
+                "intervals_of_perfect_small_classes",
+                "Many small classes have a recall of 0 or 1, which no interval takes at face value. Over so many this "
+                "adds up: intervals of means over the classes lie too low and can miss their level by 10 points.",
                 n_classes=len(labels),
                 smallest=int(present.min()),
             )
@@ -84,5 +90,3 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
                 prior=prior.value,
                 n_classes=len(labels),
             )
-        case Caution.BOUNDARY:
-            return Finding.note("intervals_at_the_boundary", "A value stands at an end of its range.")

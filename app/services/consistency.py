@@ -1,99 +1,206 @@
 """Could any confusion matrix have produced the scores that were reported?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.expressions import suggest
 from app.kernel.catalogue import catalogue
 from app.kernel.consistency import (
-    COMPLEMENTS,
-    SCORES,
     Feasible,
-    Printed,
-    Range,
+    Fitting,
     alternatives,
     feasible_matrices,
-    normalise,
-    printed_range,
+    fitting_sizes,
+    readings,
+    search_rows,
 )
-from app.kernel.integer_consistency import Answer, check_classes, check_folds
 from app.kernel.numerics import Array, silently
+from app.kernel.reported_scores import COMPLEMENTS, SCORES, Range, normalise
 from app.kernel.table import Table
+from app.services.class_consistency import of_classes, of_folds, pooled_alternative
 from app.services.numbers import Json, plain
+from app.services.reported import ROUNDINGS, SAMPLING, Aggregation, Report, alternative, ranges_of, unknown_score
 from app.services.targets import parse_targets
 
 # Items of the smaller class up to which all matrices are looked through.
 MOST_ITEMS = 50_000
-MOST_CLASSES = 20
-MOST_FOLDS = 100
 # Matrices that fit of which further metrics are computed one by one.
 MOST_EXAMINED = 200_000
-_LINEAR = ("accuracy", "balanced_accuracy")
-_LINEAR_OF_CLASS = ("recall", "precision", "f1")
-_LINEAR_OF_FOLDS = ("accuracy", "recall", "specificity", "balanced_accuracy")
-_SAMPLING = "The scores are of one confusion matrix of whole counts, with the numbers of samples given."
-_ROUNDINGS = {
-    Printed.NEAREST: "Every score was rounded to the nearest value of its digits.",
-    Printed.TRUNCATED: "Every score was cut off after its last digit.",
-    Printed.ANY: "Every score is within one unit of its last digit, however it was cut.",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What was reported: scores as printed, and the numbers of samples behind them in one of three forms."""
-
-    scores: Mapping[str, str]
-    positives: int | None = None
-    negatives: int | None = None
-    classes: Mapping[str, int] | None = None
-    folds: tuple[tuple[int, int], ...] | None = None
-    printed: Printed = Printed.NEAREST
-    metrics: tuple[str, ...] = ()
+# Rows of all matrices looked through when sizes are not known: a second or two.
+MOST_SEARCHED = 2_000_000
+# An unknown number of samples is searched up to here, or to where the rows are used up.
+DEFAULT_BOUND = 10_000
+_MOST_SHOWN = 5
+_MOST_RANGES = 50
 
 
 def check_report(report: Report) -> Json:
     """Whether the scores are possible together, and what follows when they are.
 
     Raises:
-        InvalidInput: a score is not known for this form, or is no number.
+        InvalidInput: a score is not known for this form, or is no number, or too many sizes would have to be searched.
         InvalidExpression: one of the further metrics is none.
     """
     if report.classes is not None:
-        return _of_classes(report, report.classes)
+        return of_classes(report, report.classes)
     if report.folds is not None:
-        return _of_folds(report, report.folds)
-    assert report.positives is not None  # noqa: S101 - one of the three forms is given
-    assert report.negatives is not None  # noqa: S101
+        if report.aggregation is Aggregation.MEAN_OF_SCORES:
+            return of_folds(report, report.folds, pooled=_fits_pooled)
+        return _of_pooled(report, report.folds)
+    if report.positives is None or report.negatives is None:
+        return _of_unknown_sizes(report)
     return _of_two_classes(report, report.positives, report.negatives)
 
 
 def _of_two_classes(report: Report, positives: int, negatives: int) -> Json:
     """Exact, by a walk over the smaller class."""
-    texts = {_binary_name(name): text for name, text in report.scores.items()}
-    ranges = _ranges(report)
-    named = {_binary_name(name): wanted for name, wanted in ranges.items()}
-    found = feasible_matrices(positives, negatives, normalise(named))
+    texts, scores = _texts(report), _scores(report)
+    found = feasible_matrices(positives, negatives, scores)
     consistent = found.count > 0
+    others = [] if consistent else alternatives(positives, negatives, texts, report.printed)
     answer: Json = {
         "consistent": consistent,
         "feasible_count": found.count,
-        "examples": [_matrix(tp, tn, positives, negatives) for tp, tn in found.examples(5)],
+        "examples": [_matrix(tp, tn, positives, negatives) for tp, tn in found.examples(_MOST_SHOWN)],
         "implied": {name: {"low": low, "high": high} for name, (low, high) in sorted(found.implied().items())},
-        "alternatives": []
-        if consistent
-        else [
-            {"code": other.code, "message": f"It would fit if {other.sentence}.", "feasible_count": other.count}
-            for other in alternatives(positives, negatives, texts, report.printed)
-        ],
-        "assumptions": [_SAMPLING, _ROUNDINGS[report.printed]],
+        "alternatives": [alternative(other.code, other.sentence, other.count) for other in others],
+        "assumptions": [SAMPLING, ROUNDINGS[report.printed]],
     }
     if report.metrics:
         answer["metrics"] = _further(report.metrics, found)
     return answer
+
+
+def _of_pooled(report: Report, folds: Sequence[tuple[int, int]]) -> Json:
+    """Scores of the counts of all folds together are scores of one matrix."""
+    positives, negatives = (sum(fold[side] for fold in folds) for side in (0, 1))
+    answer = _of_two_classes(report, positives, negatives)
+    answer["assumptions"] = [
+        "Every score is the score of the counts of all folds together, not the mean of the scores of the folds.",
+        ROUNDINGS[report.printed],
+    ]
+    if not answer["consistent"]:
+        answer["alternatives"] += pooled_alternative(report, folds)
+    return answer
+
+
+def _fits_pooled(report: Report, folds: Sequence[tuple[int, int]]) -> int:
+    """How many matrices of all folds together fit."""
+    positives, negatives = (sum(fold[side] for fold in folds) for side in (0, 1))
+    return feasible_matrices(positives, negatives, _scores(report)).count
+
+
+def _of_unknown_sizes(report: Report) -> Json:
+    """Whether there are numbers of samples for which a matrix fits, as far as they are searched."""
+    texts, scores = _texts(report), _scores(report)
+    sizes, searched = _sizes(report)
+    found = fitting_sizes(sizes, scores)
+    others: list[Json] = []
+    if not found:
+        for reading in readings(texts, report.printed):
+            turned = [(n, p) for p, n in sizes] if reading.sizes_exchanged else sizes
+            if reading.sizes_exchanged and sorted(turned) == sorted(sizes):
+                continue
+            fits = fitting_sizes(turned, reading.scores, undefined_as_zero=reading.undefined_as_zero)
+            if fits:
+                others.append(alternative(reading.code, reading.sentence, None))
+    return {
+        "consistent": bool(found),
+        "feasible_count": None if found else 0,
+        "sizes": {**searched, "searched": len(sizes), "fitting": len(found), **_shown_sizes(report, found)},
+        "examples": [_matrix(one.tp, one.tn, one.positives, one.negatives) for one in _spread(found)],
+        "implied": {},
+        "alternatives": others,
+        "assumptions": [
+            "The scores are of one confusion matrix of whole counts, with samples of both classes.",
+            _searched_sentence(searched),
+            ROUNDINGS[report.printed],
+        ],
+    }
+
+
+def _sizes(report: Report) -> tuple[list[tuple[int, int]], Json]:
+    """Sizes (p, n) to be searched, and what is said of that.
+
+    Raises:
+        InvalidInput: they are too many.
+    """
+    if report.total is not None:
+        known = report.positives if report.negatives is None else report.total - report.negatives
+        choices = range(1, report.total) if known is None else [known]
+        sizes = [(p, report.total - p) for p in choices]
+        _affordable(sizes, "/total", report.total)
+        return sizes, {"total": report.total}
+    given = report.positives if report.negatives is None else report.negatives
+    bound = report.up_to or _default_bound(given)
+    if given is None:
+        # Both unknown: up to so many samples together.
+        sizes = [(p, n) for total in range(2, bound + 1) for p in range(1, total) for n in [total - p]]
+        return _affordable(sizes, "/search_up_to", bound), {"total_up_to": bound}
+    other = range(1, bound + 1)
+    if report.positives is None:
+        return _affordable([(p, given) for p in other], "/search_up_to", bound), {"n": given, "p_up_to": bound}
+    return _affordable([(given, n) for n in other], "/search_up_to", bound), {"p": given, "n_up_to": bound}
+
+
+def _default_bound(given: int | None) -> int:
+    """As far as the rows last; both unknown they grow with the third power of the bound."""
+    return 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
+
+
+def _affordable(sizes: list[tuple[int, int]], pointer: str, bound: int) -> list[tuple[int, int]]:
+    if search_rows(sizes) > MOST_SEARCHED:
+        raise InvalidInput(
+            [Fault(pointer, "too_many_sizes", f"expected fewer samples, a search up to {bound} takes too long")]
+        )
+    return sizes
+
+
+def _searched_sentence(searched: Json) -> str:
+    if "total" in searched:
+        return f"Every division of {searched['total']} samples into the two classes was searched."
+    if "total_up_to" in searched:
+        return f"All numbers of samples up to {searched['total_up_to']} together were searched, and none beyond."
+    known, unknown = ("p", "n") if "p" in searched else ("n", "p")
+    bound = searched[f"{unknown}_up_to"]
+    return f"{known} is {searched[known]}; {unknown} was searched from 1 to {bound}, and nothing is said of more."
+
+
+def _shown_sizes(report: Report, found: Sequence[Fitting]) -> Json:
+    """The sizes that fit: as ranges of the one that is not known, or the smallest pairs."""
+    if report.positives is None and report.negatives is None and report.total is None:
+        smallest = sorted(found, key=lambda one: (one.positives + one.negatives, one.positives))[:_MOST_SHOWN]
+        return {"smallest": [{"p": one.positives, "n": one.negatives} for one in smallest]}
+    unknown = "p" if report.positives is None else "n"
+    values = [one.positives if unknown == "p" else one.negatives for one in found]
+    ranges = _runs(sorted(values))
+    return {unknown: [{"low": low, "high": high} for low, high in ranges[:_MOST_RANGES]], "ranges": len(ranges)}
+
+
+def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
+    """Whole numbers, rising, as ranges without gaps."""
+    if not values:
+        return []
+    numbers = np.array(values)
+    breaks = np.flatnonzero(np.diff(numbers) > 1)
+    starts, stops = numbers[[0, *(breaks + 1)]], numbers[[*breaks, len(numbers) - 1]]
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def _spread(found: Sequence[Fitting]) -> list[Fitting]:
+    """Some of the fitting sizes, from the smallest to the largest."""
+    if not found:
+        return []
+    return [found[index] for index in np.unique(np.linspace(0, len(found) - 1, _MOST_SHOWN).round().astype(int))]
+
+
+def _texts(report: Report) -> dict[str, str]:
+    return {_binary_name(name): text for name, text in report.scores.items()}
+
+
+def _scores(report: Report) -> list[tuple[str, Range]]:
+    return normalise({_binary_name(name): wanted for name, wanted in ranges_of(report).items()})
 
 
 def _further(texts: Sequence[str], found: Feasible) -> Json:
@@ -142,80 +249,4 @@ def _binary_name(name: str) -> str:
     key = name if metric is None else metric.key
     if key in SCORES or key in COMPLEMENTS:
         return key
-    raise _unknown(name, (*SCORES, *COMPLEMENTS))
-
-
-def _unknown(name: str, known: Sequence[str]) -> InvalidInput:
-    near = [other for other in suggest(name) if other in known]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known here are {', '.join(known)}"
-    return InvalidInput([Fault(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")])
-
-
-def _ranges(report: Report) -> dict[str, Range]:
-    found = {}
-    for name, text in report.scores.items():
-        try:
-            found[name] = printed_range(text, report.printed)
-        except ValueError:
-            raise InvalidInput(
-                [Fault(f"/scores/{name}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}")]
-            ) from None
-    return found
-
-
-def _of_classes(report: Report, classes: Mapping[str, int]) -> Json:
-    """By an integer programme: a matrix with these row sums."""
-    labels = list(classes)
-    overall: dict[str, Range] = {}
-    by_class: dict[tuple[str, int], Range] = {}
-    known = (*_LINEAR, *(f"{key}@<class>" for key in _LINEAR_OF_CLASS))
-    for name, wanted in _ranges(report).items():
-        key, at, label = name.partition("@")
-        metric = catalogue().by_name.get(key)
-        key = key if metric is None else metric.key
-        if at and key in _LINEAR_OF_CLASS and label in labels:
-            by_class[key, labels.index(label)] = wanted
-        elif not at and key in _LINEAR:
-            overall[key] = wanted
-        else:
-            raise _unknown(name, known)
-    found = check_classes(list(classes.values()), overall, by_class)
-    example = None if found.example is None else found.example.astype(np.int64).tolist()
-    return {
-        **_decided(found.answer),
-        "examples": [] if example is None else [{"labels": labels, "confusion_matrix": example}],
-        "assumptions": [_SAMPLING, _ROUNDINGS[report.printed]],
-    }
-
-
-def _of_folds(report: Report, folds: Sequence[tuple[int, int]]) -> Json:
-    """By an integer programme: the mean over folds of scores of each fold."""
-    means: dict[str, Range] = {}
-    for name, wanted in _ranges(report).items():
-        metric = catalogue().by_name.get(name)
-        key = name if metric is None else metric.key
-        if key not in _LINEAR_OF_FOLDS:
-            raise _unknown(name, _LINEAR_OF_FOLDS)
-        means[key] = wanted
-    found = check_folds(folds, means)
-    examples = []
-    if found.example is not None:
-        pairs = zip(found.example.astype(np.int64).tolist(), folds, strict=True)
-        examples = [{"folds": [_matrix(tp, tn, p, n) for (tp, tn), (p, n) in pairs]}]
-    return {
-        **_decided(found.answer),
-        "examples": examples,
-        "assumptions": [
-            "Every score is the mean over the folds of the score of each fold, not the score of the pooled counts.",
-            _ROUNDINGS[report.printed],
-        ],
-    }
-
-
-def _decided(answer: Answer) -> Json:
-    return {
-        "consistent": None if answer is Answer.UNDECIDED else answer is Answer.CONSISTENT,
-        "feasible_count": 0 if answer is Answer.INCONSISTENT else None,
-        "implied": {},
-        "alternatives": [],
-    }
+    raise unknown_score(name, (*SCORES, *COMPLEMENTS))

@@ -2,223 +2,265 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.evaluation import Content, EvaluationRecord
-from app.kernel.numerics import Array, silently
-from app.kernel.prevalence import crossings, draw_shares, project, sweep_shares
-from app.kernel.table import Table
-from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.posterior import draw_matrices
-from app.services.cautions import caution_findings
+from app.domain.evaluation import EvaluationRecord
+from app.domain.samples import Samples
+from app.kernel.numerics import Array
+from app.kernel.prevalence import crossings, sweep_shares
 from app.services.full_intervals import chosen_seed
 from app.services.numbers import Json, listed, plain
-from app.services.simulation import DRAWS, affordable_draws, values_at
+from app.services.pairing import align
+from app.services.projected_matrix import MatrixRun
+from app.services.projected_samples import MOST_ENTRIES, SampleRun
+from app.services.scenarios import Limits, Projectable, Scenario, Sweep, Terms
 from app.services.targets import Target
 
 # Points of a box per named class, its corners among them.
 _BOX_POINTS = 21
 MOST_BOXED = 3
 _SUM_TOLERANCE = 1e-6
+# Shares that sum to 1 within rounding are taken as they are.
+_ROUNDING = 1e-12
+# Shares between which two runs are looked at for changing places; fewer where all samples are passed over at each.
+_CROSSING_POINTS, _FEWEST_CROSSING_POINTS = 2001, 51
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """One class from a rare to a frequent one, the others keeping their proportions."""
+class Projection:
+    """One run in one scenario: matrix metrics from its matrix, metrics of probabilities from its samples.
 
-    label: str
-    start: float
-    end: float
-    steps: int
+    Where probabilities are re-calibrated decisions change with them, and everything comes from the samples.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """At which class shares; exactly one of prevalence, sweep and ranges.
-
-    Attributes:
-        prevalence: Shares by label; classes not named share the rest in the proportions that they have.
-        samples: How many samples the shares are worth: their uncertainty. None takes them as exact.
-        ranges: Lowest and highest share by label.
+    Args:
+        record: The run.
+        samples: Of it, when a target is ``scored`` or probabilities are to be re-calibrated.
+        targets: What is asked for.
+        scenario: At which shares.
     """
 
-    prevalence: Mapping[str, float] | None = None
-    samples: float | None = None
-    sweep: Sweep | None = None
-    ranges: Mapping[str, tuple[float, float]] | None = None
-    level: float = 0.95
-    seed: int | None = None
-    draws: int = DRAWS
+    def __init__(
+        self, record: EvaluationRecord, samples: Samples | None, targets: Sequence[Target], scenario: Scenario
+    ) -> None:
+        self._record, self._samples, self._scenario = record, samples, scenario
+        self._terms = Terms(scenario.level, chosen_seed(scenario.seed, record.counts), scenario.draws)
+        self._targets = targets
+        scored = [target for target in targets if scenario.recalibrate or target.scored]
+        self._groups = [group for group in ([t for t in targets if t not in scored], scored) if group]
 
+    def answer(self) -> Json:
+        """Values and intervals of every target.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Simulated:
-    """Matrices (D, K, K) that the data leave possible, or none where nothing is known of the uncertainty."""
+        Raises:
+            InvalidInput: the shares make no sense for this run.
+            OutOfReach: too many samples for so many points.
+        """
+        if self._scenario.sweep is not None:
+            return self._swept(self._scenario.sweep)
+        if self._scenario.ranges is not None:
+            return self._boxed(self._scenario.ranges)
+        return self._at_once(self._scenario.prevalence or {})
 
-    matrices: Array | None
-    level: float
-    design: Json = field(default_factory=dict)
+    def crossings(self, other: EvaluationRecord, samples: Samples | None) -> dict[str, list[float]]:
+        """Shares of the swept class at which another run changes places with this one, by the name of each value.
 
+        Raises:
+            IncomparableLabels: the other run has other classes.
+            InvalidInput: a class has samples in one run only.
+            OutOfReach: too many samples.
+        """
+        sweep = self._scenario.sweep
+        assert sweep is not None  # noqa: S101 - asked for with a sweep only
+        against = Projection(*_aligned(self._record, other, samples), self._targets, self._scenario)
+        shares, others = (one._record.counts.sum(axis=1).astype(np.float64) for one in (self, against))
+        if ((shares > 0) != (others > 0)).any():
+            raise _refused("/against", "no_samples", "expected a run that has samples of the same classes")
+        index = self._class_index(sweep.label, "/sweep/class")
+        found: dict[str, list[float]] = {}
+        for group, mine, theirs in zip(self._groups, self._runs(1), against._runs(1), strict=True):
+            points = self._crossing_points(group, against)
+            for target, place, name in _named(group):
 
-def project_run(record: EvaluationRecord, targets: Sequence[Target], scenario: Scenario) -> Json:
-    """Values and intervals of every target in a scenario.
+                def gap(
+                    grid: Array,
+                    target: Target = target,
+                    place: int = place,
+                    runs: tuple[Projectable, Projectable] = (mine, theirs),
+                ) -> Array:
+                    swept = sweep_shares(shares, index, grid)
+                    first, second = (_score(target, run.values([target], swept)[0][:, place]) for run in runs)
+                    difference: Array = first - second
+                    return difference
 
-    Raises:
-        InvalidInput: the shares make no sense for this run.
-    """
-    counts = record.counts.astype(np.float64)
-    seed = chosen_seed(scenario.seed, record.counts)
-    if scenario.sweep is not None:
-        return _swept(record, counts, targets, scenario, seed)
-    if scenario.ranges is not None:
-        return _boxed(record, counts, targets, scenario, seed)
-    return _projected(record, counts, targets, scenario, seed)
+                still = target.insensitive and not self._scenario.recalibrate
+                found[name] = [] if still else crossings(gap, low=sweep.start, high=sweep.end, points=points)
+        return {name: found[name] for _, _, name in _named(self._targets)}
 
+    def _crossing_points(self, group: Sequence[Target], other: "Projection") -> int:
+        if not (self._scenario.recalibrate or group[0].scored):
+            return _CROSSING_POINTS
+        size = max(one._record.n_classes * len(one._samples.truth) for one in (self, other) if one._samples is not None)
+        affordable = MOST_ENTRIES // (2 * size * sum(len(target.names) for target in group))
+        return max(_FEWEST_CROSSING_POINTS, min(_CROSSING_POINTS, affordable))
 
-def _projected(
-    record: EvaluationRecord, counts: Array, targets: Sequence[Target], scenario: Scenario, seed: int
-) -> Json:
-    shares = named_shares(record, scenario.prevalence or {}, "/prevalence")
-    simulated = _simulate(record, counts, scenario, seed, points=1)
-    spread: Array = shares
-    if scenario.samples is not None and simulated.matrices is not None:
-        random = generator(seed_of(seed, "shares"))
-        present = np.flatnonzero(shares)
-        spread = np.zeros((len(simulated.matrices), shares.size))
-        spread[:, present] = draw_shares(shares[present] * scenario.samples, len(spread), random)
-    metrics = _values(counts, targets, shares[None], [spread], simulated)
-    single = {
-        name: {**entry, **{end: None if entry[end] is None else entry[end][0] for end in ("value", "low", "high")}}
-        for name, entry in metrics.items()
-    }
-    design = {**simulated.design, "prevalence": "given" if scenario.samples is None else "uncertain"}
-    answer: Json = {"evaluation": str(record.id), "prevalence": _by_label(record, shares)}
-    if scenario.samples is not None:
-        answer["prevalence_samples"] = scenario.samples
-    return {**answer, "metrics": single, "design": design, "notes": _notes(record, targets)}
+    def _runs(self, points: int) -> list[Projectable]:
+        """For each group of targets what it is computed from."""
+        return [self._run(group, points) for group in self._groups]
 
+    def _run(self, group: Sequence[Target], points: int) -> Projectable:
+        if self._samples is None or not (self._scenario.recalibrate or group[0].scored):
+            return MatrixRun(self._record, self._terms, points=points)
+        old = None
+        if self._scenario.recalibrate:
+            old = named_shares(self._record, self._scenario.old_prevalence or {}, "/old_prevalence")
+            if (old == 0).any():
+                label = self._record.labels[int(np.argmin(old))]
+                raise _refused(
+                    "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
+                )
+        return SampleRun(self._record, self._samples, group, self._terms, points=points, recalibrated_from=old)
 
-def _swept(record: EvaluationRecord, counts: Array, targets: Sequence[Target], scenario: Scenario, seed: int) -> Json:
-    sweep = scenario.sweep
-    assert sweep is not None  # noqa: S101 - asked for
-    index = _class_index(record, sweep.label, "/sweep/class")
-    grid = np.linspace(sweep.start, sweep.end, sweep.steps)
-    actual = counts.sum(axis=1)
-    if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and sweep.end > 0):
-        raise _refused("/sweep/class", "no_samples", "expected samples of this class and of another")
-    shares = sweep_shares(actual, index, grid)
-    simulated = _simulate(record, counts, scenario, seed, points=len(grid))
-    return {
-        "evaluation": str(record.id),
-        "sweep": {"class": sweep.label, "from": sweep.start, "to": sweep.end, "steps": sweep.steps},
-        "grid": grid.tolist(),
-        "metrics": _values(counts, targets, shares, list(shares), simulated),
-        "design": {**simulated.design, "prevalence": "given"},
-        "notes": _notes(record, targets),
-    }
+    def _at_once(self, prevalence: Mapping[str, float]) -> Json:
+        shares = named_shares(self._record, prevalence, "/prevalence")
+        worth, runs = self._scenario.samples, self._runs(1)
+        metrics = {
+            name: {**entry, **{end: None if entry[end] is None else entry[end][0] for end in ("value", "low", "high")}}
+            for name, entry in self._entries(runs, shares[None], worth).items()
+        }
+        answer: Json = {"evaluation": str(self._record.id), "prevalence": self._by_label(shares)}
+        if worth is not None:
+            answer["prevalence_samples"] = worth
+        return {**answer, **self._rest(metrics, runs, "given" if worth is None else "uncertain")}
 
+    def _swept(self, sweep: Sweep) -> Json:
+        index = self._class_index(sweep.label, "/sweep/class")
+        grid = np.linspace(sweep.start, sweep.end, sweep.steps)
+        actual = self._record.counts.sum(axis=1).astype(np.float64)
+        if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and sweep.end > 0):
+            raise _refused("/sweep/class", "no_samples", "expected samples of this class and of another")
+        runs = self._runs(len(grid))
+        return {
+            "evaluation": str(self._record.id),
+            "sweep": {"class": sweep.label, "from": sweep.start, "to": sweep.end, "steps": sweep.steps},
+            "grid": grid.tolist(),
+            **self._rest(self._entries(runs, sweep_shares(actual, index, grid)), runs, "given"),
+        }
 
-def _boxed(record: EvaluationRecord, counts: Array, targets: Sequence[Target], scenario: Scenario, seed: int) -> Json:
-    """The worst and the best over all shares within the ranges."""
-    ranges = scenario.ranges or {}
-    axes = [np.linspace(low, high, _BOX_POINTS) for low, high in ranges.values()]
-    points = [point for point in itertools.product(*axes) if sum(point) <= 1.0 + 1e-12]
-    if not points:
-        raise _refused("/prevalence_range", "shares_above_one", "expected ranges with lower ends that sum to at most 1")
-    shares = np.array(
-        [named_shares(record, dict(zip(ranges, point, strict=True)), "/prevalence_range") for point in points]
-    )
-    simulated = _simulate(record, counts, scenario, seed, points=2 * len(targets) * 4)
-    projected = np.stack([project(counts, one) for one in shares])
-    answer: Json = {}
-    for target in targets:
-        table = Table(np.broadcast_to(counts, projected.shape) if target.insensitive else projected)
-        with silently():
-            values = target.values(np.asarray(target.functional(table)))
-        observed = values_at(counts, [target])[0]
-        for place, name in enumerate(target.names):
+    def _boxed(self, ranges: Mapping[str, tuple[float, float]]) -> Json:
+        """The worst and the best over all shares within the ranges."""
+        axes = [np.linspace(low, high, _BOX_POINTS) for low, high in ranges.values()]
+        points = [point for point in itertools.product(*axes) if sum(point) <= 1.0 + 1e-12]
+        if not points:
+            raise _refused(
+                "/prevalence_range", "shares_above_one", "expected ranges with lower ends that sum to at most 1"
+            )
+        named = (dict(zip(ranges, point, strict=True)) for point in points)
+        shares = np.array([named_shares(self._record, one, "/prevalence_range") for one in named])
+        runs = self._runs(2 * sum(len(target.names) for target in self._targets))
+        found: Json = {}
+        for group, run in zip(self._groups, runs, strict=True):
+            observed = run.observed(group)
+            for target, values, own in zip(group, run.values(group, shares), observed, strict=True):
+                found |= self._extremes(run, target, values, own, shares)
+        note = (
+            f"Searched on {_BOX_POINTS} shares per named class, the ends among them; the ends of the intervals are "
+            "those at the worst and at the best shares."
+        )
+        rest = self._rest({name: found[name] for _, _, name in _named(self._targets)}, runs, "range")
+        return {
+            "evaluation": str(self._record.id),
+            "prevalence_range": {label: list(ends) for label, ends in ranges.items()},
+            **rest,
+            "notes": [note, *rest["notes"]],
+        }
+
+    def _extremes(self, run: Projectable, target: Target, values: Array, observed: Array, shares: Array) -> Json:
+        """Lowest and highest of the values (G, V) of one target, each with its shares and its limit."""
+        at = [
+            [None if np.isnan(column).all() else int(pick(column)) for pick in (np.nanargmin, np.nanargmax)]
+            for column in values.T
+        ]
+        chosen = sorted({index for both in at for index in both if index is not None})
+        limits = run.limits([target], shares[chosen]) if chosen else None
+        found: Json = {}
+        for place, (name, both) in enumerate(zip(target.names, at, strict=True)):
             entry: Json = {"observed": plain(observed[place])}
-            for word, pick, end in (("lowest", np.nanargmin, "low"), ("highest", np.nanargmax, "high")):
-                column = values[:, place]
-                if np.isnan(column).all():
+            for word, end, index in zip(("lowest", "highest"), ("low", "high"), both, strict=True):
+                if index is None:
                     entry[word] = None
                     continue
-                at = int(pick(column))
-                found = _values(counts, [target], shares[[at]], [shares[at]], simulated)[name]
+                ends = None if limits is None else getattr(limits[0], end)[chosen.index(index), place]
                 entry[word] = {
-                    "value": plain(column[at]),
-                    end: None if found[end] is None else found[end][0],
-                    "prevalence": _by_label(record, shares[at]),
+                    "value": plain(values[index, place]),
+                    end: None if ends is None else plain(ends),
+                    "prevalence": self._by_label(shares[index]),
                 }
-            answer[name] = entry
-    return {
-        "evaluation": str(record.id),
-        "prevalence_range": {label: list(ends) for label, ends in ranges.items()},
-        "metrics": answer,
-        "design": {**simulated.design, "prevalence": "range"},
-        "notes": [
-            f"Searched on {_BOX_POINTS} shares per named class, the ends among them; the ends of the intervals are "
-            "those at the worst and at the best shares.",
-            *_notes(record, targets),
-        ],
-    }
+            found[name] = entry
+        return found
+
+    def _entries(self, runs: Sequence[Projectable], shares: Array, worth: float | None = None) -> Json:
+        """Values and limits (G) of every target at shares (G, K)."""
+        found: Json = {}
+        for group, run in zip(self._groups, runs, strict=True):
+            observed, values = run.observed(group), run.values(group, shares)
+            limits: Sequence[Limits | None] = run.limits(group, shares, worth) or [None] * len(group)
+            for target, own, at, ends in zip(group, observed, values, limits, strict=True):
+                for place, name in enumerate(target.names):
+                    found[name] = {
+                        "value": listed(at[:, place]),
+                        "low": None if ends is None else listed(ends.low[:, place]),
+                        "high": None if ends is None else listed(ends.high[:, place]),
+                        "observed": plain(own[place]),
+                    }
+        return {name: found[name] for _, _, name in _named(self._targets)}
+
+    def _rest(self, metrics: Json, runs: Sequence[Projectable], prevalence: str) -> Json:
+        notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
+        still = [target.text for target in self._targets if target.insensitive]
+        if still and not self._scenario.recalibrate:
+            notes.append(f"Prevalence does not move {', '.join(still)}.")
+        for run in runs:
+            notes.extend(note for note in run.notes if note not in notes)
+        design = dict(runs[0].design)
+        if len(runs) > 1:
+            # The first is of matrix metrics, the second of metrics of probabilities.
+            design["samples"] = {key: runs[1].design[key] for key in ("method", "draws")}
+        return {"metrics": metrics, "design": {**design, "prevalence": prevalence}, "notes": notes}
+
+    def _class_index(self, label: str, pointer: str) -> int:
+        return _class_index(self._record, label, pointer)
+
+    def _by_label(self, shares: Array) -> dict[str, float]:
+        return dict(zip(self._record.labels, shares.tolist(), strict=True))
 
 
-def _simulate(record: EvaluationRecord, counts: Array, scenario: Scenario, seed: int, *, points: int) -> _Simulated:
-    if record.content is not Content.counts:
-        return _Simulated(None, scenario.level, {"level": scenario.level, "draws": 0})
-    draws = affordable_draws(counts.size * points, scenario.draws)
-    design: Json = {
-        "level": scenario.level,
-        "class_counts": "fixed",
-        "prior": "edge",
-        "seed": seed,
-        "draws": draws,
-    }
-    if not draws:
-        return _Simulated(None, scenario.level, design)
-    matrices = np.concatenate(list(draw_matrices(counts, draws=draws, random=generator(seed))))
-    return _Simulated(matrices, scenario.level, design)
+def _named(targets: Sequence[Target]) -> list[tuple[Target, int, str]]:
+    """Every value of every target: where it stands, and its name."""
+    return [(target, place, name) for target in targets for place, name in enumerate(target.names)]
 
 
-def _values(
-    counts: Array, targets: Sequence[Target], shares: Array, spread: Sequence[Array], simulated: _Simulated
-) -> Json:
-    """Values and limits (G) of every target at each of the shares (G, K); draws may have shares of their own."""
-    observed = values_at(counts, targets)
-    found = [values_at(counts, targets, one) for one in shares]
-    limits = [] if simulated.matrices is None else _limits(simulated, targets, found, spread)
-    answer: Json = {}
-    for index, target in enumerate(targets):
-        for place, name in enumerate(target.names):
-            entry: Json = {"value": listed(np.array([values[index][place] for values in found]))}
-            for word, end in (("low", 0), ("high", 1)):
-                entry[word] = [plain(ends[index][end][place]) for ends in limits] if limits else None
-            answer[name] = {**entry, "observed": plain(observed[index][place])}
-    return answer
+def _score(target: Target, values: Array) -> Array:
+    return values if target.preference is None else target.preference.score(values)
 
 
-def _limits(
-    simulated: _Simulated, targets: Sequence[Target], found: Sequence[Sequence[Array]], spread: Sequence[Array]
-) -> list[list[tuple[Array, Array]]]:
-    """Limits (V) of every target at each point."""
-    assert simulated.matrices is not None  # noqa: S101 - asked for only then
-    limits = []
-    plain_table = Table(simulated.matrices)
-    for values, shares in zip(found, spread, strict=True):
-        table = Table(project(simulated.matrices, shares))
-        at_point = []
-        with silently():
-            for target, estimate in zip(targets, values, strict=True):
-                drawn = target.values(np.asarray(target.functional(plain_table if target.insensitive else table)))
-                summary = summarise(drawn, estimate, simulated.level)
-                at_point.append((summary.low, summary.high))
-        limits.append(at_point)
-    return limits
+def _aligned(
+    record: EvaluationRecord, other: EvaluationRecord, samples: Samples | None
+) -> tuple[EvaluationRecord, Samples | None]:
+    """Another run with its classes in the order of the first."""
+    matrices, codes = align([record, other], "/against")
+    place = codes[1]
+    positive = None if other.positive is None else int(place[other.positive])
+    moved = replace(other, labels=record.labels, counts=matrices[1], positive=positive)
+    if samples is None:
+        return moved, None
+    outputs = samples.outputs
+    if outputs is not None and outputs.ndim == 2:
+        outputs = outputs[:, np.argsort(place)]
+    return moved, replace(
+        samples, truth=place[samples.truth], predicted=place[samples.predicted], outputs=outputs, fold_sizes=None
+    )
 
 
 def named_shares(record: EvaluationRecord, named: Mapping[str, float], pointer: str) -> Array:
@@ -247,7 +289,8 @@ def named_shares(record: EvaluationRecord, named: Mapping[str, float], pointer: 
         raise _refused(
             f"{pointer}/{label}", "no_samples", f"expected no share of {label!r}: how it is predicted is unknown"
         )
-    scaled: Array = shares / shares.sum()
+    total = float(shares.sum())
+    scaled: Array = shares if abs(total - 1.0) < _ROUNDING else shares / total
     return scaled
 
 
@@ -259,40 +302,3 @@ def _class_index(record: EvaluationRecord, label: str, pointer: str) -> int:
 
 def _refused(pointer: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput([Fault(pointer, code, detail)])
-
-
-def _by_label(record: EvaluationRecord, shares: Array) -> dict[str, float]:
-    return dict(zip(record.labels, shares.tolist(), strict=True))
-
-
-def _notes(record: EvaluationRecord, targets: Sequence[Target]) -> list[str]:
-    notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
-    still = [target.text for target in targets if target.insensitive]
-    if still:
-        notes.append(f"Prevalence does not move {', '.join(still)}.")
-    if record.content is not Content.counts:
-        notes.append(f"No intervals: they need numbers of samples, and the matrix holds {record.content}.")
-        return notes
-    return notes + [finding.message for finding in caution_findings(record.counts, record.labels)]
-
-
-def crossing_shares(
-    counts: Array, targets: Sequence[Target], shares: Array, index: int, sweep: Sweep
-) -> dict[str, list[float]]:
-    """Shares of the swept class at which two runs (2, K, K) change places, by the name of each value."""
-    found = {}
-    for target in targets:
-        for place, name in enumerate(target.names):
-
-            def one(table: Table, target: Target = target, place: int = place) -> Array:
-                score = target.values(np.asarray(target.functional(table)))[..., place]
-                return score if target.preference is None else target.preference.score(score)
-
-            found[name] = (
-                []
-                if target.insensitive
-                else crossings(
-                    counts[0], counts[1], one, shares=shares, class_index=index, low=sweep.start, high=sweep.end
-                )
-            )
-    return found

@@ -6,17 +6,19 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput, NotFound
+from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
 from app.domain.evaluation import EvaluationRecord
+from app.domain.samples import Samples
 from app.kernel.numerics import Array
 from app.services.compute import ComputePool
+from app.services.evaluations import stored_request
 from app.services.full_intervals import chosen_seed
 from app.services.numbers import Json
-from app.services.pairing import align
 from app.services.ports import EvaluationStore
 from app.services.prevalence_estimate import estimate_from_labels, estimate_from_probabilities
-from app.services.projection import Scenario, crossing_shares, named_shares, project_run
-from app.services.targets import parse_targets
+from app.services.projection import Projection, named_shares
+from app.services.scenarios import Scenario
+from app.services.targets import EVERYTHING, parse_targets
 
 DEFAULT_METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
 
@@ -50,24 +52,22 @@ class WhatIfService:
             InvalidExpression: a metric is none.
             InvalidInput: the shares make no sense for this run.
             IncomparableLabels: the run to be compared with has other classes.
+            NoSamples: metrics of probabilities are asked for where none are kept.
+            OutOfReach: too many samples for so many points.
         """
         record = await self._get(project, identifier)
         other = None if against is None else await self._get(project, against, "/against")
-        targets = parse_targets(metrics, record.labels, record.positive)
+        targets = parse_targets(metrics, record.labels, record.positive, inputs=EVERYTHING)
+        needed = scenario.recalibrate or any(target.scored for target in targets)
+        samples = await self._samples(project, record) if needed else None
+        others = await self._samples(project, other, "/against") if needed and other is not None else None
 
         def run() -> Json:
-            answer = project_run(record, targets, scenario)
-            sweep = scenario.sweep
-            if other is not None and sweep is not None:
-                matrices = align([record, other], "/against")[0]
-                shares = record.counts.sum(axis=1).astype(np.float64)
-                index = record.labels.index(sweep.label)
-                if ((matrices[0].sum(axis=1) > 0) != (matrices[1].sum(axis=1) > 0)).any():
-                    raise InvalidInput(
-                        [Fault("/against", "no_samples", "expected a run that has samples of the same classes")]
-                    )
+            projection = Projection(record, samples, targets, scenario)
+            answer = projection.answer()
+            if other is not None:
                 answer["against"] = str(other.id)
-                answer["crossings"] = crossing_shares(matrices, targets, shares, index, sweep)
+                answer["crossings"] = projection.crossings(other, others)
             return answer
 
         return await self._compute.run(run, heavy=True)
@@ -103,6 +103,19 @@ class WhatIfService:
         if record is None:
             raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
         return record
+
+    async def _samples(self, project: str, record: EvaluationRecord, pointer: str | None = None) -> Samples:
+        """Probabilities or scores of a run."""
+        samples = None
+        if stored_request(record)[0].is_scored:
+            samples = await self._store.read_samples(project, record.id)
+        if samples is None or samples.outputs is None:
+            raise NoSamples(
+                f"metrics of probabilities, and re-calibration, need the probabilities or scores of {record.id}, which "
+                "were not sent or not kept",
+                pointer=pointer,
+            )
+        return samples
 
 
 def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:

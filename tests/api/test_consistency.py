@@ -13,7 +13,7 @@ from tests.api.answers import Json, check_json, check_problem
 def check(client: httpx.Client, **body: Any) -> Json:
     reply = client.post("/v1/consistency-checks", json=body)
     assert reply.status_code == 200, reply.text
-    check_json(reply, named=("metrics", "examples"))
+    check_json(reply, named=("metrics", "examples", "implied"))
     ConsistencyResponse.model_validate_json(reply.content)
     answer: Json = reply.json()
     return answer
@@ -94,12 +94,105 @@ def test_means_over_folds(client: httpx.Client) -> None:
     assert check(client, folds=folds, scores={"accuracy": "0.99", "recall": "0.1"})["consistent"] is False
 
 
+def test_an_unknown_number_of_negatives(client: httpx.Client) -> None:
+    """Recall .85 of 20, accuracy .9123 of 57: 35 right of 37."""
+    scores = {"recall": "0.85", "accuracy": "0.9123", "specificity": "0.946"}
+    answer = check(client, p=20, scores=scores, search_up_to=100)
+    assert answer["consistent"] is True
+    assert answer["feasible_count"] is None
+    fitting = [
+        n
+        for n in range(1, 101)
+        for tn in range(n + 1)
+        if abs(tn / n - 0.946) <= 0.0005 and abs((17 + tn) / (20 + n) - 0.9123) <= 0.00005
+    ]
+    assert 37 in fitting
+    assert answer["sizes"]["n"] == [{"low": n, "high": n} for n in fitting]
+    assert (answer["sizes"]["p"], answer["sizes"]["n_up_to"], answer["sizes"]["searched"]) == (20, 100, 100)
+    assert answer["sizes"]["fitting"] == len(fitting) == len(answer["examples"])
+    assert any("n was searched from 1 to 100" in sentence for sentence in answer["assumptions"])
+    none = check(client, p=20, scores={**scores, "recall": "0.87"}, search_up_to=100)
+    assert (none["consistent"], none["feasible_count"], none["sizes"]["n"]) == (False, 0, [])
+
+
+def test_as_far_as_time_allows(client: httpx.Client) -> None:
+    answer = check(client, n=999, scores={"recall": "0.5", "specificity": "1.000"})
+    assert answer["sizes"]["p_up_to"] == 2000
+    assert answer["sizes"]["p"][-1]["high"] == 2000
+    assert check(client, p=7, scores={"recall": "0.5"})["consistent"] is False
+
+
+def test_only_the_total_is_known(client: httpx.Client) -> None:
+    """17 of 20 and 35 of 37: of 57 samples no other division fits."""
+    scores = {"recall": "0.8500", "specificity": "0.9459"}
+    answer = check(client, total=57, scores=scores)
+    assert answer["sizes"] == {
+        "total": 57,
+        "searched": 56,
+        "fitting": 1,
+        "p": [{"low": 20, "high": 20}],
+        "ranges": 1,
+    }
+    assert answer["examples"] == [{"tp": 17, "fn": 3, "fp": 2, "tn": 35}]
+    assert check(client, total=57, n=37, scores=scores)["consistent"] is True
+    swapped = check(client, total=57, n=20, scores=scores)
+    assert swapped["consistent"] is False
+    assert {"swapped_classes", "swapped_counts"} <= {other["code"] for other in swapped["alternatives"]}
+
+
+def test_nothing_is_known_of_the_sizes(client: httpx.Client) -> None:
+    """2/3 and 4/5 are the smallest shares that print as .667 and .800."""
+    answer = check(client, scores={"recall": "0.667", "specificity": "0.800"}, search_up_to=30)
+    assert answer["sizes"]["smallest"][0] == {"p": 3, "n": 5}
+    assert answer["sizes"]["total_up_to"] == 30
+    assert answer["sizes"]["fitting"] == sum(3 * a + 5 * b <= 30 for a in range(1, 10) for b in range(1, 6))
+
+
+def test_other_readings_of_several_classes(client: httpx.Client) -> None:
+    """Recalls .8, .7 and precisions 8/11, 7/9 of [[8, 2], [3, 7]], printed for each other, and cut off."""
+    classes = {"A": 10, "B": 10}
+    turned = check(client, classes=classes, scores={"recall@A": "0.727", "precision@A": "0.800"})
+    assert turned["consistent"] is False
+    assert [other["code"] for other in turned["alternatives"]] == ["transposed"]
+    cut = check(client, classes=classes, scores={"recall@A": "0.80", "precision@A": "0.72"})
+    assert [other["code"] for other in cut["alternatives"]] == ["truncated"]
+    rest = check(client, classes=classes, scores={"fpr@A": "0.30", "npv@A": "0.7778", "jaccard@A": "0.615"})
+    assert rest["examples"] == [{"labels": ["A", "B"], "confusion_matrix": [[8, 2], [3, 7]]}]
+    assert rest["implied"]["recall@A"] == {"low": pytest.approx(0.8), "high": pytest.approx(0.8)}
+    assert rest["implied"]["accuracy"] == {"low": pytest.approx(0.75), "high": pytest.approx(0.75)}
+
+
+def test_folds_taken_together(client: httpx.Client) -> None:
+    """Recalls 9/10 and 1/20: mean .475, together 10/30."""
+    folds = [{"p": 10, "n": 5}, {"p": 20, "n": 5}]
+    pooled: Json = {"folds": folds, "scores": {"recall": "0.3333", "specificity": "1.0000"}}
+    mean = check(client, **pooled)
+    assert mean["consistent"] is False
+    assert [other["code"] for other in mean["alternatives"]] == ["score_of_sums"]
+    together = check(client, **pooled, aggregation="score_of_sums", metrics=["mcc"])
+    assert (together["consistent"], together["feasible_count"]) == (True, 1)
+    assert together["examples"] == [{"tp": 10, "fn": 20, "fp": 0, "tn": 10}]
+    assert together["metrics"]["mcc"]["low"] == pytest.approx(together["implied"]["mcc"]["low"])
+    other = check(client, folds=folds, scores={"recall": "0.4750"}, aggregation="score_of_sums")
+    assert [reading["code"] for reading in other["alternatives"]] == ["mean_of_scores"]
+    assert check(client, folds=folds, scores={"f1": "0.5000"}, aggregation="score_of_sums")["consistent"] is True
+    swapped = check(client, folds=[{"p": 3, "n": 7}], scores={"recall": "0.7143", "specificity": "0.6667"})
+    assert {"swapped_classes", "swapped_counts"} <= {reading["code"] for reading in swapped["alternatives"]}
+
+
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
         ({"p": 10, "n": 10, "scores": {}}, "invalid_request", "/scores"),
         ({"scores": {"recall": "0.5"}}, "invalid_request", ""),
-        ({"p": 10, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        ({"p": 10, "n": 9, "total": 19, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        ({"p": 10, "n": 9, "search_up_to": 19, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        ({"p": 10, "total": 10, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        ({"total": 10, "search_up_to": 20, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        ({"p": 10, "scores": {"recall": "0.5"}, "metrics": ["mcc"]}, "invalid_request", ""),
+        ({"p": 900, "search_up_to": 9000, "scores": {"recall": "0.5"}}, "invalid_input", "/search_up_to"),
+        ({"search_up_to": 1000, "scores": {"recall": "0.5"}}, "invalid_input", "/search_up_to"),
+        ({"p": 10, "n": 9, "aggregation": "score_of_sums", "scores": {"recall": "0.5"}}, "invalid_request", ""),
         ({"p": 10, "n": 0, "scores": {"recall": "0.5"}}, "invalid_request", "/n"),
         ({"p": 60_000, "n": 60_000, "scores": {"recall": "0.5"}}, "invalid_request", ""),
         ({"p": 10, "n": 10, "scores": {"recall": 0.5}}, "invalid_request", "/scores/recall"),

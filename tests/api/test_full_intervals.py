@@ -135,8 +135,10 @@ def test_known_weaknesses_are_findings(client: httpx.Client) -> None:
     assert "intervals_of_few_samples" in codes([[3, 1], [2, 40]])
     assert "intervals_without_a_class" in codes([[30, 1, 0], [2, 40, 0], [0, 0, 0]])
     assert "informative_prior" in codes([[30, 1, 2], [2, 40, 1], [3, 3, 30]], prior="uniform")
-    many = [[25 if row == column else 1 for column in range(20)] for row in range(20)]
+    many = [[15 if row == column else 1 for column in range(20)] for row in range(20)]
     assert "intervals_of_many_small_classes" in codes(many, draws=200)
+    perfect = [[12 if row == column else 0 for column in range(20)] for row in range(20)]
+    assert "intervals_of_perfect_small_classes" in codes(perfect, draws=200)
     assert not {code for code in codes([[90, 10], [20, 80]]) if code.startswith("intervals")}
 
 

@@ -5,21 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from mlscorecheck.check.binary import check_1_testset_no_kfold
+from mlscorecheck.check.binary import check_1_dataset_known_folds_mos, check_1_testset_no_kfold
 
 from app.kernel.catalogue import catalogue
-from app.kernel.consistency import (
-    COMPLEMENTS,
-    SCORES,
-    Feasible,
-    Printed,
-    alternatives,
-    feasible_matrices,
-    normalise,
-    printed_range,
-)
+from app.kernel.consistency import Feasible, Fitting, alternatives, feasible_matrices, fitting_sizes, search_rows
 from app.kernel.integer_consistency import Answer, check_classes, check_folds
 from app.kernel.numerics import silently
+from app.kernel.reported_scores import COMPLEMENTS, SCORES, Printed, normalise, printed_range
 from app.kernel.table import Table
 
 
@@ -145,6 +137,31 @@ def test_large_counts_need_no_table_of_all_matrices() -> None:
     assert found.implied()["recall"][0] == pytest.approx(0.945, abs=1e-6)
 
 
+@pytest.mark.parametrize("printed", Printed)
+def test_sizes_that_fit_are_those_of_one_search_each(printed: Printed) -> None:
+    texts = {"accuracy": "0.83", "precision": "0.71", "npv": "0.9"}
+    scores = normalise({name: printed_range(text, printed) for name, text in texts.items()})
+    sizes = [(p, n) for p in range(1, 25) for n in range(1, 25)]
+    found = fitting_sizes(sizes, scores)
+    one_by_one = [size for size in sizes if feasible_matrices(*size, scores).count]
+    assert [(one.positives, one.negatives) for one in found] == one_by_one
+    assert 0 < len(found) < len(sizes)
+    for one in found:
+        assert (one.tp, one.tn) in feasible_matrices(one.positives, one.negatives, scores).examples(10_000)
+    assert search_rows([(3, 7), (9, 2)]) == 4 + 3
+    assert fitting_sizes([], scores) == []
+
+
+def test_many_sizes_are_searched_in_portions() -> None:
+    recall = normalise({"recall": printed_range("0.9", Printed.TRUNCATED), "specificity": printed_range("0.500")})
+    sizes = [(100, n) for n in range(1, 3001)]
+    assert search_rows(sizes) > 1 << 17
+    found = fitting_sizes(sizes, recall)
+    # The share nearest to one half is within .0005 of it for even n, and for odd ones from 1001 on.
+    assert [one.negatives for one in found] == [n for n in range(1, 3001) if n % 2 == 0 or n >= 1001]
+    assert found[0] == Fitting(100, 2, 90, 1)
+
+
 def test_alternatives_name_what_would_fit() -> None:
     # tp 40 of 50, tn 90 of 150
     recall, precision, specificity = 40 / 50, 40 / 100, 90 / 150
@@ -181,6 +198,58 @@ def test_classes() -> None:
         check_classes(actual, {"macro_precision": printed_range("0.7")}, {})
     with pytest.raises(ValueError, match="needs items"):
         check_classes([3, 0], {}, {})
+
+
+@pytest.mark.parametrize("name", ["recall", "precision", "f1", "jaccard", "specificity", "npv"])
+def test_scores_of_a_class_against_all_matrices(name: str) -> None:
+    """Which values printed to two digits some matrix of 3, 2 and 2 has, for the first class."""
+    rows = [[row for row in product(range(size + 1), repeat=3) if sum(row) == size] for size in (3, 2, 2)]
+    matrices = np.array(list(product(*rows)), dtype=np.float64)
+    with silently():
+        values = getattr(Table(matrices), name)[:, 0]
+    values = values[np.isfinite(values)]
+    for cut in range(0, 101, 4):
+        text = f"{cut / 100:.2f}"
+        wanted = printed_range(text)
+        there = any(float(wanted.low) - 1e-12 <= value <= float(wanted.high) + 1e-12 for value in values)
+        found = check_classes([3, 2, 2], {}, {(name, 0): wanted})
+        assert found.answer is (Answer.CONSISTENT if there else Answer.INCONSISTENT), text
+
+
+def test_implied_ranges_are_those_of_all_matrices() -> None:
+    rows = [[row for row in product(range(size + 1), repeat=3) if sum(row) == size] for size in (4, 3, 3)]
+    table = Table(np.array(list(product(*rows)), dtype=np.float64))
+    with silently():
+        fits = (np.abs(table.precision[:, 0] - 0.75) <= 0.005) & (np.abs(table.recall[:, 1] - 0.67) <= 0.005)
+        values = {"accuracy": table.accuracy, "balanced_accuracy": table.recall.mean(axis=1)}
+        values |= {f"recall@{k}": table.recall[:, k] for k in range(3)}
+    wanted = {("precision", 0): printed_range("0.75"), ("recall", 1): printed_range("0.67")}
+    found = check_classes([4, 3, 3], {}, wanted)
+    assert set(found.implied) == set(values)
+    for name, ends in found.implied.items():
+        assert ends == pytest.approx((values[name][fits].min(), values[name][fits].max())), name
+
+
+@pytest.mark.parametrize("recall", ["0.7500", "0.7625", "0.7525", "0.7417"])
+def test_means_over_folds_as_another_library_has_them(recall: str) -> None:
+    folds = [(10, 20), (10, 20), (12, 18)]
+    scores = {"sens": float(recall), "acc": 0.8333}
+    theirs = check_1_dataset_known_folds_mos(
+        dataset={"p": 32, "n": 58},
+        folding={"folds": [{"p": p, "n": n} for p, n in folds]},
+        scores=scores,
+        eps=5e-5,
+    )
+    found = check_folds(folds, {"recall": printed_range(recall), "accuracy": printed_range("0.8333")})
+    assert (found.answer is Answer.INCONSISTENT) == theirs["inconsistency"]
+
+
+def test_implied_means_over_folds() -> None:
+    found = check_folds([(2, 3), (3, 2)], {"recall": printed_range("0.75")})
+    # tp of 2 and of 3 with (a/2 + b/3)/2 in [.745, .755]: none but a half and one.
+    assert found.implied["recall"] == pytest.approx((0.75, 0.75))
+    assert found.implied["specificity"] == pytest.approx((0, 1))
+    assert found.implied["balanced_accuracy"] == pytest.approx((0.375, 0.875))
 
 
 def test_folds() -> None:

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array
+from app.kernel.numerics import Array, silently
 from app.kernel.prevalence import (
     box_vertices,
     crossings,
@@ -99,17 +99,39 @@ def test_drawn_shares_have_their_mean() -> None:
     assert drawn[:, 0].mean() == pytest.approx(0.2, abs=0.005)
 
 
+def change_places(first: Array, second: Array, key: str, low: float = 0.0) -> list[float]:
+    """Where two runs do on a metric, swept over the second of two classes."""
+    compute = catalogue().by_name[key].compute
+
+    def gap(grid: Array) -> Array:
+        swept = sweep_shares(np.ones(2), 1, grid)
+        with silently():
+            difference: Array = compute(Table(project(first, swept))) - compute(Table(project(second, swept)))
+        return difference
+
+    return crossings(gap, low=low)
+
+
 def test_two_runs_cross_where_their_accuracies_are_equal() -> None:
     first, second = np.array([[90.0, 10], [40, 60]]), np.array([[70.0, 30], [10, 90]])
-    accuracy = catalogue().by_name["accuracy"].compute
-    found = crossings(first, second, accuracy, shares=np.ones(2), class_index=1)
     # .9 - .3 x = .7 + .2 x
-    assert found == [pytest.approx(0.4, abs=1e-9)]
-    assert crossings(first, second, accuracy, shares=np.ones(2), class_index=1, low=0.5) == []
-    assert crossings(first, first, accuracy, shares=np.ones(2), class_index=0) == []
-    balanced = catalogue().by_name["balanced_accuracy"].compute
-    assert crossings(first, second, balanced, shares=np.ones(2), class_index=1) == []
-    assert len(crossings(first, second, catalogue().by_name["mcc"].compute, shares=np.ones(2), class_index=1)) == 1
+    assert change_places(first, second, "accuracy") == [pytest.approx(0.4, abs=1e-9)]
+    assert change_places(first, second, "accuracy", low=0.5) == []
+    assert change_places(first, first, "accuracy") == []
+    assert change_places(first, second, "balanced_accuracy") == []
+    assert len(change_places(first, second, "mcc")) == 1
+
+
+def test_crossings_are_the_roots_of_the_gap() -> None:
+    found = crossings(lambda grid: (grid - 0.21) * (grid - 0.5) * (grid - 0.87), points=51)
+    assert found == pytest.approx([0.21, 0.5, 0.87], abs=1e-10)
+    assert crossings(lambda grid: np.where(grid < 0.3, np.nan, grid - 0.4)) == [pytest.approx(0.4, abs=1e-10)]
+
+
+def test_a_row_without_a_possible_class_becomes_the_new_shares() -> None:
+    rows = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]])
+    new = np.array([0.0, 0.4, 0.6])
+    np.testing.assert_allclose(recalibrate(rows, np.full(3, 1 / 3), new), [new, new])
 
 
 def test_recalibration_to_the_same_shares_changes_nothing_and_follows_bayes() -> None:

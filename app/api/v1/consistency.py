@@ -12,8 +12,10 @@ from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import decision_examples as examples
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response
-from app.kernel.consistency import Printed
-from app.services.consistency import MOST_CLASSES, MOST_FOLDS, MOST_ITEMS, Report, check_report
+from app.kernel.reported_scores import Printed
+from app.services.class_consistency import MOST_CLASSES, MOST_FOLDS
+from app.services.consistency import DEFAULT_BOUND, MOST_ITEMS, check_report
+from app.services.reported import Aggregation, Report
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -30,20 +32,32 @@ class FoldField(Wire):
 
 
 class ConsistencyRequest(Wire):
-    """Scores as printed, with the numbers of samples: p and n, or classes, or folds."""
+    """Scores as printed, with the numbers of samples: p and n as far as they are known, or classes, or folds."""
 
     scores: dict[ScoreName, Score] = Field(
         min_length=1,
         max_length=60,
         description='By name, as strings: "0.80" says more than 0.8. With classes `recall@A` and the like.',
     )
-    p: Count | None = Field(None, description="Positive samples.")
-    n: Count | None = Field(None, description="Negative samples.")
+    p: Count | None = Field(None, description="Positive samples; left out when they are not known.")
+    n: Count | None = Field(None, description="Negative samples; left out when they are not known.")
+    total: Annotated[int, Field(ge=2, le=DEFAULT_BOUND)] | None = Field(
+        None, description="All samples, where it is not known how many are positive: every division is searched."
+    )
+    search_up_to: Annotated[int, Field(ge=2, le=DEFAULT_BOUND)] | None = Field(
+        None,
+        description="How far an unknown p or n is searched, or, with neither, p + n. As far as time allows when left "
+        "out; needed when nothing else is known.",
+    )
     classes: dict[ScoreName, Annotated[int, Field(ge=1, le=10_000)]] | None = Field(
         None, min_length=2, max_length=MOST_CLASSES, description="Samples of each class."
     )
     folds: list[FoldField] | None = Field(
-        None, min_length=1, max_length=MOST_FOLDS, description="The scores are means over these folds."
+        None, min_length=1, max_length=MOST_FOLDS, description="The scores are of these folds together."
+    )
+    aggregation: Aggregation = Field(
+        Aggregation.MEAN_OF_SCORES,
+        description="With folds: the mean of the scores of each, or the score of the counts of all.",
     )
     rounding: Literal["nearest", "truncated", "any"] = Field("nearest", description="How scores were cut.")
     metrics: list[Expression] = Field(
@@ -53,15 +67,24 @@ class ConsistencyRequest(Wire):
     @model_validator(mode="after")
     def check_form(self) -> Self:
         """One of the three forms, complete."""
-        forms = [self.p is not None or self.n is not None, self.classes is not None, self.folds is not None]
+        sizes = (self.p, self.n, self.total, self.search_up_to)
+        forms = [any(size is not None for size in sizes), self.classes is not None, self.folds is not None]
         if sum(forms) != 1:
-            raise ValueError("expected exactly one of p with n, classes, and folds")
-        if forms[0]:
-            if self.p is None or self.n is None:
-                raise ValueError("expected both p and n")
-            if min(self.p, self.n) > MOST_ITEMS:
-                raise ValueError(f"expected at most {MOST_ITEMS} samples of the smaller class")
-        elif self.metrics:
+            raise ValueError("expected exactly one of p and n (or total, or search_up_to), classes, and folds")
+        known = self.p is not None and self.n is not None
+        if known and (self.total is not None or self.search_up_to is not None):
+            raise ValueError("expected neither total nor search_up_to when both p and n are known")
+        if self.total is not None:
+            if self.search_up_to is not None:
+                raise ValueError("expected total or search_up_to, not both")
+            if max(self.p or 0, self.n or 0) >= self.total:
+                raise ValueError("expected a total that leaves samples of both classes")
+        if self.p is not None and self.n is not None and min(self.p, self.n) > MOST_ITEMS:
+            raise ValueError(f"expected at most {MOST_ITEMS} samples of the smaller class")
+        pooled = self.aggregation is Aggregation.SCORE_OF_SUMS
+        if pooled and self.folds is None:
+            raise ValueError("expected aggregation with folds only")
+        if self.metrics and not (known or pooled):
             raise ValueError("expected further metrics with p and n only")
         return self
 
@@ -71,6 +94,9 @@ class ConsistencyRequest(Wire):
             scores=self.scores,
             positives=self.p,
             negatives=self.n,
+            total=self.total,
+            up_to=self.search_up_to,
+            aggregation=self.aggregation,
             classes=self.classes,
             folds=None if self.folds is None else tuple((fold.p, fold.n) for fold in self.folds),
             printed=Printed(self.rounding),
@@ -88,6 +114,9 @@ class ConsistencyResponse(BaseModel):
     alternatives: list[dict[str, Any]] = Field(description="Other readings of the report that some matrix fits.")
     assumptions: list[str]
     metrics: dict[str, dict[str, float | None]] | None = None
+    sizes: dict[str, Any] | None = Field(
+        None, description="With unknown sizes: what was searched, how many fit, and which, as ranges or the smallest."
+    )
 
 
 @router.post(

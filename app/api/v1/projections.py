@@ -16,7 +16,8 @@ from app.api.v1.comparison_models import Identifier
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.inputs import LabelField
 from app.api.v1.present import json_response
-from app.services.projection import MOST_BOXED, Scenario, Sweep
+from app.services.projection import MOST_BOXED
+from app.services.scenarios import Scenario, Sweep
 from app.services.simulation import DRAWS, FEWEST_DRAWS
 from app.services.what_if import DEFAULT_METRICS, Unlabelled
 
@@ -59,6 +60,13 @@ class ProjectionRequest(Wire):
     against: Identifier | None = Field(
         None, description="With a sweep: the run with which places are changed at `crossings`."
     )
+    recalibrate: bool = Field(
+        default=False,
+        description="Fit the kept probabilities to the shares (Elkan 2001) and decide anew by them before measuring.",
+    )
+    old_prevalence: Shares | None = Field(
+        None, description="With recalibrate: the shares they were calibrated to; the evaluation's when left out."
+    )
     metrics: list[Expression] = Field(default_factory=lambda: list(DEFAULT_METRICS), min_length=1, max_length=50)
     level: float = Field(0.95, gt=0, lt=1)
     seed: int | None = Field(None, ge=0, lt=2**63)
@@ -74,6 +82,10 @@ class ProjectionRequest(Wire):
             raise ValueError("expected prevalence_samples with prevalence only")
         if self.against is not None and self.sweep is None:
             raise ValueError("expected against with a sweep only")
+        if self.recalibrate and self.prevalence_range is not None:
+            raise ValueError("expected recalibrate with prevalence or a sweep: within a range the shares are not known")
+        if self.old_prevalence is not None and not self.recalibrate:
+            raise ValueError("expected old_prevalence with recalibrate only")
         for label, (low, high) in (self.prevalence_range or {}).items():
             if low > high:
                 raise ValueError(f"expected a range from low to high for {label!r}")
@@ -90,6 +102,8 @@ class ProjectionRequest(Wire):
             if sweep is None
             else Sweep(label=str(sweep.label), start=sweep.start, end=sweep.end, steps=sweep.steps),
             ranges=None if ranges is None else {label: (ends[0], ends[1]) for label, ends in ranges.items()},
+            recalibrate=self.recalibrate,
+            old_prevalence=self.old_prevalence,
             level=self.level,
             seed=self.seed,
             draws=self.draws,

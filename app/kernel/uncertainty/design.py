@@ -5,8 +5,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from app.kernel.numerics import Array
-
 
 class ClassCounts(StrEnum):
     """Were the numbers of samples per class chosen, or did they come with the sample?"""
@@ -35,37 +33,6 @@ class Prior(StrEnum):
     JEFFREYS_RECALL = "jeffreys_recall"
     UNIFORM = "uniform"
     CUSTOM = "custom"
-
-
-class Caution(StrEnum):
-    """Circumstances in which an interval is known to miss its level."""
-
-    EMPTY_CLASS = "empty_class"
-    FEWER_THAN_FIVE = "fewer_than_five_samples"
-    MANY_SMALL_CLASSES = "many_small_classes"
-    INFORMATIVE_PRIOR = "informative_prior"
-    BOUNDARY = "at_the_boundary"
-
-
-_FEW = 5
-_MANY_CLASSES = 20
-_SMALL_CLASS = 100
-
-
-def cautions(counts: Array, prior: Prior = Prior.EDGE) -> tuple[Caution, ...]:
-    """What to be careful about with one matrix (K, K), whatever the metric."""
-    actual = counts.sum(axis=-1)
-    size, present = counts.shape[-1], actual[actual > 0]
-    found = []
-    if present.size < size:
-        found.append(Caution.EMPTY_CLASS)
-    if present.size and present.min() < _FEW:
-        found.append(Caution.FEWER_THAN_FIVE)
-    if size >= _MANY_CLASSES and present.size and present.min() < _SMALL_CLASS:
-        found.append(Caution.MANY_SMALL_CLASSES)
-    if prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL) and size > 2:
-        found.append(Caution.INFORMATIVE_PRIOR)
-    return tuple(found)
 
 
 def seed_of(*content: object) -> int:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary, evaluate_draws, summarise
 
 DRAWS = 4000
+
+# From so many classes on the curvature of means over classes shows in coverage: 95 % intervals of H held the truth 92
+# times in 100 for 10 classes of 25, now 95 (benchmarks/coverage.py). For fewer, the posterior stays as it is.
+CURVED_CLASSES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,6 +34,15 @@ class Sampling:
     given: Array | None = None
 
 
+class _Arguments(TypedDict):
+    """What drawing and its expectation have in common."""
+
+    prior: Prior
+    custom: Array | None
+    shares: Shares
+    given: Array | None
+
+
 def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
     """Values (V) of every functional of one matrix (K, K): V is 1, or K for a list over the classes."""
     table = Table(counts)
@@ -41,36 +55,42 @@ def posterior_intervals(
 ) -> list[Summary]:
     """Posterior intervals of every functional of one matrix of counts (K, K), in the order given.
 
+    With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
+    ``draws.curvature_shift``.
+
     Raises:
         ValueError: as ``posterior.draw_matrices``.
     """
-    batches = posterior.draw_matrices(
-        counts,
-        draws=sampling.draws,
-        random=generator(sampling.seed),
-        prior=sampling.prior,
-        custom=sampling.custom,
-        shares=sampling.shares,
-        given=sampling.given,
-    )
-    return _summaries(batches, counts, functionals, draws=sampling.draws, level=level)
-
-
-def _summaries(
-    batches: Iterator[Array], counts: Array, functionals: Sequence[Functional], *, draws: int, level: float
-) -> list[Summary]:
+    how: _Arguments = {
+        "prior": sampling.prior,
+        "custom": sampling.custom,
+        "shares": sampling.shares,
+        "given": sampling.given,
+    }
+    batches = posterior.draw_matrices(counts, draws=sampling.draws, random=generator(sampling.seed), **how)
     observed = estimates(counts, functionals)
+    centers: Sequence[Array | None] = [None] * len(functionals)
+    if counts.shape[-1] >= CURVED_CLASSES:
+        centers = estimates(posterior.mean_matrix(counts, **how), functionals)
+    return [
+        summarise(values.reshape(sampling.draws, -1), estimate, level, center=center)
+        for values, estimate, center in zip(
+            _values(batches, functionals, sampling.draws), observed, centers, strict=True
+        )
+    ]
+
+
+def _values(batches: Iterator[Array], functionals: Sequence[Functional], draws: int) -> Iterator[Array]:
     first = next(batches)
     if len(first) < draws:
-        values = evaluate_draws(itertools.chain([first], batches), functionals)
-        return [summarise(v.reshape(draws, -1), e, level) for v, e in zip(values, observed, strict=True)]
+        yield from evaluate_draws(itertools.chain([first], batches), functionals)
+        return
     # All draws at once: the values of one metric are used up before the next are made, which saves the memory of all.
-    table, found = Table(first), []
-    for functional, estimate in zip(functionals, observed, strict=True):
+    table = Table(first)
+    for functional in functionals:
         with silently():
-            one = functional(table)
-        found.append(summarise(one.reshape(draws, -1), estimate, level))
-    return found
+            values = functional(table)
+        yield values
 
 
 def bootstrap_intervals(

@@ -87,6 +87,35 @@ def draw_matrices(
         yield rows
 
 
+def mean_matrix(
+    counts: Array,
+    *,
+    prior: Prior = Prior.EDGE,
+    custom: Array | None = None,
+    shares: Shares = Shares.OBSERVED,
+    given: Array | None = None,
+) -> Array:
+    """Expectation (..., K, K) of what ``draw_matrices`` draws with the same arguments.
+
+    Raises:
+        ValueError: as ``draw_matrices``.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    actual = counts.sum(axis=-1)
+    parameters = np.where(actual[..., None] > 0, counts + pseudo_counts(counts, prior, custom), 0.0)
+    sums = parameters.sum(axis=-1)
+    totals = actual.sum(axis=-1, keepdims=True)
+    row_sums = actual
+    if shares is Shares.GIVEN:
+        row_sums = totals * checked_shares(given, actual)
+    elif shares is Shares.SAMPLED:
+        weights = np.where(actual > 0, actual + 0.5, 0.0)
+        row_sums = totals * weights / weights.sum(axis=-1, keepdims=True)
+    scale = np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)
+    means: Array = parameters * scale[..., None]
+    return means
+
+
 def checked_shares(given: Array | None, actual: Array) -> Array:
     """Shares (K) scaled to sum 1. Raises ValueError when they are missing or give weight to a class without samples."""
     if given is None or given.shape[-1] != actual.shape[-1]:

@@ -1,0 +1,274 @@
+"""Intervals of metrics of probabilities as a report has them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as sk
+
+from app.api.v1.present import write_json
+from app.domain.evaluation import Content
+from app.domain.expressions import parse
+from app.domain.inputs import MatrixInput
+from app.domain.report import Interval, IntervalChoice, Options, ProbabilityPart, Sampling
+from app.domain.samples import Samples
+from app.kernel.card import Inputs, Scope
+from app.kernel.catalogue import probability_catalogue
+from app.kernel.comparison.auc import delong
+from app.kernel.numerics import Array
+from app.kernel.uncertainty import resampling
+from app.kernel.uncertainty.design import Shares
+from app.services.probability_reports import judge, part_as_json, part_from_json, scores_of
+from tests.kernel.probability.problems import softmax_problem
+
+LABELS = ("A", "B", "C", "D", "E")
+ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(draws=200))
+
+
+def source_of(y: Any, p: Array, content: Content = Content.counts, weights: Array | None = None) -> MatrixInput:
+    """An input of probabilities (n, K) or, with two classes, of scores (n)."""
+    size = p.shape[1] if p.ndim == 2 else 2
+    predicted = p.argmax(axis=1) if p.ndim == 2 else (p > 0).astype(np.int64)
+    counts = sk.confusion_matrix(y, predicted, labels=range(size))
+    return MatrixInput(
+        kind="probabilities" if p.ndim == 2 else "scores",
+        labels=LABELS[:size],
+        positive=1 if size == 2 else None,
+        content=content,
+        counts=counts,
+        samples=Samples(np.asarray(y, dtype=np.int64), predicted, p, weights=weights),
+    )
+
+
+def answered(source: MatrixInput, options: Options = ALL, *texts: str) -> ProbabilityPart:
+    asked = [(text, parse(text, source.labels, source.positive, inputs=frozenset(Inputs))) for text in texts]
+    return judge(source, scores_of(source), asked, 5, options)
+
+
+def ends(interval: Interval) -> tuple[float, float]:
+    low, high = interval["low"], interval["high"]
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def codes(part: ProbabilityPart) -> set[str]:
+    return {finding.code for finding in part.findings}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_all_are_every_metric_of_every_class(classes: int) -> None:
+    source = source_of(*softmax_problem(120, classes, 0))
+    part = answered(source)
+    expected = {metric.key for metric in probability_catalogue().of_scope(Scope.OVERALL)}
+    for metric in probability_catalogue().of_scope(Scope.CLASS):
+        expected |= {f"{metric.key}@{label}" for label in source.labels}
+    assert set(part.intervals) == expected
+    values = {**part.values}
+    for label, groups in part.per_class.items():
+        values |= {f"{key}@{label}": value for group in groups.values() for key, value in group.items()}
+    for name, interval in part.intervals.items():
+        if name == "top_k_accuracy" and classes == 2:
+            assert interval["low"] is None
+            continue
+        low, high = ends(interval)
+        value = values[name]
+        assert value is not None
+        assert low - 1e-12 <= value <= high + 1e-12, name
+        assert high > low, name
+    assert {interval["method"] for interval in part.intervals.values()} >= {
+        "delong_logit", "influence_logit", "t", "wilson", "bootstrap", "bootstrap_basic",
+    }  # fmt: skip
+
+
+def test_resampled_intervals_say_from_what() -> None:
+    part = answered(source_of(*softmax_problem(100, 3, 1)))
+    interval = part.intervals["average_precision@B"]
+    assert (interval["seed"], interval["draws"], interval["given"]) == (5, 200, "actual_counts")
+    assert interval["monte_carlo_error"] is not None
+    assert 0.0 < interval["monte_carlo_error"] < 0.05
+    assert "seed" not in part.intervals["log_loss"]
+    sampled = replace(ALL, sampling=Sampling(draws=200, shares=Shares.SAMPLED))
+    assert answered(source_of(*softmax_problem(100, 3, 1)), sampled).intervals["average_precision@B"]["given"] == "n"
+
+
+def test_the_headline_has_what_costs_nothing() -> None:
+    y, p = softmax_problem(150, 3, 2)
+    part = answered(source_of(y, p), Options(level=0.9))
+    assert set(part.intervals) == {"roc_auc@A", "roc_auc@B", "roc_auc@C", "log_loss", "brier_score", "au_imcp"}
+    found = delong(y == 2, p[:, 2])
+    center = stats.norm.ppf(0.95) * np.sqrt(found.covariance[0, 0]) / (found.areas[0] * (1 - found.areas[0]))
+    logit = np.log(found.areas[0] / (1 - found.areas[0]))
+    expected = tuple(1 / (1 + np.exp(-(logit + sign * center))) for sign in (-1, 1))
+    assert ends(part.intervals["roc_auc@C"]) == pytest.approx(expected, rel=1e-10)
+    everything = answered(source_of(y, p), replace(ALL, level=0.9)).intervals
+    for name, interval in part.intervals.items():
+        assert ends(interval) == pytest.approx(ends(everything[name]), rel=1e-10)
+        assert interval["method"] == everything[name]["method"]
+
+
+def test_two_classes_share_their_area() -> None:
+    part = answered(source_of(*softmax_problem(80, 2, 3)), Options())
+    assert part.intervals["roc_auc@A"] == part.intervals["roc_auc@B"]
+
+
+def test_none_and_weighted_samples_get_none() -> None:
+    y, p = softmax_problem(60, 2, 4)
+    assert answered(source_of(y, p), Options(intervals=IntervalChoice.NONE)).intervals == {}
+    weighted = source_of(y, p, Content.weights, np.linspace(0.5, 2.0, 60))
+    assert answered(weighted, Options()).intervals == {}
+
+
+def test_expressions_and_their_other_names() -> None:
+    source = source_of(*softmax_problem(120, 2, 5))
+    texts = (
+        "mean(roc_auc@A, recall@A)", "auc@B", "gmean(roc_auc@A, roc_auc@B)", "log_loss(clip=0.1)",
+        "median_phi(quantile=0.25)@*", "max(ks_statistic@A, average_precision@A)",
+    )  # fmt: skip
+    found = answered(source, ALL, *texts).intervals
+    assert found["mean(roc_auc@A, recall@A)"]["method"] == "bootstrap"
+    assert found["auc@B"] == found["roc_auc@B"]
+    assert ends(found["gmean(roc_auc@A, roc_auc@B)"]) == pytest.approx(ends(found["roc_auc@A"]))
+    assert found["log_loss(clip=0.1)"]["method"] == "t"
+    assert found["log_loss(clip=0.1)"]["high"] != found["log_loss"]["high"]
+    assert {"median_phi(quantile=0.25)@A", "median_phi(quantile=0.25)@B"} <= set(found)
+    assert found["max(ks_statistic@A, average_precision@A)"]["method"] == "bootstrap_basic"
+
+
+def test_scores_have_intervals_of_what_orders_them() -> None:
+    y, p = softmax_problem(120, 2, 6)
+    part = answered(source_of(y, np.log(p[:, 1] / p[:, 0])), ALL, "mean(roc_auc@A, recall@A)")
+    assert ends(part.intervals["average_precision@B"])
+    assert ends(part.intervals["mean(roc_auc@A, recall@A)"])
+    assert part.intervals["log_loss"]["low"] is None
+    assert part.intervals["log_loss"]["method"] == "t"
+    assert "undefined" in part.intervals["expected_calibration_error"]["reason"]
+    assert "median_phi@A" not in part.intervals
+    assert set(answered(source_of(y, p[:, 1]), Options()).intervals) == {"roc_auc@A", "roc_auc@B"}
+
+
+def test_a_perfect_order_has_newcombes_interval() -> None:
+    y = np.repeat([0, 1], [15, 10])
+    scores = np.where(y == 1, 2.0, -2.0) + np.linspace(0.0, 1.0, 25)
+    for options in (Options(), ALL):
+        interval = answered(source_of(y, scores), options).intervals["roc_auc@B"]
+        assert interval["method"] == "newcombe_5"
+        assert interval["low"] == pytest.approx(0.832, abs=5e-4)
+        assert interval["high"] == 1.0
+
+
+def test_one_class_alone() -> None:
+    """Values that do not exist have no interval; the report says why."""
+    y = np.zeros(30, dtype=np.intp)
+    p = softmax_problem(30, 2, 7)[1]
+    part = answered(source_of(y, p))
+    assert "roc_auc@A" not in part.intervals
+    assert "undefined" in part.intervals["roc_auc_ovr_macro"]["reason"]
+    assert ends(part.intervals["log_loss"])
+    assert "roc_auc@A" not in answered(source_of(y, p), Options()).intervals
+
+
+def test_probabilities_that_are_all_alike_say_nothing_of_their_spread() -> None:
+    y = np.tile([0, 1], 20)
+    part = answered(source_of(y, np.full((40, 2), 0.5)))
+    for name in ("log_loss", "average_precision@A", "median_phi@B"):
+        assert part.intervals[name]["low"] is None
+        assert "vary" in part.intervals[name]["reason"]
+
+
+def test_errors_that_perfect_calibration_shows_too_may_be_none() -> None:
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.05, 0.95, 400)
+    y = (rng.random(400) < p).astype(np.int64)
+    part = answered(source_of(y, np.column_stack([1 - p, p])))
+    for key in ("expected_calibration_error", "adaptive_calibration_error", "classwise_calibration_error"):
+        assert part.details["calibration"][key]["p_value"] > 0.05
+        low, high = ends(part.intervals[key])
+        assert low == 0.0
+        assert high > 0.0
+    # Of probabilities that are far off, no interval reaches 0.
+    off = answered(source_of(1 - y, np.column_stack([1 - p, p])))
+    assert ends(off.intervals["expected_calibration_error"])[0] > 0.1
+
+
+def test_what_to_be_careful_about() -> None:
+    y, p = softmax_problem(60, 3, 9)
+    part = answered(source_of(y, p))
+    biased = next(f for f in part.findings if f.code == "intervals_of_biased_values")
+    assert biased.severity == "warning"
+    assert "ks_statistic@A" in biased.evidence["metrics"]
+    few = next(f for f in part.findings if f.code == "area_intervals_of_few_samples")
+    assert few.evidence["smallest"] == np.bincount(y).min()
+    large = answered(source_of(*softmax_problem(3000, 2, 9)), ALL)
+    assert next(f for f in large.findings if f.code == "intervals_of_biased_values").severity == "note"
+    assert "area_intervals_of_few_samples" not in codes(large)
+
+
+def test_a_loss_of_one_confident_mistake_is_pointed_out() -> None:
+    y = np.tile([0, 1], 50)
+    p = np.where(y == 1, 0.98, 0.02) + np.linspace(0, 0.01, 100)
+    p[1] = 1e-9
+    part = answered(source_of(y, np.column_stack([1 - p, p])), Options())
+    thin = next(f for f in part.findings if f.code == "intervals_rest_on_few_samples")
+    assert thin.evidence["effective_samples"] < 1.5
+    assert "log_loss" in thin.evidence["metrics"]
+    assert "intervals_rest_on_few_samples" not in codes(answered(source_of(*softmax_problem(500, 2, 1)), Options()))
+
+
+def test_curves_with_few_mistakes_are_pointed_out() -> None:
+    y = np.repeat([0, 1], 100)
+    scores = y + np.linspace(0.0, 0.5, 200)
+    scores[99] = 1.4
+    part = answered(source_of(y, scores))
+    few = next(f for f in part.findings if f.code == "curve_intervals_of_few_mistakes")
+    assert few.evidence["classes"] == ["A", "B"]
+    assert few.evidence["effective_samples"] < 5
+    assert "curve_intervals_of_few_mistakes" not in codes(answered(source_of(*softmax_problem(400, 2, 1))))
+    assert "curve_intervals_of_few_mistakes" not in codes(answered(source_of(y, scores), Options()))
+
+
+def test_large_inputs_are_resampled_in_subsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "_ENTRIES", 2_000_000)
+    part = answered(source_of(*softmax_problem(9000, 3, 10)))
+    note = next(f for f in part.findings if f.code == "bootstrap_of_subsets")
+    assert note.evidence == {"n_samples": 9000, "subset": 2000}
+    assert ends(part.intervals["ks_statistic@A"])
+    monkeypatch.setattr(resampling, "MOST_ENTRIES", 1000)
+    refused = answered(source_of(*softmax_problem(9000, 3, 10)))
+    assert "too many classes or expressions" in refused.intervals["ks_statistic@A"]["reason"]
+    assert ends(refused.intervals["roc_auc@A"])
+
+
+def test_without_a_class_in_too_many_resamples_there_is_none() -> None:
+    y, p = softmax_problem(60, 2, 11)
+    kept = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:2]])
+    sampled = replace(ALL, sampling=Sampling(draws=400, shares=Shares.SAMPLED))
+    interval = answered(source_of(y[kept], p[kept]), sampled).intervals["ks_statistic@B"]
+    assert interval["low"] is None
+    assert interval["undefined_draws"] > 20
+    assert "5%" in interval["reason"]
+
+
+def test_parts_are_stored_with_their_intervals() -> None:
+    part = answered(source_of(*softmax_problem(60, 3, 12)))
+    stored = part_as_json(part)
+    assert write_json(stored)
+    assert part_from_json(stored).intervals == part.intervals
+    del stored["intervals"]
+    assert part_from_json(stored).intervals == {}
+
+
+def test_many_expressions_leave_fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every one of them is work in every resample: they come at the price of draws, then of the intervals."""
+    monkeypatch.setattr(resampling, "_ENTRIES", 4_000_000)
+    monkeypatch.setattr(resampling, "MOST_ENTRIES", 12_000_000)
+    source = source_of(*softmax_problem(300, 3, 13))
+    texts = [f"mean(h_measure(a={k + 2})@A, recall@A)" for k in range(180)]
+    wanted = Options(intervals=IntervalChoice.ALL)
+    assert answered(source, wanted).intervals["ks_statistic@A"]["draws"] == 740
+    assert answered(source, wanted, *texts[:20]).intervals[texts[0]]["draws"] == 200
+    refused = answered(source, wanted, *texts).intervals
+    assert "too many" in refused[texts[0]]["reason"]
+    assert ends(refused["log_loss"])
