@@ -44,7 +44,12 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("kernel", "Matrix metrics in process", ("numpy", "pycm", "scikit-learn")),
     Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
-    Benchmark("ingest", "Large probability matrices", ("fastapi", "numpy", "pyarrow", "pysimdjson", "scikit-learn")),
+    Benchmark(
+        "ingest",
+        "Large probability matrices",
+        ("fastapi", "numpy", "pyarrow", "pysimdjson", "scikit-learn"),
+        full=("--large",),
+    ),
     Benchmark(
         "http",
         "Evaluations over HTTP",

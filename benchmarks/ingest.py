@@ -2,23 +2,30 @@
 
 Against FastAPI's default reading of a body (json.loads, then pydantic on nested lists), in CPU time; peak memory over
 that of the process before; the CPU time of a whole request against scikit-learn's metrics alone; and whether other
-requests are answered while such requests run on one worker.
+requests are answered while such requests run on one worker. With --large also one request near the limit of a body
+(256 MiB): memory and the waits of others.
 """
 
+import argparse
 import asyncio
 import io
 import json
 import multiprocessing
 import os
+import re
 import resource
 import statistics
+import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.parquet
 from pydantic import BaseModel, SecretStr
@@ -36,6 +43,8 @@ from app.settings import Settings, normalize_database_url
 
 ROWS, CLASSES, ROUNDS = 100_000, 10, 9
 SECONDS = 12
+# Rows of a body just below the limit.
+LARGE_ROWS = 2_700_000
 _DEFAULT = "FastAPI's default"
 
 
@@ -65,8 +74,8 @@ def make(rows: int = ROWS) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def make_body(truth: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> bytes:
-    source = {"kind": "probabilities", "y_true": truth.tolist(), "probabilities": matrix.tolist()}
-    return json.dumps({"input": source}, separators=(",", ":")).encode()
+    source = {"kind": "probabilities", "y_true": truth, "probabilities": matrix}
+    return orjson.dumps({"input": source}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def read_default(body: bytes) -> np.ndarray[Any, Any]:
@@ -114,58 +123,84 @@ def measure(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def _peak(body: bytes, results: Any) -> None:
+def _peak(path: Path, results: Any) -> None:
     # What is imported and built at first use is no memory of this body.
     read_ours(make_body(*make(4000)))
+    body = path.read_bytes()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read_ours(body)
     results.put((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 
 
 def peak_memory(body: bytes) -> float:
-    """Bytes beyond what the process had, the body not counted, in a process of its own."""
+    """Bytes beyond what the process had, the body not counted, in a process of its own.
+
+    It gets the body as a file: unpickling would leave a higher peak than reading.
+    """
     context = multiprocessing.get_context("forkserver")
-    results = context.Queue()
-    process = context.Process(target=_peak, args=(body, results))
-    process.start()
-    found: float = results.get(timeout=120)
-    process.join()
+    with tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder:
+        path = Path(folder) / "body.json"
+        path.write_bytes(body)
+        results = context.Queue()
+        process = context.Process(target=_peak, args=(path, results))
+        process.start()
+        found: float = results.get(timeout=300)
+        process.join()
     return found
 
 
-def wait_of_others(body: bytes, url: str) -> tuple[float, float, int]:
-    """Median and 99th percentile of /healthz in seconds, and how many large requests were answered meanwhile."""
+class Waits(NamedTuple):
+    """Of other requests, in seconds, and how many large ones were answered meanwhile."""
+
+    median: float
+    tail: float
+    longest: float
+    answered: int
+
+
+def _send(path: Path, url: str, seconds: float | None, answered: Any) -> None:
+    body = path.read_bytes()
+    end = None if seconds is None else time.perf_counter() + seconds
+    with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
+        while True:
+            reply = client.post("/v1/metrics/compute", content=body, headers={"Content-Type": "application/json"})
+            reply.raise_for_status()
+            with answered.get_lock():
+                answered.value += 1
+            if end is None or time.perf_counter() > end:
+                return
+
+
+def wait_of_others(body: bytes, url: str, *, senders: int, seconds: float | None) -> Waits:
+    """Waits for /healthz while senders send the body, for some seconds or, without, until each is answered once.
+
+    The senders are processes of their own, so that what is waited for is the server.
+    """
     waits: list[float] = []
-    done = threading.Event()
-    answered = [0]
+    context = multiprocessing.get_context("spawn")
+    answered = context.Value("i", 0)
 
-    def load() -> None:
-        with httpx.Client(base_url=url, timeout=120, trust_env=False) as client:
-            while not done.is_set():
-                reply = client.post("/v1/metrics/compute", content=body, headers={"Content-Type": "application/json"})
-                reply.raise_for_status()
-                answered[0] += 1
-
-    senders = [threading.Thread(target=load) for _ in range(2)]
-    for sender in senders:
-        sender.start()
-
-    async def ask() -> None:
+    async def ask(processes: list[multiprocessing.process.BaseProcess]) -> None:
         async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
-            end = time.perf_counter() + SECONDS
-            while time.perf_counter() < end:
+            while any(process.is_alive() for process in processes):
                 start = time.perf_counter()
                 (await client.get("/healthz")).raise_for_status()
                 waits.append(time.perf_counter() - start)
                 await asyncio.sleep(0.005)
 
-    time.sleep(1)
-    asyncio.run(ask())
-    done.set()
-    for sender in senders:
-        sender.join()
+    with tempfile.TemporaryDirectory(prefix="prevail-bench-") as folder:
+        path = Path(folder) / "body.json"
+        path.write_bytes(body)
+        processes = [context.Process(target=_send, args=(path, url, seconds, answered)) for _ in range(senders)]
+        for process in processes:
+            process.start()
+        # Until they have imported what they need.
+        time.sleep(2)
+        asyncio.run(ask([*processes]))
+        for process in processes:
+            process.join()
     waits.sort()
-    return waits[len(waits) // 2], waits[int(len(waits) * 0.99)], answered[0]
+    return Waits(waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1], answered.value)
 
 
 def _serve(url: str, address: Any) -> None:
@@ -187,11 +222,9 @@ def _serve(url: str, address: Any) -> None:
     server.run()
 
 
-def measure_waits(body: bytes) -> tuple[float, float, int]:
-    """The same against a server in a process of its own, on an embedded Postgres."""
-    import tempfile
-    from pathlib import Path
-
+@contextmanager
+def served() -> Iterator[tuple[str, int]]:
+    """Address and process id of a server in a process of its own, on an embedded Postgres."""
     from app.cli import upgrade
     from app.embedded import EmbeddedPostgres
 
@@ -205,14 +238,60 @@ def measure_waits(body: bytes) -> tuple[float, float, int]:
             server = context.Process(target=_serve, args=(url, address))
             server.start()
             try:
-                return wait_of_others(body, address.get(timeout=60))
+                yield address.get(timeout=60), server.pid or 0
             finally:
                 server.terminate()
                 server.join()
 
 
+def _memory(process: int, name: str) -> int:
+    """VmRSS or VmHWM (its peak) of a process in bytes; Linux only."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    return 0 if found is None else int(found[1]) * 1024
+
+
+def _cpu_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_large() -> None:
+    """One request near the limit of a body."""
+    body = make_body(*make(LARGE_ROWS))
+    peak = peak_memory(body)
+    print(f"{LARGE_ROWS:,} x {CLASSES}: JSON of {len(body) / 1e6:.0f} MB.\n")
+    print(f"Read to a validated matrix: peak memory beyond the body {peak / len(body):.1f} times the body.")
+    with served() as (url, process):
+        small = make_body(*make(4000))
+        httpx.post(f"{url}/v1/metrics/compute", content=small, headers={"Content-Type": "application/json"})
+        before = _memory(process, "VmRSS")
+        start = _cpu_seconds(process)
+        waits = wait_of_others(body, url, senders=1, seconds=None)
+        took = _cpu_seconds(process) - start
+        beyond = _memory(process, "VmHWM") - before - len(body)
+    print(
+        f"Whole request, full report: {took:.1f} s of CPU, peak memory of the server beyond the body "
+        f"{beyond / len(body):.1f} times the body."
+    )
+    print(
+        f"`/healthz` on the same worker meanwhile: median {1000 * waits.median:.1f} ms, "
+        f"p99 {1000 * waits.tail:.1f} ms, longest {1000 * waits.longest:.0f} ms."
+    )
+
+
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", action="store_true", help="one request near the limit of a body too")
+    large = parser.parse_args().large
+    measure_usual()
+    if large:
+        print()
+        measure_large()
+
+
+def measure_usual() -> None:
+    """A hundred thousand rows, against others."""
     truth, matrix = make()
     body = make_body(truth, matrix)
     sink = io.BytesIO()
@@ -235,9 +314,10 @@ def main() -> None:
     print(f"\nJSON is read {found[_DEFAULT] / found['JSON']:.1f} times faster than by the default.")
     peak = peak_memory(body)
     print(f"Peak memory beyond the body: {peak / 1e6:.1f} MB, {peak / len(body):.1f} times the body.")
-    median, tail, answered = measure_waits(body)
-    print(f"`/healthz` on the same worker while {answered} such requests were answered in {SECONDS} s:")
-    print(f"median {1000 * median:.1f} ms, p99 {1000 * tail:.1f} ms.")
+    with served() as (url, _):
+        waits = wait_of_others(body, url, senders=2, seconds=SECONDS)
+    print(f"`/healthz` on the same worker while {waits.answered} such requests were answered in {SECONDS} s:")
+    print(f"median {1000 * waits.median:.1f} ms, p99 {1000 * waits.tail:.1f} ms.")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import simdjson
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from app.api.body import parse_body, parse_value
+from app.api.body import Body, parse_body, parse_value
 from app.api.matrices import carve
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -22,7 +22,7 @@ COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight", "scores"
 _HOLDERS = frozenset({"folds", "evaluations"})
 
 
-def parse_large_body(body: bytes, model: type[Model]) -> Model:
+def parse_large_body(body: Body, model: type[Model]) -> Model:
     """The body as a model whose columns are arrays (int64 or float64) where they hold numbers only, lists otherwise.
 
     Raises:
@@ -30,7 +30,7 @@ def parse_large_body(body: bytes, model: type[Model]) -> Model:
     """
     carved = carve(body)
     try:
-        document = simdjson.Parser().parse(carved.rest)
+        document = simdjson.Parser().parse(bytes(carved.rest))
     except (ValueError, RuntimeError):
         # simdjson does not say where: a bare NaN, a number too large, a comma too many, too many brackets.
         return parse_body(body, model)
@@ -98,6 +98,22 @@ class _Lifter:
             except (TypeError, ValueError):
                 continue
         return array.as_list()
+
+
+def byte_size(value: Any) -> int:
+    """About how many bytes the arrays of a lifted object take, 8 per entry."""
+    size, waiting = 0, [value]
+    # By a list of what is to be looked at: what people send may be nested deeper than Python calls may be.
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, np.ndarray):
+            size += found.nbytes
+        elif isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list):
+            size += 8 * len(found)
+            waiting += [item for item in found if isinstance(item, list | dict | np.ndarray)]
+    return size
 
 
 def _count_lists(value: Any) -> int:

@@ -54,6 +54,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
 
 
+_WITHOUT_ARRAYS = (
+    "The JSON, its `input` without the arrays. For folds that is `kind` and, where they have something in common such "
+    "as labels or a threshold, a member `fold` with it."
+)
+
+
 def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
     """The request body of a route: a model by name, and named examples; ``with_file`` also as a form with a file."""
     content: dict[str, Any] = {
@@ -68,12 +74,13 @@ def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = Fa
                 "type": "object",
                 "required": ["evaluation", "data"],
                 "properties": {
-                    "evaluation": {"type": "string", "description": "The JSON, its `input` without the arrays."},
+                    "evaluation": {"type": "string", "description": _WITHOUT_ARRAYS},
                     "data": {
                         "type": "string",
                         "format": "binary",
                         "description": "Parquet, Arrow IPC, CSV or NPZ with `y_true` and either `y_pred`, `score` "
-                        "or one column per label; optionally `sample_id` and `sample_weight`.",
+                        "or one column per label; optionally `sample_id` and `sample_weight`; with an `input` of the "
+                        "kind `folds` a column `fold` of integers or texts.",
                     },
                 },
             }

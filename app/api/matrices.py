@@ -13,6 +13,8 @@ import numpy as np
 import simdjson
 from numpy.typing import NDArray
 
+from app.api.body import Body
+
 _NAME = b'"probabilities"'
 # No text of a JSON document is followed by a colon unless it is the name of a member.
 _START = re.compile(rb'"probabilities"\s*:\s*(?=\[\s*\[)')
@@ -28,13 +30,13 @@ _CHUNK = 1 << 18
 class Carved:
     """A body with names of matrices in the place of the matrices."""
 
-    rest: bytes
+    rest: Body
     matrices: Mapping[str, NDArray[np.float64]]
 
 
-def carve(body: bytes) -> Carved:
+def carve(body: Body) -> Carved:
     """Take the matrices out of a body; their names are texts that nobody can have foreseen."""
-    pieces: list[bytes] = []
+    pieces: list[Body] = []
     matrices: dict[str, NDArray[np.float64]] = {}
     done, place = 0, body.find(_NAME)
     while place >= 0:
@@ -61,7 +63,7 @@ class _Matrix:
     end: int
 
 
-def _read(body: bytes, start: int) -> _Matrix | None:
+def _read(body: Body, start: int) -> _Matrix | None:
     """Rows [n, K] from a place of a body on, and the place behind them; None when it is anything else."""
     parts: list[NDArray[np.float64]] = []
     place = start

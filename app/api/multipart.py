@@ -1,5 +1,6 @@
 """A request in two parts: `evaluation`, the JSON without its arrays, and `data`, a file that has them."""
 
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, BinaryIO, TypeVar
 
@@ -9,8 +10,9 @@ from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
 from app.api.body import parse_value
+from app.api.fold_columns import deal_out
 from app.api.problems import MalformedRequest
-from app.api.uploads import read_columns
+from app.api.uploads import read_columns, read_folds
 from app.domain.errors import Fault, InvalidInput
 from app.domain.labels import label_text
 
@@ -45,14 +47,37 @@ class Upload:
         if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
             # Said in the words that a body without a file gets.
             return parse_value(request, model)
-        file: BinaryIO = self.data.file
-        columns = read_columns(file, source["kind"], _labels(source))
-        twice = [name for name in columns if name in source and name != "labels"]
-        if twice:
-            raise InvalidInput(
-                [Fault(f"/input/{twice[0]}", "given_twice", "expected it in the file only, or here only")]
-            )
-        return parse_value({**request, "input": {**columns, **source}}, model)
+        fill = _with_folds if source["kind"] == "folds" else _with_columns
+        return parse_value({**request, "input": fill(source, self.data.file)}, model)
+
+
+def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
+    columns = read_columns(file, source["kind"], _labels(source))
+    _refuse_given_twice(columns, source, "/input")
+    return {**columns, **source}
+
+
+def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
+    """Folds by the column `fold`; the member of that name, if any, holds what they share."""
+    _refuse_given_twice(("folds",), source, "/input")
+    shared = source.get("fold", {})
+    if not isinstance(shared, dict):
+        raise _malformed("/input/fold", "dict_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
+    kind = shared.get("kind")
+    if not isinstance(kind, str | None):
+        raise _malformed("/input/fold/kind", "string_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
+    kind, columns, folds = read_folds(file, kind, _labels(shared))
+    _refuse_given_twice(columns, shared, "/input/fold")
+    own = {name: value for name, value in source.items() if name != "fold"}
+    return {**own, "folds": deal_out(columns, folds, {**shared, "kind": kind})}
+
+
+def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointer: str) -> None:
+    twice = [name for name in names if name in members and name != "labels"]
+    if twice:
+        raise InvalidInput(
+            [Fault(f"{pointer}/{twice[0]}", "given_twice", "expected it in the file only, or here only")]
+        )
 
 
 def _labels(source: dict[str, Any]) -> list[str] | None:

@@ -1,7 +1,8 @@
 """Samples in the files of columns that data people have: Parquet, Arrow IPC, CSV and NPZ."""
 
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +19,7 @@ from app.domain.labels import Column
 # 400 MB as doubles. Compressed files say how much they hold, and that is asked before anything is unpacked.
 MOST_ENTRIES = 50_000_000
 _PROBABILITIES = "probabilities"
+_FOLD = "fold"
 # Names in a file and in the JSON of an input.
 _TRUTH = {"y_true": "y_true"}
 _OPTIONAL = {"sample_id": "sample_ids", "sample_weight": "sample_weight"}
@@ -37,16 +39,47 @@ def read_columns(file: BinaryIO, kind: str, labels: Sequence[str] | None) -> dic
     Raises:
         InvalidInput: the file cannot be read, holds too much, or lacks a column.
     """
+    _check_kind(kind, "/input/kind")
+    with _reading():
+        return _Picked(_open(file), kind, labels).columns()
+
+
+def read_folds(file: BinaryIO, kind: str | None, labels: Sequence[str] | None) -> tuple[str, dict[str, Any], Column]:
+    """The same of a file that has a column `fold` too: the kind, the arrays, and that column.
+
+    Without a kind the columns tell: `y_pred` makes predictions, `score` makes scores, and else there are probabilities.
+
+    Raises:
+        InvalidInput: as before, or there is no such column.
+    """
+    if kind is not None:
+        _check_kind(kind, "/input/fold/kind")
+    with _reading():
+        source = _open(file)
+        found = kind or next((name for name, own in _OWN.items() if own and own.keys() <= {*source.names}), None)
+        picked = _Picked(source, found or _PROBABILITIES, labels, besides=_FOLD)
+        return picked.kind, picked.columns(), source.read(_FOLD)
+
+
+def _check_kind(kind: str, pointer: str) -> None:
     if kind not in _OWN:
         raise _refused(
-            "/input/kind", "no_columns", f"expected predictions, probabilities or scores with a file, got {kind!r}"
+            pointer, "no_columns", f"expected predictions, probabilities or scores with a file, got {kind!r}"
         )
+
+
+def _open(file: BinaryIO) -> "_Source":
     start = file.read(8)
     file.seek(0)
     reader = next((reader for magic, reader in _READERS if start.startswith(magic)), _read_csv)
+    return reader(file)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What the libraries say of a file that they cannot read, said of the part with the file."""
     try:
-        table = reader(file)
-        return _Picked(table, kind, labels).columns()
+        yield
     except InvalidInput:
         raise
     except _UNREADABLE as error:
@@ -70,14 +103,15 @@ class _Source:
 
 
 class _Picked:
-    """What an input of a kind needs of a file."""
+    """What an input of a kind needs of a file; ``besides`` is a column that it has to have for others."""
 
-    def __init__(self, source: _Source, kind: str, labels: Sequence[str] | None) -> None:
-        self.source, self.kind, self.labels = source, kind, labels
+    def __init__(self, source: _Source, kind: str, labels: Sequence[str] | None, besides: str | None = None) -> None:
+        self.source, self.kind, self.labels, self.besides = source, kind, labels, besides
 
     def columns(self) -> dict[str, Any]:
         needed = {**_TRUTH, **_OWN[self.kind]}
-        absent = [name for name in needed if name not in self.source.names]
+        wanted = [*needed] if self.besides is None else [*needed, self.besides]
+        absent = [name for name in wanted if name not in self.source.names]
         if absent:
             have = ", ".join(map(repr, self.source.names[:20]))
             raise _refused("/data", "missing_column", f"expected a column {absent[0]!r}, there are only {have}")
@@ -103,7 +137,7 @@ class _Picked:
         names = self.source.names
         if _PROBABILITIES in names and not (self.labels and _PROBABILITIES in self.labels):
             return {_PROBABILITIES: self._bounded(_PROBABILITIES, 1)}
-        chosen = list(self.labels or [name for name in names if name not in {**_TRUTH, **_OPTIONAL}])
+        chosen = list(self.labels or [name for name in names if name not in {*_TRUTH, *_OPTIONAL, self.besides}])
         absent = [label for label in chosen if label not in names]
         if absent:
             raise _refused("/data", "missing_column", f"expected a column of probabilities for the class {absent[0]!r}")

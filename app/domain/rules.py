@@ -7,6 +7,7 @@ from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
 from app.domain.expression_check import parse_for_any_classes
+from app.kernel.card import Inputs
 from app.kernel.comparison.gates import Bound
 
 
@@ -85,7 +86,7 @@ def check_rules(definition: Definition) -> None:
     faults = []
     for index, rule in enumerate(definition.rules):
         try:
-            parse_for_any_classes(rule.metric)
+            parse_for_any_classes(rule.metric, inputs=frozenset(Inputs))
         except InvalidExpression as error:
             faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail))
     if faults:

@@ -6,6 +6,7 @@ for a class,
 a correct prediction for the top label.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import erfc, sqrt
 
@@ -110,22 +111,35 @@ def chance_of(ranking: Ranking, starts: Positions, *, draws: int, rng: np.random
     Bröcker & Smith (2007). Weights of shape (n,) only.
     """
     total_error = np.zeros(draws)
+    for _, gaps in _gaps_by_chance(ranking, starts, draws, rng):
+        total_error += gaps
+    weight = float(ranking.values.size) if ranking.weights is None else float(ranking.weights.sum())
+    return total_error / weight
+
+
+def _gaps_by_chance(
+    ranking: Ranking, starts: Positions, draws: int, rng: np.random.Generator
+) -> Iterator[tuple[float, Array]]:
+    """Weight of each bin, and |observed - expected| events of simulated outcomes, shape (draws,).
+
+    Bins without a gap in any outcome are left out.
+    """
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         p = np.clip(ranking.values[start:stop], 0.0, 1.0)
         weights = np.ones(p.size) if ranking.weights is None else ranking.weights[start:stop]
         variance = float((weights * weights) @ (p * (1.0 - p)))
         if weights.size == 0 or variance == 0.0:
             continue
+        weight = float(weights.sum())
         if variance >= _NORMAL_FROM * float((weights * weights).max()):
-            total_error += np.abs(rng.normal(0.0, sqrt(variance), draws))
+            yield weight, np.abs(rng.normal(0.0, sqrt(variance), draws))
             continue
-        expected = float(weights @ p)
+        expected, gaps = float(weights @ p), np.empty(draws)
         rows = max(1, _DRAWN_AT_ONCE // p.size)
         for first in range(0, draws, rows):
             outcomes = rng.random((min(rows, draws - first), p.size)) < p
-            total_error[first : first + rows] += np.abs(outcomes @ weights - expected)
-    weight = float(ranking.values.size) if ranking.weights is None else float(ranking.weights.sum())
-    return total_error / weight
+            np.abs(outcomes @ weights - expected, out=gaps[first : first + rows])
+        yield weight, gaps
 
 
 def expected_by_chance(
@@ -143,6 +157,21 @@ def expected_by_chance(
     starts = _mass_starts(ranking, bins) if adaptive else _width_starts(ranking, bins)
     simulated = chance_of(ranking, starts, draws=draws, rng=np.random.default_rng(seed))
     return _chance(float(_binned(ranking, starts).error), simulated, seed)
+
+
+def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
+    """The same for the maximum calibration error, which the bin with the fewest samples mostly decides.
+
+    Raises:
+        ValueError: the scores carry a batch of weights.
+    """
+    _refuse_batch(scores)
+    ranking = scores.top_label
+    starts = _width_starts(ranking, bins)
+    simulated = np.zeros(draws)
+    for weight, gaps in _gaps_by_chance(ranking, starts, draws, np.random.default_rng(seed)):
+        np.maximum(simulated, gaps / weight, out=simulated)
+    return _chance(float(_binned(ranking, starts).largest), simulated, seed)
 
 
 def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:

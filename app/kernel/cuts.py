@@ -90,9 +90,13 @@ def cumulative(values: Array) -> Array:
 
 def precision_at(tp: Array, fp: Array) -> Array:
     """Precision along cuts, 1 in front where nothing is predicted yet."""
-    predicted = tp + fp
+    return precision_of(tp, tp + fp)
+
+
+def precision_of(tp: Counts, predicted: Array) -> Array:
+    """The same by how many samples are predicted."""
     with silently():
-        values = tp / predicted
+        values: Array = tp / predicted
     # Only the first cuts can be empty: the one above all, or those of samples that weigh nothing.
     if np.isnan(values[..., :1]).any():
         values[np.isnan(values)] = 1.0

@@ -5,7 +5,7 @@ reversing the
 order of either class, of the confidence, of p_true and of all 2n entries together: one sort where there would be six.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -13,18 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics import Array, Mask
-from app.kernel.sorting import Flags, ascending_order, sort_flagged
+from app.kernel.sorting import Flagged, Range, ascending_order, sort_flagged
 
 # Rows may miss 1 by the rounding of their last bit.
 _LAST_BIT = 2.0**-52
 _BLOCK = 8192
+_PIECE = 32768
 _SATURATED = 1e-12
+_UP_TO_HALF = Range(0.0, 0.5 + _LAST_BIT)
+_MEMBER, _SMALL_IS_ONE = np.uint8(1), np.uint8(2)
 
 
-class Sorted(NamedTuple):
-    """Values (n,) in order, the flags that go with them (n,), and weights (..., n)."""
+class Rising(NamedTuple):
+    """Samples by rising p_true: that (b,), its complement (b,), is the class 1 (b,), and weights (..., b)."""
 
-    values: Array
+    p_true: Array
+    complement: Array
     members: Mask
     weights: Array | None
 
@@ -35,15 +39,10 @@ class Fold:
     # Smaller problems are sorted column by column, exactly as they came.
     minimum_size = 4096
 
-    def __init__(self, smaller: Array, flags: Flags, weights: Array | None) -> None:
-        self.weights: Array | None = None
-        if weights is None:
-            self.small, flags = sort_flagged(smaller, flags)
-        else:
-            order, self.small = ascending_order(smaller)
-            flags, self.weights = flags.take(order), weights.take(order, axis=-1)
-        self.y = (flags & np.uint8(1)).view(np.bool_)
-        small_is_one = flags >= 2
+    def __init__(self, small: Array, flags: NDArray[np.uint8], weights: Array | None) -> None:
+        self.small, self.weights = small, weights
+        self.y = (flags & _MEMBER).view(np.bool_)
+        small_is_one = flags >= _SMALL_IS_ONE
         self.correct = small_is_one != self.y
         # Where class 0, where class 1 has the smaller probability.
         self.sides = (np.flatnonzero(~small_is_one), np.flatnonzero(small_is_one))
@@ -54,82 +53,105 @@ class Fold:
         size = probabilities.shape[0]
         if size < cls.minimum_size:
             return None
-        smaller, flags = np.empty(size), np.empty(size, dtype=np.uint8)
-        for start in range(0, size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            zero, one = np.ascontiguousarray(probabilities[part].T)
-            totals = zero + one
-            if totals.min() < 1.0 - _LAST_BIT or totals.max() > 1.0 + _LAST_BIT:
-                return None
-            np.minimum(zero, one, out=smaller[part])
-            # Second bit: class 1 has the smaller probability. First bit: class 1 is the actual one.
-            np.multiply(one <= zero, np.uint8(2), out=flags[part])
-            flags[part] += y[part].astype(np.uint8)
-        return cls(smaller, flags, weights)
-
-    @cached_property
-    def large(self) -> Array:
-        """The larger probabilities, falling."""
-        return 1.0 - self.small
+        try:
+            if weights is None:
+                return cls(*sort_flagged(_smaller(probabilities, y), size, _UP_TO_HALF, 2), None)
+            smaller, flags = (np.concatenate(parts) for parts in zip(*_smaller(probabilities, y), strict=True))
+        except _NotComplementary:
+            return None
+        order, small = ascending_order(smaller)
+        return cls(small, flags.take(order), weights.take(order, axis=-1))
 
     @cached_property
     def distinct(self) -> bool:
         """Are no two of the 2n probabilities equal?"""
-        if not (self.small[-1] < 0.5 and (self.small[1:] > self.small[:-1]).all()):
+        small = self.small
+        starts = range(0, small.size - 1, _BLOCK)
+        closest = min(float(np.diff(small[start : start + _BLOCK + 1]).min()) for start in starts)
+        if small[-1] >= 0.5 or closest <= 0.0:
             return False
-        # Small numbers that differ may have one complement.
-        parts = (1.0 - self.small[start : start + _BLOCK + 1] for start in range(0, self.small.size, _BLOCK))
-        return all(bool((large[1:] < large[:-1]).all()) for large in parts)
+        # Small numbers that differ by less may have one complement.
+        return closest > _LAST_BIT or bool((np.diff(1.0 - small) < 0.0).all())
 
     @property
     def unsaturated(self) -> bool:
-        """Is no probability so near to 1 that phi, infinitely steep there, would feel the rounding of its last
-        digit?
-        """
+        """Is no probability so near to 1 that phi, infinitely steep there, would feel the rounding of its digits?"""
         return float(self.small[0]) >= _SATURATED
 
-    def column(self, code: int) -> Sorted:
-        """Samples by falling probability of one class; members are of it."""
+    def members(self, code: int) -> Mask:
+        """Which samples are of a class, by its falling probability."""
         low, high = self.sides[code], self.sides[1 - code]
-        members = self.y if code else ~self.y
-        return self._join(high, low, members)
+        flags = np.empty_like(self.y)
+        self.y.take(high, out=flags[: high.size], mode="clip")
+        self.y.take(low[::-1], out=flags[high.size :], mode="clip")
+        return flags if code else ~flags
 
-    def value(self, code: int, position: int) -> float:
-        """The probability of a class at one position of its falling order."""
+    def weights_of(self, code: int) -> Array | None:
+        """Weights by falling probability of a class."""
+        if self.weights is None:
+            return None
+        return self.weights.take(np.concatenate([self.sides[1 - code], self.sides[code][::-1]]), axis=-1)
+
+    def values(self, code: int, start: int = 0, stop: int | None = None) -> Array:
+        """Probabilities of a class at some positions of its falling order."""
         low, high = self.sides[code], self.sides[1 - code]
-        if position < high.size:
-            return 1.0 - float(self.small[high[position]])
-        return float(self.small[low[self.small.size - 1 - position]])
+        n = self.small.size
+        stop = n if stop is None else stop
+        of_high = self.small.take(high[start:stop])
+        np.subtract(1.0, of_high, out=of_high)
+        if stop <= high.size:
+            return of_high
+        of_low = self.small.take(low[n - stop : n - max(start, high.size)])[::-1]
+        return of_low if start >= high.size else np.concatenate([of_high, of_low])
 
-    def top_label(self) -> Sorted:
-        """Samples by rising doubt, the complement of the confidence; members are predicted rightly."""
-        return Sorted(self.small, self.correct, self.weights)
+    def above(self, code: int, limits: Array) -> NDArray[np.intp]:
+        """How many samples give a class a probability above each limit."""
+        low, high = self.sides[code], self.sides[1 - code]
+        # Where the larger probability is above the limit, the smaller one is below its complement.
+        of_high = np.searchsorted(high, np.searchsorted(self.small, 1.0 - limits, side="left"))
+        of_low = low.size - np.searchsorted(low, np.searchsorted(self.small, limits, side="right"))
+        return of_high + of_low
 
-    @cached_property
-    def _right(self) -> NDArray[np.intp]:
-        """Samples whose class has the larger probability, by rising p_true."""
-        return np.flatnonzero(self.correct)[::-1]
-
-    @cached_property
-    def _wrong(self) -> NDArray[np.intp]:
-        """Samples whose class has the smaller probability, by rising p_true."""
-        return np.flatnonzero(~self.correct)
-
-    def by_p_true(self, start: int, stop: int) -> tuple[Array, Array, Mask, Array | None]:
-        """Some of the samples by rising p_true: that, its complement, is the class 1, and weights."""
-        border = self._wrong.size
-        wrong = self._wrong[min(start, border) : min(stop, border)]
-        right = self._right[max(start - border, 0) : max(stop - border, 0)]
-        picked = wrong if right.size == 0 else right if wrong.size == 0 else np.concatenate([wrong, right])
-        small = self.small.take(picked)
-        large = 1.0 - small
-        if wrong.size and right.size:
-            p_true, complement = small.copy(), large.copy()
-            p_true[wrong.size :], complement[wrong.size :] = large[wrong.size :], small[wrong.size :]
+    def farther_than(self, tolerance: float) -> tuple[Array, Array]:
+        """Weight of the samples of each class with p_true above and below 1/2, by more than a tolerance; (..., 2)."""
+        far = slice(int(np.searchsorted(self.small, 0.5 - tolerance, side="left")))
+        y, correct = self.y[far], self.correct[far]
+        kinds = (~y & correct, y & correct, ~y & ~correct, y & ~correct)
+        if self.weights is None:
+            counts = np.array([np.count_nonzero(kind) for kind in kinds], dtype=np.float64)
         else:
-            p_true, complement = (small, large) if wrong.size else (large, small)
-        weights = None if self.weights is None else self.weights.take(picked, axis=-1)
-        return p_true, complement, self.y.take(picked), weights
+            counts = np.stack([self.weights[..., far] @ kind.astype(np.float64) for kind in kinds], axis=-1)
+        return counts[..., :2], counts[..., 2:]
+
+    def pieces(self) -> Iterator[Rising]:
+        """All samples by rising p_true, in pieces of about the same size."""
+        n, right = self.small.size, int(np.count_nonzero(self.correct))
+        window = _window(n, n - right)
+        for start in range(0, n if right < n else 0, window):
+            picked = np.flatnonzero(~self.correct[start : start + window])
+            picked += start
+            if picked.size:
+                small = self.small.take(picked)
+                yield Rising(small, 1.0 - small, self.y.take(picked), self._weights_at(picked))
+        window = _window(n, right)
+        for stop in range(n, 0 if right else n, -window):
+            start = max(stop - window, 0)
+            picked = np.flatnonzero(self.correct[start:stop])[::-1] + start
+            if picked.size:
+                small = self.small.take(picked)
+                yield Rising(1.0 - small, small, self.y.take(picked), self._weights_at(picked))
+
+    def by_p_true(self) -> Rising:
+        """The pieces in one."""
+        pieces = list(self.pieces())
+        p_true, complement, members = (np.concatenate(parts) for parts in list(zip(*pieces, strict=True))[:3])
+        if self.weights is None:
+            return Rising(p_true, complement, members, None)
+        weights = [piece.weights for piece in pieces if piece.weights is not None]
+        return Rising(p_true, complement, members, np.concatenate(weights, axis=-1))
+
+    def _weights_at(self, picked: NDArray[np.intp]) -> Array | None:
+        return None if self.weights is None else self.weights.take(picked, axis=-1)
 
     def crossing(self, code: int) -> Callable[[NDArray[np.intp]], NDArray[np.intp]]:
         """From positions in falling order of a class to how many samples have the other class at least as probable."""
@@ -151,14 +173,25 @@ class Fold:
 
         return count
 
-    def _join(self, first: NDArray[np.intp], last: NDArray[np.intp], members: Mask) -> Sorted:
-        """By falling probability: the samples ``first``, of which it is the larger, then ``last`` backwards."""
-        values, flags = np.empty_like(self.small), np.empty_like(self.y)
-        head, tail = slice(first.size), slice(first.size, None)
-        for picked, part in ((first, head), (last[::-1], tail)):
-            self.small.take(picked, out=values[part], mode="clip")
-            members.take(picked, out=flags[part], mode="clip")
-        np.subtract(1.0, values[head], out=values[head])
-        if self.weights is None:
-            return Sorted(values, flags, None)
-        return Sorted(values, flags, self.weights.take(np.concatenate([first, last[::-1]]), axis=-1))
+
+class _NotComplementary(Exception):
+    """A row misses 1 by more than rounding."""
+
+
+def _smaller(probabilities: Array, y: NDArray[np.intp]) -> Iterator[Flagged]:
+    """The smaller probability of each row, with flags: class 1 is the actual one, class 1 has the smaller one."""
+    for start in range(0, y.size, _PIECE):
+        part = slice(start, start + _PIECE)
+        zero, one = probabilities[part].T
+        totals = zero + one
+        if totals.min() < 1.0 - _LAST_BIT or totals.max() > 1.0 + _LAST_BIT:
+            raise _NotComplementary
+        flags = (one <= zero).view(np.uint8)
+        flags <<= np.uint8(1)
+        flags |= y[part].astype(np.uint8)
+        yield Flagged(np.minimum(zero, one, out=totals), flags)
+
+
+def _window(n: int, picked: int) -> int:
+    """Length of the stretches of n samples that hold about as many picked ones as fit in the cache."""
+    return max(1, min(n, _PIECE * n // max(picked, 1)))

@@ -1,6 +1,5 @@
 """What is added up over the samples: phi, proper losses and shares, in pieces small enough for the cache."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +81,7 @@ def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array
     n_classes = probabilities.shape[1]
     sums = np.zeros((*(() if weights is None else weights.shape[:-1]), n_classes))
     one_hot = np.eye(n_classes)
-    size = max(_BLOCK // n_classes, 1)
+    size = _BLOCK // 4
     for start in range(0, y.size, size):
         part = slice(start, start + size)
         phi = closeness(entries_of_truth(probabilities[part], y[part]))
@@ -129,38 +128,45 @@ class FoldedLosses(NamedTuple):
 
 
 def folded_losses(fold: Fold) -> FoldedLosses:
-    """The same for a folded problem in one pass, by rising p_true."""
-    batch = () if fold.weights is None else fold.weights.shape[:-1]
-    made, phi_sums = _Sums(batch, 2), np.zeros((*batch, 1, 2))
-    ends: list[tuple[float, float]] = []
-    steps, before = 0.0, None
-    for piece in _folded_pieces(fold):
-        made.add(piece)
-        phi, y = closeness(piece.p_true), piece.truth[1]
-        piece.add(phi[None], phi_sums)
-        ends.append((float(piece.p_true[0]), float(piece.p_true[-1])))
-        steps += float(np.vecdot(y[1:] - y[:-1], phi[1:] - phi[:-1]))
-        if before is not None:
-            # The last sample of the piece before makes a step into this one.
-            steps += (float(y[0]) - before[0]) * (float(phi[0]) - before[1])
-        before = float(y[-1]), float(phi[-1])
-    along = fold.distinct and fold.weights is None
-    return FoldedLosses(made.total(ends[0][0], ends[-1][1]), phi_sums[..., 0, :], steps if along else None)
-
-
-def _folded_pieces(fold: Fold) -> Iterator[Piece]:
-    size = _BLOCK // 2
-    for start in range(0, fold.small.size, size):
-        p_true, complement, members, weights = fold.by_p_true(start, start + size)
-        # The error is that of the probability of class 1, to the last digit.
-        error = np.where(members, 1.0 - p_true, complement)
-        squared_length = p_true * p_true
-        complement *= complement
-        squared_length += complement
-        truth = np.empty((2, members.size))
+    """The same for a folded problem in one pass, by rising p_true. No probability is so small that it is clipped."""
+    sums = np.zeros((*(() if fold.weights is None else fold.weights.shape[:-1]), 5, 2))
+    steps, ends = _CrossSteps(), []
+    for p_true, complement, members, weights in fold.pieces():
+        values, truth = np.empty((5, p_true.size)), np.empty((2, p_true.size))
         truth[1] = members
         np.subtract(1.0, truth[1], out=truth[0])
-        yield Piece(p_true, np.multiply(error, error, out=error), squared_length, truth, weights)
+        surprise, error_of_one, error_of_zero, cosine, phi = values
+        np.log(p_true, out=surprise)
+        # The error is that of the probability of class 1, to the last digit, so the classes differ by rounding.
+        np.subtract(1.0, p_true, out=error_of_one)
+        np.multiply(error_of_one, error_of_one, out=error_of_one)
+        np.multiply(complement, complement, out=error_of_zero)
+        np.multiply(p_true, p_true, out=cosine)
+        cosine += error_of_zero
+        np.divide(p_true, np.sqrt(cosine, out=cosine), out=cosine)
+        closeness(p_true, out=phi)
+        sums += (values if weights is None else weights[..., None, :] * values) @ truth.T
+        steps.add(truth[1], phi)
+        ends.append((float(p_true[0]), float(p_true[-1])))
+    surprise, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
+    squared_error = np.stack([error_of_zero[..., 0], error_of_one[..., 1]], axis=-1)
+    sure, ruled_out = fold.farther_than(TOLERANCE)
+    losses = Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest=ends[0][0], highest=ends[-1][1])
+    return FoldedLosses(losses, phi, steps.total if fold.distinct and fold.weights is None else None)
+
+
+class _CrossSteps:
+    """Sum of (y_{i+1} - y_i)(phi_{i+1} - phi_i) over samples that come in pieces."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._last: tuple[float, float] | None = None
+
+    def add(self, y: Array, phi: Array) -> None:
+        self.total += float((y[1:] - y[:-1]).dot(phi[1:] - phi[:-1]))
+        if self._last is not None:
+            self.total += (float(y[0]) - self._last[0]) * (float(phi[0]) - self._last[1])
+        self._last = float(y[-1]), float(phi[-1])
 
 
 class _Sums:

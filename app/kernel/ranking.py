@@ -18,6 +18,7 @@ from app.kernel.cuts import (
     partial_auc,
     precision_anywhere,
     precision_at,
+    precision_of,
 )
 from app.kernel.hull import STRETCH, outside, upper_hull
 from app.kernel.numerics import Array, Mask, lazy, ratio, silently
@@ -38,35 +39,33 @@ class Ranking:
     the one order.
 
     Args:
-        values: scores (n,), falling; or numbers of which the scores are the complement to 1, rising.
+        values: scores (n,), falling, or what makes them when they are asked for.
         members: is the sample a member, shape (n,), in that order.
         weights: shape (..., n) in that order, or None for 1 each.
         distinct: no two scores are equal, which is already known.
-        complement: are ``values`` the complement?
     """
 
     def __init__(
         self,
-        values: Array,
+        values: Array | Callable[[], Array],
         members: Mask,
         weights: Array | None = None,
         *,
         distinct: bool = False,
-        complement: bool = False,
     ) -> None:
-        self.complement = values if complement else None
-        if not complement:
-            self.values = values
+        self._values = values
         self.members = members
         self.weights = weights
         self.ends: Positions | None = None if distinct else last_of_ties(self.values)
 
     @cached_property
+    def _slices(self) -> dict[bytes, tuple[Array, Array, Array]]:
+        return {}
+
+    @cached_property
     def values(self) -> Array:
         """Scores (n,), falling."""
-        if self.complement is None:
-            raise AttributeError("set on construction")
-        return 1.0 - self.complement
+        return self._values() if callable(self._values) else self._values
 
     @cached_property
     def at(self) -> Positions:
@@ -180,6 +179,8 @@ class Ranking:
     @cached_property
     def sums(self) -> Sums:
         """Everything that is added up along the cuts, in one pass."""
+        if self.plain:
+            return self._sums_by_position()
         losses = precision = twice = np.zeros(self.positives.shape)
         for block in self.blocks():
             heights = precision_at(block.tp, block.fp)
@@ -187,6 +188,19 @@ class Ranking:
             precision = precision + block.total(heights)
             twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
         return Sums(0.5 * losses, precision, 0.5 * twice)
+
+    def _sums_by_position(self) -> Sums:
+        """The same where the i-th member, counted from 0, stands after i members and at[i] - i others."""
+        precision = above = 0.0
+        for start in range(0, self.at.size, BLOCK):
+            predicted = self.at[start : start + BLOCK].astype(np.float64)
+            tp = np.arange(float(start), float(start + predicted.size))
+            above += float(np.add.reduce(precision_of(tp, predicted)))
+            tp += 1.0
+            predicted += 1.0
+            precision += float(np.add.reduce(np.divide(tp, predicted, out=tp)))
+        losses = float(np.add.reduce(self.at)) - 0.5 * self.at.size * (self.at.size - 1)
+        return Sums(np.asarray(losses), np.asarray(precision), np.asarray(0.5 * (precision + above)))
 
     @lazy
     def losses(self) -> Array:
@@ -213,18 +227,17 @@ class Ranking:
             counts = crossing(held.at[start : start + BLOCK])
             window, inside = slice(here, int(counts[-1])), counts - here
             if self.weights is None:
-                tp_there = counted(self.members[window]) + tp_here
+                reached = counted(self.members[window])
+                tp, tp_here = reached.take(inside) + tp_here, tp_here + float(reached[-1])
                 predicted = counts.astype(np.float64)
             else:
                 tp_there = cumulative(self.weights[..., window] * self.members[window]) + tp_here
                 predicted_there = cumulative(self.weights[..., window]) + predicted_here
                 predicted = predicted_there.take(inside, axis=-1)
                 predicted_here = predicted_there[..., -1:]
-            tp = tp_there.take(inside, axis=-1)
-            with silently():
-                precision = tp / predicted
-            if np.isnan(precision[..., :1]).any():
-                precision[np.isnan(precision)] = 1.0
+                tp = tp_there.take(inside, axis=-1)
+                tp_here = tp_there[..., -1:]
+            precision = precision_of(tp, predicted)
             if held.plain:
                 predicted_sum = predicted_sum + np.add.reduce(predicted)
                 precision_sum = precision_sum + np.add.reduce(precision)
@@ -234,7 +247,7 @@ class Ranking:
                     predicted_sum + block.total(predicted),
                     precision_sum + block.total(precision),
                 )
-            tp_here, here = tp_there[..., -1:], window.stop
+            here = window.stop
         return predicted_sum, precision_sum
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
@@ -308,9 +321,13 @@ class Ranking:
                 else:
                     first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
                     last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
-                upper[row] = self.value_at(int(self.at[max(first, 0)]))
-                lower[row] = self.value_at(int(self.at[min(last, self.at.size - 1)]))
+                upper[row] = self._value_of(max(first, 0))
+                lower[row] = self._value_of(min(last, self.at.size - 1))
         return lower, upper
+
+    def _value_of(self, cut: int) -> float:
+        position = int(self.at[cut])
+        return float(self.values_between(position, position + 1)[0])
 
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
@@ -327,7 +344,11 @@ class Ranking:
 
         if self.at.size < _MANY:
             return hull_of([(block.tp[row], block.fp[row]) for block in self.blocks()])
-        coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
+        if self.plain:
+            some = np.arange(0.0, self.at.size, STRETCH)
+            coarse = hull_of([(some + 1.0, self.at[::STRETCH] - some)])
+        else:
+            coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
         return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
 
     def each_row(self, function: Callable[[Row], float]) -> Array:
@@ -340,14 +361,12 @@ class Ranking:
                 values[row] = function(Row(self.part, self.at.size, row, positives=positives, negatives=negatives))
         return values
 
-    def value_at(self, position: int) -> float:
-        """Score of one sample."""
-        return float(self.values[position])
+    def values_between(self, start: int, stop: int) -> Array:
+        """Scores of some samples."""
+        return self.values[start:stop]
 
     def above(self, limits: Array) -> Positions:
         """How many samples score more than each limit."""
-        if self.complement is not None:
-            return np.searchsorted(self.complement, 1.0 - limits, side="left")
         return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
 
     def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
@@ -356,18 +375,29 @@ class Ranking:
         Args:
             starts: b + 1 rising positions that bound the slices.
         """
-        source = self.values if self.complement is None else self.complement
-        bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
-        if self.weights is None:
-            weight = np.diff(starts).astype(np.float64)
-            values = np.array([np.add.reduce(source[a:b]) for a, b in bounds])
-            members = np.array([np.count_nonzero(self.members[a:b]) for a, b in bounds], dtype=np.float64)
-        else:
-            weights = self.weights
-            weight = np.stack([np.add.reduce(weights[..., a:b], axis=-1) for a, b in bounds], axis=-1)
-            values = np.stack([weights[..., a:b] @ source[a:b] for a, b in bounds], axis=-1)
-            members = np.stack([weights[..., a:b] @ self.members[a:b].astype(np.float64) for a, b in bounds], axis=-1)
-        return weight, values if self.complement is None else weight - values, members
+        key = starts.tobytes()
+        if key not in self._slices:
+            sums = [self._slice(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+            weight, values, members = (np.stack(column, axis=-1) for column in zip(*sums, strict=True))
+            self._slices[key] = weight, values, members
+        return self._slices[key]
+
+    def _slice(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        weight = values = members = np.zeros(self.positives.shape)
+        for first in range(start, stop, _MANY):
+            last = min(first + _MANY, stop)
+            scores, inside = self.values_between(first, last), self.members[first:last]
+            if self.weights is None:
+                weight, members = weight + float(last - first), members + float(np.count_nonzero(inside))
+                values = values + np.add.reduce(scores)
+            else:
+                weights = self.weights[..., first:last]
+                weight, members = (
+                    weight + np.add.reduce(weights, axis=-1),
+                    members + weights @ inside.astype(np.float64),
+                )
+                values = values + weights @ scores
+        return weight, values, members
 
     def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Counts, Array]:
         """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
@@ -395,40 +425,6 @@ class Ranking:
         """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
-
-
-class Mirrored(Ranking):
-    """The other side of a ranking without ties: what does not depend on the side is taken from there."""
-
-    def __init__(self, other: Ranking, value_at: Callable[[int], float]) -> None:
-        weights = None if other.weights is None else other.weights[..., ::-1]
-        super().__init__(other.values[::-1], ~other.members[::-1], weights, distinct=True, complement=True)
-        self.other = other
-        self._value_at = value_at
-
-    def value_at(self, position: int) -> float:
-        """Score at a position, as the probability it was."""
-        return self._value_at(position)
-
-    @lazy
-    def wins(self) -> Array:
-        """As of the other side: exchanging the classes reverses nothing but the order."""
-        return self.other.wins
-
-    @lazy
-    def ks(self) -> Array:
-        """As of the other side."""
-        return self.other.ks
-
-    @lazy
-    def equal_error_rate(self) -> Array:
-        """As of the other side."""
-        return self.other.equal_error_rate
-
-    @cached_property
-    def hulls(self) -> list[tuple[Array, Array]]:
-        """Those of the other side with the classes exchanged."""
-        return [(fp[-1] - fp[::-1], tp[-1] - tp[::-1]) for tp, fp in self.other.hulls]
 
 
 def last_of_ties(ordered: Array) -> Positions | None:

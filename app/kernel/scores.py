@@ -1,12 +1,13 @@
 """Probabilities (or scores) of samples with everything that more than one metric needs, each computed once."""
 
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.fold import Fold
+from app.kernel.folded import FoldedRanking, MirroredRanking, TopLabelRanking
 from app.kernel.losses import (
     FoldedLosses,
     Losses,
@@ -18,10 +19,35 @@ from app.kernel.losses import (
     sums_by_code,
 )
 from app.kernel.numerics import Array, Mask, lazy, ratio, total
-from app.kernel.ranking import Mirrored, Ranking, last_of_ties
-from app.kernel.sorting import ascending_order
+from app.kernel.ranking import Ranking, last_of_ties
+from app.kernel.sorting import MAX_BITS, Flagged, Range, ascending_order, sort_flagged
 
 Codes = NDArray[np.intp]
+
+# Up to so many classes are counted faster one by one than together.
+_FEW_CLASSES = 16
+_BLOCK = 65536
+
+
+class TiedGroups(NamedTuple):
+    """Values that occur with members of a class, by value and class: the value, the class and how many, each (g,)."""
+
+    values: Array
+    codes: Codes
+    held: Codes
+
+
+def tied_groups(rising: Array, codes: NDArray[np.intp | np.bool_], n_classes: int) -> TiedGroups | None:
+    """Samples (n,) of one value and one class as one; None where so few are tied that it would not pay."""
+    ends = last_of_ties(rising)
+    if ends is None or ends.size * n_classes > rising.size:
+        return None
+    runs = np.repeat(np.arange(0, ends.size * n_classes, n_classes), np.diff(ends, prepend=-1))
+    runs += codes
+    held = np.bincount(runs, minlength=ends.size * n_classes)
+    filled = np.flatnonzero(held)
+    run, code = np.divmod(filled, n_classes)
+    return TiedGroups(rising.take(ends.take(run)), code, held.take(filled))
 
 
 class Scores:
@@ -83,6 +109,12 @@ class Scores:
     @lazy
     def class_weight(self) -> Array:
         """Weight of the samples of each class, shape (..., K)."""
+        if self.weights is None and self.n_classes <= _FEW_CLASSES:
+            counts = np.zeros(self.n_classes)
+            for start in range(0, self.n_samples, _BLOCK):
+                codes = self.y[start : start + _BLOCK].astype(np.uint8)
+                counts += [np.count_nonzero(codes == code) for code in range(self.n_classes)]
+            return counts
         if self.weights is None:
             return np.bincount(self.y, minlength=self.n_classes).astype(np.float64)
         return sums_by_code(self.y, self.weights, self.n_classes)
@@ -220,10 +252,9 @@ class Scores:
 
     def _rank(self, code: int) -> Ranking:
         if self.fold is not None:
-            fold = self.fold
-            if code == 0 and fold.distinct:
-                return Mirrored(self.ranking(1), lambda position: fold.value(0, position))
-            return Ranking(*fold.column(code), distinct=fold.distinct)
+            if code == 0 and self.fold.distinct:
+                return MirroredRanking(self.fold, self.ranking(1))
+            return FoldedRanking(self.fold, code)
         made, codes = self._rank_column(code)
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
@@ -260,7 +291,7 @@ class Scores:
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correctly classified ones."""
         if self.fold is not None:
-            return Ranking(*self.fold.top_label(), distinct=self.fold.distinct, complement=True)
+            return TopLabelRanking(self.fold)
         order, rising = ascending_order(self.confidence)
         order = order[::-1]
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
@@ -271,6 +302,14 @@ class Scores:
         """p_true rising, with codes and weights; ties by class, so that the order of the input does not show
         through.
         """
+        bits = (self.n_classes - 1).bit_length()
+        if self.weights is None and bits <= min((within := Range.of(self.p_true)).free_bits, MAX_BITS):
+            rising, flags = sort_flagged([Flagged(self.p_true, self.y.astype(np.uint8))], self.n_samples, within, bits)
+            codes = flags.astype(np.intp)
+            if last_of_ties(rising) is None:
+                return rising, codes, None
+            if (tied := tied_groups(rising, codes, self.n_classes)) is not None:
+                return rising, np.repeat(tied.codes, tied.held), None
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
             order = np.lexsort((self.y, self.p_true))
@@ -293,7 +332,9 @@ class Scores:
         if self.fold is None:
             thresholds, codes, weights = self.by_p_true
         else:
-            thresholds, _, codes, weights = self.fold.by_p_true(0, self.n_samples)
+            thresholds, _, codes, weights = self.fold.by_p_true()
+        if weights is None and (tied := tied_groups(thresholds, codes, self.n_classes)) is not None:
+            thresholds, codes, weights = tied.values, tied.codes, tied.held.astype(np.float64)
         for other, ranking in enumerate(self.rankings):
             counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
             if weights is not None:

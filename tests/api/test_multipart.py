@@ -209,3 +209,103 @@ def test_a_file_within_the_limit_may_not_unpack_to_more(client: httpx.Client) ->
 def test_a_form_too_large_is_refused(client: httpx.Client) -> None:
     reply = send(client, {"kind": "probabilities"}, b"0" * (17 * 1024 * 1024))
     check_problem(reply, 413, "body_too_large")
+
+
+# Folds.
+
+
+def dealt(source: Json, folds: list[Any]) -> Json:
+    """The samples of an input as folds in JSON, in the order of their names."""
+    arrays = ("y_true", "y_pred", "scores", "probabilities", "sample_ids", "sample_weight")
+    return {
+        "kind": "folds",
+        "folds": [
+            {
+                name: [entry for entry, here in zip(value, folds, strict=True) if here == fold]
+                if name in arrays
+                else value
+                for name, value in source.items()
+            }
+            for fold in sorted(set(folds))
+        ],
+    }
+
+
+@pytest.mark.parametrize("names", [range(5), ("e", "a", "d", "c", "b"), (10, 9, 2, -1, 0)], ids=str)
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_folds_of_probabilities(
+    client: httpx.Client, source: Json, write: Callable[[Columns], bytes], names: Any
+) -> None:
+    folds = [names[index * 7 % 5] for index in range(120)]
+    data = write({**columns_of(source), "fold": folds})
+    expected = compute(client, dealt(source | {"labels": ["0", "1", "2"]}, folds), seed=0)
+    assert len(expected["folds"]["au_imcp"]["values"]) == 5
+    for shared in ({}, {"kind": "probabilities"}, {"labels": [0, 1, 2]}):
+        reply = send(client, {"kind": "folds", **({"fold": shared} if shared else {})}, data, options={"seed": 0})
+        assert reply.status_code == 200, reply.text
+        assert reply.json() == expected
+
+
+def test_folds_of_predictions_and_scores(client: httpx.Client) -> None:
+    # The second fold has two of the three classes: all folds have the labels of the whole file.
+    truth, predicted = ["a", "b", "c", "a", "b", "b"], ["a", "c", "c", "b", "b", "b"]
+    folds = [0, 0, 0, 1, 1, 1]
+    members = {"kind": "predictions", "labels": ["a", "b", "c"], "y_true": truth, "y_pred": predicted}
+    reply = send(client, {"kind": "folds"}, as_parquet({"y_true": truth, "y_pred": predicted, "fold": folds}))
+    assert reply.json() == compute(client, dealt(members, folds))
+    scored = make_scores()
+    folds = [index % 3 for index in range(len(scored["scores"]))]
+    columns = {"y_true": scored["y_true"], "score": scored["scores"], "fold": folds}
+    reply = send(client, {"kind": "folds", "fold": {"threshold": 0.25}}, as_csv(columns))
+    labels = sorted({str(label) for label in scored["y_true"]})
+    assert reply.json() == compute(client, dealt({**scored, "labels": labels, "threshold": 0.25}, folds))
+
+
+def test_folds_of_an_array_of_probabilities(client: httpx.Client, source: Json) -> None:
+    folds = [index // 40 for index in range(120)]
+    arrays = {"y_true": source["y_true"], "probabilities": source["probabilities"], "fold": folds}
+    expected = dealt({"kind": "probabilities", "labels": [0, 1, 2]} | {name: arrays[name] for name in arrays}, folds)
+    for fold in expected["folds"]:
+        del fold["fold"]
+    assert send(client, {"kind": "folds"}, as_npz(arrays)).json() == compute(client, expected)
+
+
+def test_folds_in_a_file_are_kept(client: httpx.Client, source: Json) -> None:
+    folds = [index % 4 for index in range(120)]
+    members = {"model": {"name": "m"}, "dataset": {"name": "folds in files"}}
+    data = as_parquet({**columns_of(source), "fold": folds})
+    reply = send(client, {"kind": "folds"}, data, "/v1/evaluations", **members)
+    assert reply.status_code == 201, reply.text
+    assert client.get(f"/v1/evaluations/{reply.json()['id']}").json() == reply.json()
+
+
+FOLDED: Columns = {**GOOD, "fold": [0, 1, 1]}
+FOLD_FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
+    "no folds": ({}, as_csv(GOOD), "/data", "missing_column"),
+    "fractions": ({}, as_csv({**FOLDED, "fold": [0.5, 1.0, 1.0]}), "/data", "not_folds"),
+    "missing fold": ({}, as_parquet({**FOLDED, "fold": [0, None, 1]}), "/data", "missing_value"),
+    "uneven": ({}, as_npz({**FOLDED, "fold": [0, 1]}), "/data", "wrong_length"),
+    "too many": (
+        {},
+        as_parquet({"y_true": [0, 1] * 600, "y_pred": [0, 1] * 600, "fold": list(range(1200))}),
+        "/data",
+        "too_many_folds",
+    ),
+    "given twice": ({"folds": []}, as_csv(FOLDED), "/input/folds", "given_twice"),
+    "truth given twice": ({"fold": {"y_true": [1]}}, as_csv(FOLDED), "/input/fold/y_true", "given_twice"),
+    "no object": ({"fold": 3}, as_csv(FOLDED), "/input/fold", "dict_type"),
+    "no kind": ({"fold": {"kind": 3}}, as_csv(FOLDED), "/input/fold/kind", "string_type"),
+    "matrices": ({"fold": {"kind": "confusion_matrix"}}, as_csv(FOLDED), "/input/fold/kind", "no_columns"),
+    "sum": ({}, as_csv({**FOLDED, "1": [0.5, 0.75, 0.5]}), "/input/folds/1/probabilities/1", "row_sum"),
+    "unknown label": ({}, as_csv({**FOLDED, "y_true": [0, 1, 2]}), "/input/folds/1/y_true/1", "unknown_label"),
+    "unknown member": ({"wieght": 1}, as_csv(FOLDED), "/input/wieght", "extra_forbidden"),
+}
+
+
+@pytest.mark.parametrize(("members", "data", "pointer", "code"), FOLD_FAULTS.values(), ids=FOLD_FAULTS.keys())
+def test_faults_of_folds_have_their_place(
+    client: httpx.Client, members: Json, data: bytes, pointer: str, code: str
+) -> None:
+    reply = send(client, {"kind": "folds", **members}, data)
+    problem = check_problem(reply, 422, reply.json()["code"])
+    assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [(pointer, code)]

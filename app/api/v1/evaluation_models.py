@@ -65,8 +65,8 @@ class OptionsField(Wire):
     )
     intervals: Literal["headline", "all", "none"] = Field(
         "headline",
-        description="`headline`: closed forms for the usual metrics and every rate. `all`: every matrix metric and "
-        "every expression, by simulation; needs counts. `none`: no intervals.",
+        description="`headline`: closed forms for the usual metrics and every rate. `all`: every metric and every "
+        "expression, by simulation where there is no closed form; needs counts. `none`: no intervals.",
     )
     interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
     retain: Literal["full", "none"] = Field(
@@ -92,7 +92,12 @@ class OptionsField(Wire):
         description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
         "(`sampled`)?",
     )
-    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=MOST_DRAWS, description="With `all`: simulated matrices.")
+    draws: int = Field(
+        DRAWS,
+        ge=FEWEST_DRAWS,
+        le=MOST_DRAWS,
+        description="With `all`: simulated matrices; of samples at most 1000 resamples.",
+    )
 
     def to_domain(self) -> Options:
         """The domain's form."""
@@ -187,9 +192,12 @@ class IntervalValue(BaseModel):
     given: str = Field(description="The counts that it takes as fixed.")
     prior: str | None = Field(None, description="What every row of the matrix was given before its counts.")
     seed: int | None = Field(None, description="Of the simulation: the same seed gives the same interval.")
-    draws: int | None = Field(None, description="Simulated matrices.")
+    draws: int | None = Field(None, description="Simulated matrices, or resamples of the samples.")
     monte_carlo_error: float | None = Field(
         None, description="Standard error of an end that comes from the finite number of draws."
+    )
+    undefined_draws: int | None = Field(
+        None, description="Resamples in which the metric did not exist, when there were some; they are left out."
     )
     reason: str | None = Field(None, description="Why there is none.")
 

@@ -10,8 +10,8 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api.body import parse_body, parse_value, read_body
-from app.api.columns import parse_large_body
+from app.api.body import Body, parse_body, parse_value, read_body
+from app.api.columns import byte_size, parse_large_body
 from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
 from app.api.deps import Project, Services, StrictRoute, UseContext, UseServices
 from app.api.documentation import PROBLEMS, body_schema
@@ -110,16 +110,22 @@ async def create_batch(
 ) -> Response:
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
     body = await read_body(request)
-    batch = await services.compute.run(lambda: parse_body(body, BatchRequest), heavy=len(body) > _HEAVY_BYTES)
-    heavy = len(body) > _HEAVY_BYTES * len(batch.evaluations)
+    values = await services.compute.run(lambda: _read_batch(body), heavy=len(body) > _HEAVY_BYTES)
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
 
-    async def one(index: int, value: Any) -> dict[str, Any]:
+    async def one(index: int, value: Any, *, heavy: bool) -> dict[str, Any]:
         async with places:
             return await _batch_item(request, services, project, index, value, store=store, heavy=heavy)
 
-    items = await asyncio.gather(*(one(index, value) for index, value in enumerate(batch.evaluations)))
+    items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
     return json_response({"items": items}, HTTPStatus.MULTI_STATUS)
+
+
+def _read_batch(body: Body) -> list[tuple[Any, bool]]:
+    """The items of a batch, none of them checked yet, and whether each is so large that it takes a thread."""
+    if len(body) <= _HEAVY_BYTES:
+        return [(value, False) for value in parse_body(body, BatchRequest).evaluations]
+    return [(value, byte_size(value) > _HEAVY_BYTES) for value in parse_large_body(body, BatchRequest).evaluations]
 
 
 async def _batch_item(
@@ -139,12 +145,9 @@ async def _batch_item(
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
         )
-    return {"status": 201 if store else 200, "evaluation": _written(evaluation)}
-
-
-def _written(evaluation: Evaluation) -> orjson.Fragment:
-    """The JSON of an evaluation: it takes a tenth of the memory that its values take as objects."""
-    return orjson.Fragment(write_json(present_evaluation(evaluation)))
+    # As JSON, which takes a tenth of the memory that the values take as objects.
+    written = await services.compute.run(lambda: write_json(present_evaluation(evaluation)), heavy=_is_long(evaluation))
+    return {"status": 201 if store else 200, "evaluation": orjson.Fragment(written)}
 
 
 def _failed(problem: Problem, request: Request) -> dict[str, Any]:
@@ -180,10 +183,14 @@ async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping
 async def _answer(
     evaluation: Evaluation, services: Services, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
-    heavy = evaluation.report.input.counts.size > _HEAVY_BYTES // 64
     return await services.compute.run(
-        lambda: json_response(present_evaluation(evaluation), status, headers), heavy=heavy
+        lambda: json_response(present_evaluation(evaluation), status, headers), heavy=_is_long(evaluation)
     )
+
+
+def _is_long(evaluation: Evaluation) -> bool:
+    """Has its answer so many classes that writing it takes a thread?"""
+    return evaluation.report.input.counts.size > _HEAVY_BYTES // 64
 
 
 @router.get(

@@ -13,6 +13,8 @@ from app.kernel.numerics import Array, mean, ratio, silently, total
 from app.kernel.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.scores import Scores
 
+# Samples handled at once: the arrays of a piece fit in the second-level cache.
+_BLOCK = 16384
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
 _per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
 
@@ -50,16 +52,21 @@ def au_imcp(s: Scores) -> Array:
     references=("aguilar2024",),
 )
 def au_imcp_trapezoid(s: Scores) -> Array:
-    if not s.are_probabilities or s.weights is not None:
+    if not s.are_probabilities or s.weights is not None or (s.class_weight == 0).any():
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.class_weight)
     folded = s.folded_losses
     if folded is not None and folded.cross_steps is not None:
-        correction = float(widths[1] - widths[0]) * folded.cross_steps
-    else:
-        values, codes, _ = s.by_p_true
-        correction = float(np.vecdot(np.diff(widths.take(codes)), np.diff(closeness(values))))
-    return au_imcp.compute(s) - 0.25 * correction
+        return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * folded.cross_steps
+    values, codes, _ = s.by_p_true
+    area = 0.0
+    for start in range(0, s.n_samples, _BLOCK):
+        # With the first sample of the next block, to which the last one of this makes a step.
+        part = slice(start, start + _BLOCK + 1)
+        heights, along = closeness(values[part]), widths.take(codes[part])
+        area += float(along[:_BLOCK].dot(heights[:_BLOCK]))
+        area -= 0.25 * float((along[1:] - along[:-1]).dot(heights[1:] - heights[:-1]))
+    return np.asarray(area)
 
 
 @_overall(

@@ -1,6 +1,8 @@
 """Calibration errors by their definition, what chance gives, and the decompositions without bins."""
 
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -8,7 +10,14 @@ from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
 from app.kernel import calibration
-from app.kernel.calibration import decompose, expected_by_chance, expected_by_chance_of_classes, murphy, spiegelhalter
+from app.kernel.calibration import (
+    decompose,
+    expected_by_chance,
+    expected_by_chance_of_classes,
+    largest_by_chance,
+    murphy,
+    spiegelhalter,
+)
 from app.kernel.numerics import Array
 from app.kernel.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
@@ -114,6 +123,43 @@ def test_chance_of_few_outcomes_is_exact() -> None:
     scores = Scores([1, 0], [[0.25, 0.75], [0.25, 0.75]])
     expected = (Fraction(1, 16) * 3 / 2 + Fraction(6, 16) / 2 + Fraction(9, 16) / 2) / 2
     assert expected_by_chance(scores, draws=40_000).mean == pytest.approx(float(expected), rel=0.01)
+
+
+def test_largest_gap_by_chance_of_few_outcomes_is_exact() -> None:
+    """Two bins, of 3 samples at 0.7 and of 2 at 0.9, and one of a sample that cannot go wrong: all 32 outcomes."""
+    p = np.array([0.7, 0.7, 0.7, 0.9, 0.9, 1.0])
+    scores = Scores(np.array([1, 0, 1, 1, 0, 1]), np.column_stack([1 - p, p]))
+    expected, beyond = Fraction(0), Fraction(0)
+    observed = abs(Fraction(1, 2) - Fraction(9, 10))
+    for hits in product((0, 1), repeat=5):
+        shares = [Fraction(7, 10)] * 3 + [Fraction(9, 10)] * 2
+        chance = prod(share if hit else 1 - share for share, hit in zip(shares, hits, strict=True))
+        gap = max(abs(Fraction(sum(hits[:3]), 3) - Fraction(7, 10)), abs(Fraction(sum(hits[3:]), 2) - Fraction(9, 10)))
+        expected += chance * gap
+        beyond += chance * (gap >= observed)
+    found = largest_by_chance(scores, bins=10, draws=40_000)
+    assert found.observed == pytest.approx(float(observed), rel=1e-12)
+    assert found.mean == pytest.approx(float(expected), rel=0.01)
+    assert found.p_value == pytest.approx(float(beyond), abs=0.01)
+
+
+def test_largest_gap_by_chance_against_a_loop() -> None:
+    """Outcomes drawn sample by sample from the confidences, the metric computed anew on each."""
+    y, p = softmax_problem(400, 3, 2)
+    weights = np.random.default_rng(4).gamma(2.0, size=y.size)
+    rng = np.random.default_rng(0)
+    confidence = p.max(axis=1)
+    for given in (None, weights):
+        drawn = []
+        for _ in range(1500):
+            hit = (rng.random(y.size) < confidence).astype(float)
+            drawn.append(max(gap for _, gap in gaps(confidence, hit, 15, np.ones(y.size) if given is None else given)))
+        found = largest_by_chance(Scores(y, p, given), draws=4000)
+        assert found.observed == pytest.approx(float(value("maximum_calibration_error", Scores(y, p, given))))
+        assert found.mean == pytest.approx(float(np.mean(drawn)), rel=0.04)
+        assert found.upper == pytest.approx(float(np.quantile(drawn, 0.95)), rel=0.06)
+    with pytest.raises(ValueError, match="one vector"):
+        largest_by_chance(Scores(y, p, np.ones((2, 400))))
 
 
 def test_chance_of_many_outcomes_is_normal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""The rows of a file dealt out to the folds that its column `fold` names, each an input as it stands in JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from app.domain.errors import Fault, InvalidInput
+from app.domain.labels import Column, encode
+
+MOST_FOLDS = 1000
+_LABELLED = ("y_true", "y_pred")
+
+
+def deal_out(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Inputs of the folds, integers by value and texts by alphabet; rows keep their order.
+
+    Args:
+        columns: Of all samples, by their names in the JSON; ``labels`` when they are known.
+        folds: The fold of each sample, integers or texts.
+        shared: What every input has besides. Without labels, every fold has those that occur in any.
+
+    Raises:
+        InvalidInput: the names of the folds are neither integers nor texts, or there are too many.
+    """
+    names = np.asarray(folds)
+    if names.ndim != 1 or names.dtype.kind not in "iU":
+        raise _refused("not_folds", "expected integers or texts in the column 'fold'")
+    if len(names) != len(columns["y_true"]):
+        raise _refused("wrong_length", f"expected {len(columns['y_true'])} entries in the column 'fold'")
+    found, codes = np.unique(names, return_inverse=True)
+    if len(found) > MOST_FOLDS:
+        raise _refused("too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}")
+    labels = shared.get("labels", columns.get("labels"))
+    if labels is None and len(names):
+        labels = list(encode({name: columns[name] for name in _LABELLED if name in columns}, None, "/input").labels)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(found)))[:-1]
+    return [
+        {**shared, "labels": labels, **{name: _taken(columns[name], rows) for name in columns if name != "labels"}}
+        for rows in np.split(order, ends)
+    ]
+
+
+def _taken(column: Column, rows: Any) -> Column:
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def _refused(code: str, detail: str) -> InvalidInput:
+    return InvalidInput([Fault("/data", code, detail)])

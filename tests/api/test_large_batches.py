@@ -1,0 +1,127 @@
+"""Large batches: read column by column, away from the event loop, and answered as their items are alone."""
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.api import body as bodies
+from app.api.columns import byte_size, parse_large_body
+from app.api.v1 import evaluations as routes
+from app.api.v1.evaluation_models import BatchRequest
+from tests.api.answers import check_problem, compute, evaluation
+from tests.api.test_probabilities import make, make_scores
+
+Json = dict[str, Any]
+HEADERS = {"Content-Type": "application/json"}
+PATH = "/v1/evaluations/batch?store=false"
+PADDING = " " * 300_000
+
+
+@pytest.fixture(scope="module")
+def large() -> Json:
+    """More than what is parsed on the event loop."""
+    return make(n=12_000, sample_ids=[f"{index:05}" for index in range(12_000)])
+
+
+def post(client: httpx.Client, items: list[Any], padding: str = "") -> Json:
+    text = json.dumps({"evaluations": items}) + padding
+    reply = client.post(PATH, content=text.encode(), headers=HEADERS)
+    assert reply.status_code == 207, reply.text
+    answer: Json = reply.json()
+    return answer
+
+
+def test_each_item_is_answered_as_if_alone(client: httpx.Client, large: Json) -> None:
+    folds = {"kind": "folds", "folds": [make(n=300, seed=1), make(n=200, seed=2)]}
+    inputs = [large, make_scores(), folds, {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 7]]}, large]
+    items = post(client, [{"input": source, "options": {"seed": 3}} for source in inputs])["items"]
+    assert [item["status"] for item in items] == [200] * 5
+    for source, item in zip(inputs, items, strict=True):
+        assert item["evaluation"] == compute(client, source, seed=3)
+
+
+def test_faults_have_their_place_as_in_a_small_batch(client: httpx.Client) -> None:
+    ragged, sums, text, unknown = (make(n=5, labels=[0, 1, 2]) for _ in range(4))
+    ragged["probabilities"][3] = [0.5, 0.5]
+    sums["probabilities"][2] = [0.5, 0.2, 0.2]
+    text["probabilities"][1][0] = "0.5"
+    unknown["y_true"][4] = 7
+    sources = [make(n=5), ragged, sums, text, unknown, {"kind": "probabilities"}]
+    items = [*({"input": source} for source in sources), 7, {"input": make(n=5), "x": 1}]
+    small, padded = post(client, items), post(client, items, PADDING)
+    for answer in (small, padded):
+        for item in answer["items"]:
+            item.get("problem", {}).pop("instance", None)
+    assert small == padded
+    found = [[fault["pointer"] for fault in item.get("problem", {}).get("errors", [])] for item in small["items"]]
+    assert found[0] == []
+    assert [place for (place, *_) in found[1:5]] == [
+        "/evaluations/1/input/probabilities/3",
+        "/evaluations/2/input/probabilities/2",
+        "/evaluations/3/input/probabilities/1/0",
+        "/evaluations/4/input/y_true/4",
+    ]
+    assert {place.rsplit("/", 1)[0] for place in found[5]} == {"/evaluations/5/input"}
+    assert found[6:] == [["/evaluations/6"], ["/evaluations/7/x"]]
+
+
+@pytest.mark.parametrize("text", ['{"evaluations": []}', '{"evaluations": 3}', "[]", "{}", '{"evaluations": [1,}'])
+def test_other_forms_are_refused_as_a_whole(client: httpx.Client, text: str) -> None:
+    for padding in ("", PADDING):
+        reply = client.post(PATH, content=(text + padding).encode(), headers=HEADERS)
+        check_problem(reply, 400 if text.endswith(",}") else 422, reply.json()["code"])
+
+
+def test_a_deep_item_is_refused_alone(client: httpx.Client) -> None:
+    deep = "[" * 900 + "]" * 900
+    text = f'{{"evaluations": [{{"input": {{"kind": "confusion_matrix", "matrix": {deep}}}}}]}}{PADDING}'
+    reply = client.post(PATH, content=text.encode(), headers=HEADERS)
+    assert reply.status_code in (207, 400), reply.text
+    if reply.status_code == 207:
+        assert [item["status"] for item in reply.json()["items"]] == [422]
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """Names of the threads in which bodies and items are read."""
+    seen: dict[str, set[str]] = {"body": set(), "item": set()}
+
+    def watched(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            seen[name].add(threading.current_thread().name.partition("_")[0])
+            return function(*arguments)
+
+        return run
+
+    monkeypatch.setattr(routes, "parse_large_body", watched(parse_large_body, "body"))
+    monkeypatch.setattr(routes, "parse_value", watched(bodies.parse_value, "item"))
+    return seen
+
+
+def test_large_items_are_read_in_threads(client: httpx.Client, large: Json, threads: dict[str, set[str]]) -> None:
+    # Most items are small: what counts is the size of each.
+    items = post(client, [{"input": large}, {"input": large | {"threshold": 0.5}}])["items"]
+    assert [item["status"] for item in items] == [200, 422]
+    assert threads == {"body": {"compute"}, "item": {"compute"}}
+    threads["item"].clear()
+    items = post(client, [evaluation()] * 50, PADDING)["items"]
+    assert {item["status"] for item in items} == {200}
+    assert "compute" not in threads["item"]
+
+
+def test_columns_of_a_batch_are_arrays(large: Json) -> None:
+    text = json.dumps({"evaluations": [{"input": large}, {"input": make_scores()}]}).encode()
+    first, second = (item["input"] for item in parse_large_body(text, BatchRequest).evaluations)
+    assert isinstance(first["probabilities"], np.ndarray)
+    assert first["probabilities"].shape == (12_000, 3)
+    assert isinstance(first["y_true"], np.ndarray)
+    assert isinstance(second["scores"], np.ndarray)
+
+
+def test_the_size_of_an_item() -> None:
+    assert byte_size({"a": np.zeros((3, 4)), "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 96 + 24 + 16
