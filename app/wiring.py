@@ -58,7 +58,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             ),
             leaderboards=LeaderboardService(store, labels=store, compute=compute),
             comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
-            tournaments=TournamentService(store, comparisons, compute=compute, admission=admission),
+            tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
             gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             compute=compute,

@@ -269,8 +269,8 @@ def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) 
         else:
             notes.append(
                 f"MLflow {mlflow_store.version(python)}: {mlflow_store.METRICS} scalars per evaluation in create-run, "
-                "log-batch and update-run; as it ships, and tuned with uvloop, httptools, a pool of 40 and no "
-                "background jobs."
+                "log-batch and update-run; as it ships, and tuned with uvloop, httptools and a pool of 40; both "
+                "without background jobs."
             )
             values = [scalars(answer) for answer in answers]
             for name, tuned in (("mlflow", False), ("mlflow_tuned", True)):

@@ -1,13 +1,15 @@
 """Many models on many datasets: ranks, which differ, and how sure it is which is better on a new dataset."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.samples import Samples
 from app.kernel.comparison.datasets import (
     FEW,
     FEWEST,
@@ -22,8 +24,9 @@ from app.kernel.comparison.signed_ranks import ZeroRule, bayesian_signed_rank, w
 from app.kernel.numerics import Array
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.numbers import Json, listed, plain
+from app.services.scored_runs import is_scored, missing_outputs, scored_run
 from app.services.simulation import values_at
-from app.services.targets import Better, Preference, make_target, require_comparable
+from app.services.targets import EVERYTHING, Better, Preference, Target, make_target, require_comparable, stored_key
 
 MOST_MODELS = 20
 MOST_DATASETS = 100
@@ -57,7 +60,11 @@ class Tournament:
 
 
 def judge_tournament(
-    asked: Tournament, datasets: Sequence[DatasetRef], grid: Sequence[Sequence[EvaluationRecord]], seed: int
+    asked: Tournament,
+    datasets: Sequence[DatasetRef],
+    grid: Sequence[Sequence[EvaluationRecord]],
+    seed: int,
+    outputs: Mapping[UUID, Samples] | None = None,
 ) -> Json:
     """Everything that is said about models on datasets.
 
@@ -66,12 +73,13 @@ def judge_tournament(
         datasets: Those that have an evaluation of every model.
         grid: By dataset, the evaluation of each model.
         seed: Of the Bayesian tests.
+        outputs: The samples, for a metric of probabilities whose values are not stored.
 
     Raises:
         InvalidExpression: the metric is none, or cannot say what is better.
         IncomparableRuns: too few datasets, or a value that does not exist.
     """
-    values, better, insensitive = _values(asked, grid)
+    values, better, insensitive = _values(asked, grid, outputs or {})
     if len(datasets) < FEWEST:
         raise IncomparableRuns(
             f"{len(datasets)} datasets are too few to say anything about models: at least {FEWEST} are needed",
@@ -104,21 +112,23 @@ def judge_tournament(
     return answer
 
 
-def _values(asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]]) -> tuple[Array, Preference, bool]:
+def _values(
+    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]], outputs: Mapping[UUID, Samples]
+) -> tuple[Array, Preference, bool]:
     """Values (N, k), which are better, and whether prevalence leaves them alone everywhere."""
     values = np.empty((len(grid), len(asked.models)))
     better = Preference(Better.HIGHER)
     insensitive = True
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
-            target = make_target(asked.metric, record.labels, record.positive)
+            target = make_target(asked.metric, record.labels, record.positive, EVERYTHING)
             require_comparable([target], [asked.metric], "/metric")
             if target.is_list or target.preference is None:
                 raise IncomparableRuns(
                     "expected a metric with one value, got a list over the classes", pointer="/metric"
                 )
             better, insensitive = target.preference, insensitive and target.insensitive
-            values[row, column] = values_at(record.counts.astype(np.float64), [target])[0][0]
+            values[row, column] = _value(target, record, outputs)
             if not np.isfinite(values[row, column]):
                 raise IncomparableRuns(
                     f"{asked.metric} is undefined for evaluation {record.id} of {record.model.name} on "
@@ -126,6 +136,18 @@ def _values(asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]]) -> tu
                     pointer="/metric",
                 )
     return values, better, insensitive
+
+
+def _value(target: Target, record: EvaluationRecord, outputs: Mapping[UUID, Samples]) -> float:
+    if not target.scored:
+        return float(values_at(record.counts.astype(np.float64), [target])[0][0])
+    key = stored_key(target.expression)
+    if key is None:
+        return float(scored_run(record, outputs[record.id]).values([target])[0][0])
+    if not is_scored(record):
+        raise IncomparableRuns(f"{target.text} {missing_outputs(record)}", pointer="/metric")
+    found = record.values.get(key)
+    return np.nan if found is None else found
 
 
 def _friedman(scores: Array, *, tie_corrected: bool) -> Json:

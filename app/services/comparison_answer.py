@@ -42,7 +42,7 @@ def comparison_answer(
     values = list(_values(contest))
     names = [_name(record) for record in records]
     differences = contest.differences(chosen)
-    folds = fold_values(records, contest.targets)
+    folds = fold_values(records, contest)
     metrics: Json = {}
     for index, by_value in enumerate(differences):
         adjusted = adjust(np.array([[one.test.p for one in of_value] for of_value in by_value]).ravel(), adjustment)
@@ -94,11 +94,10 @@ def _design(contest: Contest, adjustment: Adjustment) -> Json:
         "bond": pairing.bond.value,
         "reason": pairing.reason,
         "class_counts": "fixed",
-        "prior": "edge",
+        **contest.design,
         "level": terms.level,
         "rope": terms.rope,
         "seed": terms.seed,
-        "draws": contest.draws,
         "multiplicity": {"method": adjustment.value, "family": "all pairs of one metric, and its classes for a list"},
     }
     if contest.shares is not None:
@@ -130,6 +129,9 @@ def _metric(
     if contest.is_reprojected(target):
         answer["prevalence"] = "reprojected" if contest.projectable else "incomparable"
         answer["observed_values"] = listed(contest.observed[value.target][:, value.place])
+    omnibus = contest.omnibus(value.target, value.place)
+    if omnibus is not None:
+        answer["omnibus"] = omnibus
     return answer
 
 
@@ -153,9 +155,10 @@ def _ranking(records: Sequence[EvaluationRecord], contest: Contest, value: _Valu
     """Who may be best, from joint draws."""
     nothing: Json = {"probability_best": None, "expected_ranks": None, "rank_intervals": None, "may_be_best": None}
     better = contest.targets[value.target].preference
-    if contest.drawn is None or better is None or np.isnan(value.scores).any():
+    found = contest.drawn[value.target]
+    if found is None or better is None or np.isnan(value.scores).any():
         return nothing
-    drawn = better.score(contest.drawn[value.target][:, :, value.place])
+    drawn = better.score(found[:, :, value.place])
     kept = drawn[np.isfinite(drawn).all(axis=1)]
     if len(kept) < _FEWEST_DEFINED * len(drawn):
         return nothing
@@ -186,6 +189,8 @@ def _difference(records: Sequence[EvaluationRecord], found: Difference, adjusted
     }
     if test.smallest is not None:
         answer["p_range"] = [plain(test.smallest), plain(test.p)]
+    if test.reason is not None:
+        answer["reason"] = test.reason
     if test.discordant is not None:
         answer["discordant"] = int(test.discordant)
     return answer
@@ -273,8 +278,4 @@ def _notes(records: Sequence[EvaluationRecord], contest: Contest) -> list[str]:
     positives = {record.labels[record.positive] for record in records if record.positive is not None}
     if len(positives) > 1:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")
-    if not contest.draws:
-        notes.append("Too many classes for a simulation: probabilities and most intervals are left out.")
-    elif contest.draws < contest.terms.draws:
-        notes.append(f"So many classes and runs allow {contest.draws} draws.")
-    return notes
+    return notes + contest.notes

@@ -8,16 +8,19 @@ from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
 from app.domain.evaluation import Content, EvaluationRecord
 from app.domain.identifiers import new_id
+from app.domain.samples import Samples
 from app.kernel.comparison.multiplicity import Adjustment
 from app.services.admission import Admission
 from app.services.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
-from app.services.contest import Contest, Terms
+from app.services.contest import Terms
+from app.services.contests import contest_of
 from app.services.full_intervals import chosen_seed
 from app.services.numbers import Json
 from app.services.pairing import Wanted, align, pair_runs, read_samples
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels, SampleLabels
-from app.services.targets import Target, parse_targets, require_comparable
+from app.services.scored_runs import labels_of, read_outputs
+from app.services.targets import EVERYTHING, Target, parse_targets, require_comparable
 
 DEFAULT_METRICS = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
 MOST_RUNS = 50
@@ -101,8 +104,15 @@ class ComparisonService:
         """
         records = await fetch_runs(self._store, project, new.evaluations)
         targets = understood(new, records)
-        samples = await read_samples(self._labels, project, records) if new.paired is not Wanted.FALSE else {}
-        answer = await self._compute.run(lambda: compare(new, records, targets, samples), heavy=True)
+        scored = [target.text for target in targets if target.scored]
+        outputs: Mapping[UUID, Samples] = {}
+        samples: Mapping[UUID, SampleLabels] = {}
+        if scored:
+            outputs = await read_outputs(self._labels, project, records, scored[0])
+            samples = labels_of(outputs)
+        elif new.paired is not Wanted.FALSE:
+            samples = await read_samples(self._labels, project, records)
+        answer = await self._compute.run(lambda: compare(new, records, targets, samples, outputs), heavy=True)
         return await self._keep(project, ComparisonKind.RUNS, answer)
 
     async def read(self, project: str, identifier: UUID) -> Json:
@@ -130,7 +140,7 @@ def understood(new: NewComparison, records: Sequence[EvaluationRecord]) -> tuple
     """
     align(records)
     first = records[0]
-    targets = parse_targets(new.metrics, first.labels, first.positive)
+    targets = parse_targets(new.metrics, first.labels, first.positive, inputs=EVERYTHING)
     require_comparable(targets, new.metrics)
     runs = len(records)
     pairs = runs - 1 if new.baseline is not None else runs * (runs - 1) // 2
@@ -148,8 +158,16 @@ def compare(
     records: Sequence[EvaluationRecord],
     targets: Sequence[Target],
     samples: Mapping[UUID, SampleLabels],
+    outputs: Mapping[UUID, Samples] | None = None,
 ) -> Json:
     """What is said about the runs.
+
+    Args:
+        new: What is asked.
+        records: The runs.
+        targets: The metrics.
+        samples: What is kept of the samples of runs with ids.
+        outputs: Their probabilities or scores, where a metric needs them.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be.
@@ -159,6 +177,6 @@ def compare(
         raise IncomparableRuns(f"the runs cannot be paired: {pairing.reason.partition(';')[0]}", pointer="/paired")
     seed = chosen_seed(new.seed, [str(identifier) for identifier in new.evaluations], new.metrics)
     terms = Terms(level=new.level, rope=new.rope, seed=seed, draws=new.draws)
-    contest = Contest(align(records)[0], targets, pairing, terms)
+    contest = contest_of(records, targets, pairing, terms, outputs or {})
     baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
     return comparison_answer(records, contest, baseline=baseline, adjustment=new.multiplicity)

@@ -1,40 +1,17 @@
 """Runs that are compared: their values at one prevalence, joint draws of them, and the difference of any two."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.kernel.comparison import joint as joints
-from app.kernel.comparison.couplings import difference_variance_bounds
-from app.kernel.comparison.differences import paired_variance, permutation_p
-from app.kernel.numerics import Array, silently
-from app.kernel.prevalence import project
-from app.kernel.table import Table
-from app.kernel.uncertainty.delta import variance
-from app.kernel.uncertainty.design import ClassCounts, generator, seed_of
-from app.kernel.uncertainty.draws import Functional
-from app.services.differences import (
-    SHARE_LIMITS,
-    Difference,
-    Test,
-    delta_tests,
-    range_tests,
-    share_test,
-    simulated,
-)
+from app.kernel.numerics import Array
+from app.services.differences import Difference, Test, simulated
+from app.services.numbers import Json
 from app.services.pairing import Bond, Pairing
-from app.services.simulation import affordable_draws, draw_independent, draw_paired, values_at
-from app.services.targets import Share, Target
+from app.services.targets import Target
 
-# Permutations of a pair of runs; fewer than the second number resolve no p worth having.
-PERMUTATIONS = 4999
-FEWEST_PERMUTATIONS = 999
-MOST_PERMUTED_CELLS = 40_000_000
-# Cells of the matrices that numeric derivatives look at.
-MOST_DERIVED_CELLS = 50_000_000
 # Runs whose class shares differ by less have the same mix.
 _SAME_SHARES = 1e-12
 
@@ -58,11 +35,16 @@ def common_shares(counts: Array) -> Array | None:
     return mean
 
 
-class Contest:
-    """Runs with the same classes and the metrics that they are compared on."""
+class Contest(ABC):
+    """Runs with the same classes and the metrics that they are compared on.
+
+    Attributes:
+        counts: (R, K, K), of paired runs only what all of them have seen.
+        shares: The class shares (K) that the runs are brought to; None when they have the same.
+        projectable: Can they be brought there?
+    """
 
     def __init__(self, counts: Array, targets: Sequence[Target], pairing: Pairing, terms: Terms) -> None:
-        # Of paired runs only what all of them have seen is compared.
         self.counts: Array = counts if pairing.joint is None else pairing.joint.matrices()
         self.targets = tuple(targets)
         self.pairing = pairing
@@ -70,6 +52,47 @@ class Contest:
         self.shares = common_shares(self.counts)
         actual = self.counts.sum(axis=2)
         self.projectable = self.shares is None or bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all())
+
+    @property
+    @abstractmethod
+    def values(self) -> list[Array]:
+        """Values (R, V) of each target, at the common shares where prevalence moves it."""
+
+    @property
+    @abstractmethod
+    def observed(self) -> list[Array]:
+        """Values (R, V) of each target as the runs are."""
+
+    @property
+    @abstractmethod
+    def drawn(self) -> list[Array | None]:
+        """Draws (D, R, V) of each target, joint where the runs are paired; None where they are too dear."""
+
+    @property
+    @abstractmethod
+    def design(self) -> Json:
+        """What is to be told of how it was simulated."""
+
+    @property
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """What is to be told of what could not be done."""
+
+    @abstractmethod
+    def on_folds(self, counts: Array) -> list[Array]:
+        """Values (R, F, V) of each target on the folds of runs, given their matrices (R, F, K, K)."""
+
+    @abstractmethod
+    def simulation(self, index: int) -> str:
+        """What the draws of a target are called."""
+
+    @abstractmethod
+    def tests(self, pairs: Sequence[tuple[int, int]]) -> list[list[list[Test]]]:
+        """Tests by target, pair and value."""
+
+    def omnibus(self, index: int, place: int) -> Json | None:  # noqa: ARG002 - for those who can tell
+        """A test that all runs have the same value, where there is one."""
+        return None
 
     def is_reprojected(self, target: Target) -> bool:
         """Is the metric compared at the common class shares?"""
@@ -79,46 +102,12 @@ class Contest:
         """Can the runs be brought to one prevalence, where the metric needs that?"""
         return target.insensitive or self.projectable
 
-    @cached_property
-    def values(self) -> list[Array]:
-        """Values (R, V) of each target, at the common shares where prevalence moves it."""
-        found = values_at(self.counts, self.targets, self.shares if self.projectable else None)
+    def comparable(self, values: Sequence[Array]) -> list[Array]:
+        """The values, NaN for metrics that the runs cannot be compared on."""
         return [
-            values if self.is_comparable(target) else np.full(values.shape, np.nan)
-            for target, values in zip(self.targets, found, strict=True)
+            found if self.is_comparable(target) else np.full(found.shape, np.nan)
+            for target, found in zip(self.targets, values, strict=True)
         ]
-
-    @cached_property
-    def observed(self) -> list[Array]:
-        """Values (R, V) of each target as the runs are."""
-        return values_at(self.counts, self.targets)
-
-    @cached_property
-    def draws(self) -> int:
-        """How many simulated matrices of each run; 0 when even a few are too many."""
-        cells = self.counts.size
-        if self.pairing.joint is not None:
-            cells = max(cells, self.pairing.joint.counts.size)
-        return affordable_draws(cells, self.terms.draws)
-
-    @cached_property
-    def drawn(self) -> list[Array] | None:
-        """Draws (D, R, V) of each target, joint where the runs are paired."""
-        if not self.draws:
-            return None
-        arguments: dict[str, Any] = {"draws": self.draws, "seed": self.terms.seed}
-        with silently():
-            if self.pairing.joint is not None:
-                return draw_paired(self.pairing.joint, self.targets, **arguments)
-            shares = self.shares if self.projectable else None
-            return draw_independent(self.counts, self.targets, **arguments, shares=shares)
-
-    def functional(self, target: Target) -> Functional:
-        """The metric at the prevalence that it is compared at."""
-        shares = self.shares if self.is_reprojected(target) else None
-        if shares is None:
-            return target.functional
-        return lambda table: target.functional(Table(project(table.counts, shares)))
 
     def scores(self, index: int) -> Array:
         """Values (R, V) of a target as something that is better the higher it is."""
@@ -127,7 +116,7 @@ class Contest:
 
     def differences(self, pairs: Sequence[tuple[int, int]]) -> list[list[list[Difference]]]:
         """For each target and each of its values, the differences of the pairs in order."""
-        tested = self._tests(pairs)
+        tested = self.tests(pairs)
         return [
             [
                 [self._difference(index, place, pair, tests[place]) for pair, tests in zip(pairs, by_pair, strict=True)]
@@ -141,22 +130,28 @@ class Contest:
         target, values = self.targets[index], self.values[index][:, [place]]
         gap = float(values[first, 0] - values[second, 0])
         if not np.isfinite(gap):
-            return Difference(first=first, second=second, value=np.nan, test=Test(method="none"), limits="none")
-        limits = SHARE_LIMITS.get(test.method)
-        if self.drawn is None:
-            return Difference(first=first, second=second, value=gap, test=test, limits=limits or "none")
+            return Difference(first=first, second=second, value=np.nan, test=Test(), limits="none")
+        drawn = self.drawn[index]
+        certain = drawn is not None and np.ptp(drawn[:, first, place] - drawn[:, second, place]) == 0
+        if certain and test.reason is not None:
+            # What does not vary in the data does not in resamples either, which is no certainty.
+            drawn = None
+        if drawn is None:
+            return Difference(first=first, second=second, value=gap, test=test, limits=test.limits or "none")
         ends, better, equal, error = simulated(
             values,
-            self.drawn[index][:, :, [place]],
+            drawn[:, :, [place]],
             first,
             second,
             better=target.preference,
             level=self.terms.level,
             rope=self.terms.rope,
         )[0]
+        limits = test.limits
         if limits is None:
-            limits = "posterior" if self.pairing.bond is not Bond.TEST_SET else "posterior_as_if_independent"
-            test = Test(low=float(ends[0]), high=float(ends[1]), p=test.p, smallest=test.smallest, method=test.method)
+            name = self.simulation(index)
+            limits = name if self.pairing.bond is not Bond.TEST_SET else f"{name}_as_if_independent"
+            test = replace(test, low=float(ends[0]), high=float(ends[1]))
         return Difference(
             first=first,
             second=second,
@@ -168,75 +163,7 @@ class Contest:
             probability_error=error,
         )
 
-    def _tests(self, pairs: Sequence[tuple[int, int]]) -> list[list[list[Test]]]:
-        """Tests by target, pair and value."""
-        shares = {index for index, target in enumerate(self.targets) if self._is_share(target)}
-        rest = [index for index in range(len(self.targets)) if index not in shares]
-        found: list[list[list[Test]]] = [[] for _ in self.targets]
-        for index in shares:
-            found[index] = [self._share_tests(self.targets[index], pair) for pair in pairs]
-        for index, by_pair in zip(rest, self._other_tests(rest, pairs), strict=True):
-            found[index] = by_pair
-        return found
-
-    def _is_share(self, target: Target) -> bool:
-        """Accuracy at another prevalence is no share of the samples at hand."""
-        return target.share is Share.RECALL or (target.share is Share.ACCURACY and self.shares is None)
-
-    def _share_tests(self, target: Target, pair: tuple[int, int]) -> list[Test]:
-        assert target.share is not None  # noqa: S101 - chosen by `_is_share`
-        return [
-            share_test(target.share, target.class_of(place), *pair, self.counts, self.pairing, self.terms.level)
-            for place in range(len(target.names))
-        ]
-
-    def _other_tests(self, chosen: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[list[Test]]]:
-        if not chosen:
-            return []
-        if self.pairing.joint is None:
-            return [self._unpaired(index, pairs) for index in chosen]
-        each = max(1, 2 * self.counts[0].size, self.pairing.joint.counts.size)
-        draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * len(pairs)))
-        by_pair = [self._paired(chosen, pair, draws) for pair in pairs]
-        return [[tests[place] for tests in by_pair] for place in range(len(chosen))]
-
-    def _paired(self, chosen: Sequence[int], pair: tuple[int, int], draws: int) -> list[list[Test]]:
-        """Permutation tests where they can be afforded, else normal ones."""
-        assert self.pairing.joint is not None  # noqa: S101 - asked of paired runs
-        both = self.pairing.joint.pair(*pair)
-        functionals = [self.targets[index].functional for index in chosen]
-        if draws >= FEWEST_PERMUTATIONS:
-            random = generator(seed_of(self.terms.seed, "permutation", *pair))
-            found = permutation_p(both, functionals, joints.permute(both, draws=draws, random=random))
-            return [[Test(p=float(p), method="permutation") for p in np.atleast_1d(values)] for values in found]
-        tests = []
-        for index, functional in zip(chosen, functionals, strict=True):
-            if not self._derivable(both.matrices()):
-                tests.append([Test(method="none")] * len(self.targets[index].names))
-                continue
-            with silently():
-                spread = paired_variance(both, functional, class_counts=ClassCounts.FIXED)
-            tests.append(delta_tests(self._gaps(index, pair), spread))
-        return tests
-
-    def _gaps(self, index: int, pair: tuple[int, int]) -> Array:
+    def gaps(self, index: int, pair: tuple[int, int]) -> Array:
         """Differences (V) of two runs."""
-        gaps: Array = self.values[index][pair[0]] - self.values[index][pair[1]]
-        return gaps
-
-    def _unpaired(self, index: int, pairs: Sequence[tuple[int, int]]) -> list[list[Test]]:
-        target = self.targets[index]
-        if not self._derivable(self.counts) or not self.is_comparable(target):
-            return [[Test(method="none")] * len(target.names) for _ in pairs]
-        functional = self.functional(target)
-        with silently():
-            if self.pairing.bond is Bond.TEST_SET:
-                bounds = [difference_variance_bounds(self.counts[a], self.counts[b], functional) for a, b in pairs]
-                return [range_tests(self._gaps(index, pair), *ends) for pair, ends in zip(pairs, bounds, strict=True)]
-            spread = [variance(one, functional, class_counts=ClassCounts.FIXED) for one in self.counts]
-        return [delta_tests(self._gaps(index, (a, b)), spread[a] + spread[b]) for a, b in pairs]
-
-    @staticmethod
-    def _derivable(counts: Array) -> bool:
-        """Can the numeric derivatives be afforded?"""
-        return bool(np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS)
+        found: Array = self.values[index][pair[0]] - self.values[index][pair[1]]
+        return found

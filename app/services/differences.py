@@ -7,24 +7,40 @@ import numpy as np
 
 from app.kernel.comparison.differences import compare_draws, normal_limits
 from app.kernel.comparison.joint import JointCounts
+from app.kernel.comparison.linear import LinearRuns
 from app.kernel.comparison.paired import mcnemar, pairing_bounds, tango_interval
 from app.kernel.comparison.proportions import newcombe_interval, score_z
 from app.kernel.numerics import Array
 from app.kernel.special import normal_cdf
+from app.kernel.uncertainty.influence import Method
 from app.services.pairing import Bond, Pairing
 from app.services.targets import Preference, Share
+
+NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
+NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
+NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """Limits and p of a difference; ``smallest`` is given too when the unknown pairing leaves a range of p."""
+    """Limits and p of a difference.
+
+    Attributes:
+        smallest: The smaller end where the unknown pairing leaves a range of p.
+        method: How p was made.
+        limits: How the limits were made; None where they are to be read off a simulation.
+        discordant: Samples that exactly one of the runs has right.
+        reason: Why there is no test.
+    """
 
     low: float = nan
     high: float = nan
     p: float = nan
     smallest: float | None = None
-    method: str = ""
+    method: str = "none"
+    limits: str | None = None
     discordant: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +81,13 @@ def share_test(
     members = counts if share is Share.ACCURACY else _only(counts, of)
     hits, sizes = np.trace(members, axis1=1, axis2=2), members.sum(axis=(1, 2))
     if not sizes[first] or not sizes[second]:
-        return Test(method="none")
+        return Test(reason="a run has no samples of the class")
     if pairing.joint is not None:
         only_first, only_second = _discordant(pairing.joint, first, second, None if share is Share.ACCURACY else of)
         low, high = tango_interval(only_first, only_second, sizes[first], level)
         p = float(mcnemar(only_first, only_second).mid_p)
         found = only_first + only_second
-        return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", discordant=found)
+        return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", limits="tango", discordant=found)
     if pairing.bond is Bond.TEST_SET:
         bounds = pairing_bounds(members[first], members[second])
         most, gap = bounds.most, bounds.difference
@@ -82,18 +98,13 @@ def share_test(
             p=float(bounds.largest.mid_p),
             smallest=float(bounds.smallest.mid_p),
             method="mcnemar_mid_p_of_any_pairing",
+            limits="tango_of_widest_pairing",
         )
     both = (hits[first], sizes[first], hits[second], sizes[second])
     low, high = newcombe_interval(*both, level)
     z = float(score_z(*both))
-    return Test(low=float(low), high=float(high), p=float(2 * normal_cdf(-abs(z))), method="score")
-
-
-SHARE_LIMITS = {
-    "mcnemar_mid_p": "tango",
-    "mcnemar_mid_p_of_any_pairing": "tango_of_widest_pairing",
-    "score": "newcombe",
-}
+    p = float(2 * normal_cdf(-abs(z)))
+    return Test(low=float(low), high=float(high), p=p, method="score", limits="newcombe")
 
 
 def _only(counts: Array, of: int | None) -> Array:
@@ -110,22 +121,58 @@ def _discordant(joint: JointCounts, first: int, second: int, of: int | None) -> 
     return float(counts @ (right[first] & ~right[second])), float(counts @ (right[second] & ~right[first]))
 
 
-def delta_tests(gaps: Array, variances: Array) -> list[Test]:
+def normal_tests(gaps: Array, variances: Array, method: str = "delta") -> list[Test]:
     """Normal tests of differences (V) with these variances."""
     _, _, p = normal_limits(gaps, variances)
-    return [Test(p=float(value), method="delta") for value in p]
+    return [
+        Test(reason=NO_VARIANCE) if sure else Test(p=float(value), method=method)
+        for value, sure in zip(p, (variances == 0) & (gaps != 0), strict=True)
+    ]
 
 
-def range_tests(gaps: Array, smallest: Array, largest: Array) -> list[Test]:
+def range_tests(gaps: Array, smallest: Array, largest: Array, method: str = "delta") -> list[Test]:
     """Normal tests of differences (V) of which only bounds of the variance are known, so p lies in a range."""
     _, _, most = normal_limits(gaps, largest)
     _, _, least = normal_limits(gaps, smallest)
     # Where one pairing leaves no variance at all, a difference would be certain.
     least = np.where(np.isnan(least) & ~np.isnan(most), 0.0, least)
     return [
-        Test(p=float(upper), smallest=float(lower), method="delta_of_any_pairing")
+        Test(p=float(upper), smallest=float(lower), method=f"{method}_of_any_pairing")
         for upper, lower in zip(most, least, strict=True)
     ]
+
+
+_LINEAR_NAMES = {Method.DELONG_LOGIT: "delong", Method.T: "t"}
+
+
+def linear_test(runs: LinearRuns, first: int, second: int, pairing: Pairing, level: float) -> Test:
+    """Tests of a value that is a sum over the samples, from its covariance between the runs."""
+    both = {runs.methods[first], runs.methods[second]}
+    name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
+    if name == "t":
+        name = "paired_t" if pairing.paired else "welch_t"
+    found = runs.test(first, second, level)
+    if runs.alike is not None and runs.against is not None:
+        name = "t" if name == "welch_t" else name
+        ends = [
+            runs.test(first, second, level, variance=runs.variance(first, second, covariance)).p
+            for covariance in (runs.alike, runs.against)
+        ]
+        # Where one pairing leaves no variance at all, a difference would be certain.
+        smallest = 0.0 if np.isnan(ends[0]) else ends[0]
+        return Test(
+            low=found.low,
+            high=found.high,
+            p=ends[1],
+            smallest=smallest,
+            method=f"{name}_of_any_pairing",
+            limits=f"{name}_as_if_independent",
+        )
+    if np.isnan(found.p):
+        return Test(reason=NO_VARIANCE)
+    if np.isnan(found.low):
+        return Test(p=found.p, method=name, reason=NOTHING_VARIES)
+    return Test(low=found.low, high=found.high, p=found.p, method=name, limits=name)
 
 
 def simulated(

@@ -7,12 +7,12 @@ import numpy as np
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.comparison.folds import bayesian_correlated_t, corrected_t
 from app.kernel.numerics import Array
+from app.services.contest import Contest
 from app.services.numbers import Json, plain
-from app.services.simulation import values_at
-from app.services.targets import Better, Preference, Target
+from app.services.targets import Better, Preference
 
 
-def fold_values(records: Sequence[EvaluationRecord], targets: Sequence[Target]) -> list[Array] | None:
+def fold_values(records: Sequence[EvaluationRecord], contest: Contest) -> list[Array] | None:
     """Values (R, F, V) of every target on every fold; None unless all runs have the same folds.
 
     Folds are the same when they are as many and have the same class counts, in the same order of classes.
@@ -23,7 +23,7 @@ def fold_values(records: Sequence[EvaluationRecord], targets: Sequence[Target]) 
     sums = [fold.sum(axis=2) for fold in folds]
     if any(one.shape != sums[0].shape or (one != sums[0]).any() for one in sums) or len(sums[0]) < 2:
         return None
-    return values_at(np.stack(folds).astype(np.float64), targets)
+    return contest.on_folds(np.stack(folds).astype(np.float64))
 
 
 def fold_test(first: Array, second: Array, better: Preference | None, *, level: float, rope: float) -> Json | None:

@@ -1,6 +1,6 @@
 """Holding an evaluation against the rules of a gate: a bound against a limit, and a sentence for each outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, isnan, nan
 from uuid import UUID
@@ -10,6 +10,7 @@ import numpy as np
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.evaluation import Content, EvaluationRecord
 from app.domain.rules import Definition, Demand, Rule
+from app.domain.samples import Samples
 from app.kernel.comparison.gates import (
     Bound,
     Interval,
@@ -22,15 +23,19 @@ from app.kernel.comparison.gates import (
     samples_to_settle,
     superiority,
 )
+from app.kernel.numerics import Array
 from app.kernel.table import Table
-from app.kernel.uncertainty.draws import bonferroni_level, summarise
-from app.services.contest import Contest, Terms
+from app.kernel.uncertainty.draws import bonferroni_level
+from app.services.contest import Terms
+from app.services.contests import contest_of
 from app.services.intervals import headline_intervals
 from app.services.numbers import Json, plain
-from app.services.pairing import align, pair_runs
+from app.services.pairing import Bond, Pairing, align, pair_runs
 from app.services.ports import SampleLabels
-from app.services.simulation import affordable_draws, draw_run, values_at
-from app.services.targets import Better, Target, make_target
+from app.services.scored_contest import OwnInterval, ScoredContest
+from app.services.scored_runs import scored_run, scored_runs
+from app.services.simulation import affordable_draws, draw_run, summarise_run, values_at
+from app.services.targets import EVERYTHING, Better, Target, make_target
 
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
 _WORST_FIRST = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
@@ -38,11 +43,17 @@ _WORST_FIRST = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """What is checked: a run, a baseline if there is one, and what is known of their samples."""
+    """What is checked: a run, a baseline if there is one, and what is known of their samples.
+
+    Attributes:
+        samples: Of runs that were kept with ids.
+        outputs: With their probabilities or scores, where a rule needs them.
+    """
 
     record: EvaluationRecord
     baseline: EvaluationRecord | None
     samples: Mapping[UUID, SampleLabels] = field(default_factory=dict)
+    outputs: Mapping[UUID, Samples] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +78,7 @@ def check_gate(definition: Definition, candidate: Candidate, *, seed: int) -> tu
     results = []
     for index, rule in enumerate(definition.rules):
         try:
-            target = make_target(rule.metric, candidate.record.labels, candidate.record.positive)
+            target = make_target(rule.metric, candidate.record.labels, candidate.record.positive, EVERYTHING)
             results.append(_judged(rule, target, candidate, seed))
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"
@@ -99,7 +110,9 @@ def _judged(rule: Rule, target: Target, candidate: Candidate, seed: int) -> Json
         measured = _differences(target, candidate, level, seed)
         sign = -1.0 if target.preference is not None and target.preference.better is Better.LOWER else 1.0
     else:
-        measured = _values(target, candidate.record, level, seed)
+        measured = (
+            _scored(target, candidate, level, seed) if target.scored else _values(target, candidate.record, level, seed)
+        )
         sign = -1.0 if rule.demand is Demand.MAX else 1.0
     verdicts = [_verdict(rule, one.interval if sign > 0 else one.interval.mirrored()) for one in measured]
     verdict = combine(verdicts)
@@ -161,7 +174,8 @@ def _values(target: Target, record: EvaluationRecord, level: float, seed: int) -
                 _Measured(name=name, interval=Interval(float(value), nan, nan), method=None, samples=record.n_samples)
                 for name, value in zip(target.names, values.tolist(), strict=True)
             ]
-        found = summarise(draw_run(counts, [target], draws=draws, seed=seed)[0], values, level)
+        drawn = draw_run(counts, [target], draws=draws, seed=seed)[0]
+        found = summarise_run(drawn, values, counts, target, level=level)
         ends = list(zip(found.low.tolist(), found.high.tolist(), strict=True))
         return [
             _Measured(name=name, interval=Interval(float(value), *end), method="posterior", samples=record.n_samples)
@@ -175,6 +189,27 @@ def _values(target: Target, record: EvaluationRecord, level: float, seed: int) -
     return measured
 
 
+def _scored(target: Target, candidate: Candidate, level: float, seed: int) -> list[_Measured]:
+    """Values that need the samples of a run, with intervals made as in its report."""
+    record = candidate.record
+    run = scored_run(record, candidate.outputs[record.id])
+    if record.content is not Content.counts:
+        values = [OwnInterval(value) for value in run.values([target])[0].tolist()]
+    else:
+        pairing, terms = Pairing(Bond.NOTHING, "one run"), Terms(level=level, seed=seed)
+        counts = record.counts[None].astype(np.float64)
+        values = [own for (own,) in ScoredContest([run], counts, [target], pairing, terms, [record]).intervals(0)]
+    return [
+        _Measured(
+            name=name,
+            interval=Interval(own.value, own.low, own.high),
+            method=own.method,
+            samples=record.n_samples if record.content is Content.counts else nan,
+        )
+        for name, own in zip(target.names, values, strict=True)
+    ]
+
+
 def _differences(target: Target, candidate: Candidate, level: float, seed: int) -> list[_Measured]:
     """Candidate less baseline."""
     if target.preference is None or target.preference.better is Better.NEAREST:
@@ -183,13 +218,14 @@ def _differences(target: Target, candidate: Candidate, level: float, seed: int) 
     records = [candidate.record, candidate.baseline]
     counts = align(records, "/baseline")[0]
     if any(record.content is not Content.counts for record in records):
-        both = [values_at(one, [target])[0].tolist() for one in counts]
+        both = _both(target, records, counts, candidate)
         return [
             _Measured(name=name, interval=Interval(a - b, nan, nan), method=None, samples=nan, of=a, than=b)
             for name, a, b in zip(target.names, *both, strict=True)
         ]
     pairing = pair_runs(records, candidate.samples)
-    contest = Contest(counts, [target], pairing, Terms(level=level, rope=0.0, seed=seed))
+    terms = Terms(level=level, rope=0.0, seed=seed)
+    contest = contest_of(records, [target], pairing, terms, candidate.outputs, pointer="/baseline")
     samples = float(contest.counts[0].sum())
     return [
         _Measured(
@@ -202,6 +238,16 @@ def _differences(target: Target, candidate: Candidate, level: float, seed: int) 
         )
         for place, (name, (found,)) in enumerate(zip(target.names, contest.differences([(0, 1)])[0], strict=True))
     ]
+
+
+def _both(
+    target: Target, records: Sequence[EvaluationRecord], counts: Array, candidate: Candidate
+) -> list[list[float]]:
+    """Values of candidate and baseline."""
+    if target.scored:
+        runs = scored_runs(records, candidate.outputs, "/baseline")
+        return [run.values([target])[0].tolist() for run in runs]
+    return [values_at(one, [target])[0].tolist() for one in counts]
 
 
 def _ends(one: _Measured) -> Json:

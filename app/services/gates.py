@@ -7,8 +7,10 @@ from uuid import UUID
 from app.domain.decisions import Gate, GateCheck
 from app.domain.errors import Fault, InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
+from app.domain.expression_check import parse_for_any_classes
 from app.domain.identifiers import new_id, time_of
-from app.domain.rules import check_rules, definition_of
+from app.domain.rules import Definition, Rule, check_rules, definition_of
+from app.kernel.expression import of_probabilities
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
 from app.services.compute import ComputePool
@@ -16,6 +18,8 @@ from app.services.gate_check import EXIT_CODES, Candidate, check_gate
 from app.services.numbers import Json
 from app.services.pairing import read_samples
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.scored_runs import labels_of, read_outputs
+from app.services.targets import EVERYTHING
 
 
 class GateService:
@@ -78,6 +82,8 @@ class GateService:
             InvalidInput: a rule needs a baseline and there is none.
             InvalidExpression: a metric makes no sense for the classes of the run.
             IncomparableLabels: the baseline has other classes.
+            IncomparableRuns: a rule needs probabilities that a run has not.
+            OutOfReach: there are too many of them.
         """
         gate = await self.read(project, name)
         definition = definition_of(gate.definition)
@@ -85,7 +91,8 @@ class GateService:
             raise InvalidInput(
                 [Fault("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")]
             )
-        candidate = await self._candidate(project, evaluation, baseline if definition.needs_baseline else None)
+        other = baseline if definition.needs_baseline else None
+        candidate = await self._candidate(project, definition, evaluation, other)
         seed = seed_of(str(evaluation), str(baseline), gate.name, gate.version)
         verdict, results = await self._compute.run(lambda: check_gate(definition, candidate, seed=seed), heavy=True)
         identifier = new_id()
@@ -124,15 +131,32 @@ class GateService:
         await self.versions(project, name)
         return await self._gates.checks(project, name, limit, before)
 
-    async def _candidate(self, project: str, evaluation: UUID, baseline: UUID | None) -> Candidate:
+    async def _candidate(
+        self, project: str, definition: Definition, evaluation: UUID, baseline: UUID | None
+    ) -> Candidate:
         wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
         found = await self._store.get_many(project, [identifier for _, identifier in wanted])
         for pointer, identifier in wanted:
             if identifier not in found:
                 raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
         records = [found[identifier] for _, identifier in wanted]
-        samples = await read_samples(self._labels, project, records)
-        return Candidate(records[0], records[1] if len(records) > 1 else None, samples)
+        other = records[1] if len(records) > 1 else None
+        rules = [rule for rule in definition.rules if _needs_samples(rule)]
+        if not rules:
+            return Candidate(records[0], other, await read_samples(self._labels, project, records))
+        # The baseline's are needed only where it is compared by them.
+        compared = next((rule for rule in rules if rule.demand.needs_baseline), None)
+        looked_at = records if compared is not None else records[:1]
+        pointers = [pointer for pointer, _ in wanted]
+        metric = (compared or rules[0]).metric
+        outputs = await read_outputs(self._labels, project, looked_at, metric, pointers=pointers)
+        known = len(looked_at) == len(records)
+        samples = labels_of(outputs) if known else await read_samples(self._labels, project, records)
+        return Candidate(records[0], other, samples, outputs)
+
+
+def _needs_samples(rule: Rule) -> bool:
+    return of_probabilities(parse_for_any_classes(rule.metric, inputs=EVERYTHING))
 
 
 def _run(record: EvaluationRecord) -> Json:

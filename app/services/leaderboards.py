@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from app.domain.errors import InvalidExpression, NotComparable, OutOfReach
+from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expression_check import parse_for_any_classes
-from app.kernel.card import Inputs, Scope
-from app.kernel.expression import Expression, Measure, of_probabilities
+from app.domain.samples import Samples
+from app.kernel.card import Inputs
+from app.kernel.expression import of_probabilities
 from app.services.compute import ComputePool
 from app.services.pairing import read_samples
-from app.services.ports import EvaluationStore, PairedLabels
+from app.services.ports import EvaluationStore, PairedLabels, SampleLabels
 from app.services.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
-from app.services.targets import Better, Preference, preference
+from app.services.scored_runs import MOST_ENTRIES, entries_of, is_scored, labels_of
+from app.services.targets import Better, preference, stored_key
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
 MOST_COMPUTED = 300
@@ -39,12 +41,7 @@ class LeaderboardService:
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
-        key = _stored_key(expression, better)
-        if key is None and of_probabilities(expression):
-            raise InvalidExpression(
-                f"{query.metric} is not stored with the evaluations: of the metrics of probabilities the overall ones "
-                "with their default parameters can be ranked by"
-            )
+        key = None if better.better is Better.NEAREST else stored_key(expression)
         standings = await self._store.leaderboard(
             project,
             query.dataset,
@@ -59,20 +56,33 @@ class LeaderboardService:
             )
         identifiers = [standing.evaluation.id for standing in standings]
         records = await self._store.get_many(project, identifiers)
-        samples = await read_samples(self._labels, project, list(records.values())) if key else {}
         candidates = _candidates(standings, records, stored=key is not None)
+        samples: Mapping[UUID, SampleLabels] = {}
+        outputs: Mapping[UUID, Samples] | None = None
+        if of_probabilities(expression):
+            outputs = await self._outputs(project, query.metric, candidates, needed=key is None)
+            samples = labels_of(outputs or {})
+        elif key:
+            samples = await read_samples(self._labels, project, list(records.values()))
         return await self._compute.run(
-            lambda: rank_candidates(query, better, candidates, samples), heavy=len(candidates) > 0
+            lambda: rank_candidates(query, better, candidates, samples, outputs), heavy=len(candidates) > 0
         )
 
-
-def _stored_key(expression: Expression, better: Preference) -> str | None:
-    """Key of the overall metric whose stored values give the order, if there is one."""
-    if not isinstance(expression, Measure) or better.better is Better.NEAREST:
+    async def _outputs(
+        self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool
+    ) -> Mapping[UUID, Samples] | None:
+        """Probabilities of the runs that have some; None when there are too many to look at."""
+        records = [candidate.record for candidate in candidates if is_scored(candidate.record)]
+        entries = entries_of(records)
+        if entries <= MOST_ENTRIES:
+            return await self._labels.read_outputs(project, [record.id for record in records])
+        if needed:
+            raise OutOfReach(
+                f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
+                f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are looked at "
+                "together; rank by an overall metric"
+            )
         return None
-    card = expression.metric.card
-    stored = card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults
-    return card.key if stored else None
 
 
 def _candidates(

@@ -47,11 +47,17 @@ class Bond(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """What runs have in common, why that is thought, and the joint counts when samples are known."""
+    """What runs have in common, and why that is thought.
+
+    Attributes:
+        joint: The joint counts of paired runs.
+        rows: For each of them the places of the common samples, in one order.
+    """
 
     bond: Bond
     reason: str
     joint: JointCounts | None = None
+    rows: tuple[NDArray[np.intp], ...] | None = None
 
     @property
     def paired(self) -> bool:
@@ -144,7 +150,8 @@ def _join(
     predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
-    return Pairing(Bond.SAMPLES, f"{same}{matched} sample ids{rest}", combine(truth, predictions, n_classes))
+    joint = combine(truth, predictions, n_classes)
+    return Pairing(Bond.SAMPLES, f"{same}{matched} sample ids{rest}", joint, tuple(rows))
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:

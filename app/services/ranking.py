@@ -9,17 +9,20 @@ import numpy as np
 
 from app.domain.errors import InvalidExpression
 from app.domain.evaluation import Content, DatasetRef, EvaluationRecord
+from app.domain.samples import Samples
 from app.kernel.comparison.many import confidence_set, separable_groups, winner_optimism
 from app.kernel.numerics import Array
 from app.kernel.table import Table
 from app.kernel.uncertainty.design import seed_of
-from app.kernel.uncertainty.draws import summarise
 from app.services.full_intervals import chosen_seed
 from app.services.intervals import headline_intervals
 from app.services.pairing import Pairing, pair_runs
 from app.services.ports import SampleLabels
-from app.services.simulation import affordable_draws, draw_paired, draw_run, values_at
-from app.services.targets import Better, Preference, Target, make_target
+from app.services.scored_contest import OwnInterval
+from app.services.scored_ranking import judge_lines
+from app.services.scored_runs import ScoredRun, is_scored, missing_outputs, scored_run
+from app.services.simulation import affordable_draws, draw_paired, draw_run, summarise_run, values_at
+from app.services.targets import EVERYTHING, Better, Preference, Target, make_target
 
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
 _FEWEST_DEFINED = 0.95
@@ -97,6 +100,7 @@ class _Entrant:
     place: int
     counts: Array
     target: Target
+    run: ScoredRun | None = None
 
 
 def rank_candidates(
@@ -104,10 +108,27 @@ def rank_candidates(
     better: Preference,
     candidates: Sequence[Candidate],
     samples: Mapping[UUID, SampleLabels],
+    outputs: Mapping[UUID, Samples] | None = None,
 ) -> Leaderboard:
-    """Order candidates by value, best first, and say how sure the order is."""
+    """Order candidates by value, best first, and say how sure the order is.
+
+    Args:
+        query: What is asked.
+        better: Which values are better.
+        candidates: The runs.
+        samples: What is kept of the samples of runs with ids.
+        outputs: Their probabilities or scores, for a metric that needs them; None when these are too many to look at.
+    """
     targets = [_target(query.metric, candidate.record) for candidate in candidates]
-    found = [_value(candidate, target) for candidate, target in zip(candidates, targets, strict=True)]
+    runs = {
+        record.id: scored_run(record, outputs[record.id])
+        for record in (candidate.record for candidate in candidates)
+        if outputs is not None and record.id in outputs and outputs[record.id].outputs is not None
+    }
+    found = [
+        _value(candidate, target, runs.get(candidate.record.id))
+        for candidate, target in zip(candidates, targets, strict=True)
+    ]
     order = _best_first([value for value, _ in found], better)[: query.limit]
     values = [found[place][0] for place in order]
     lines = [
@@ -115,15 +136,15 @@ def rank_candidates(
             record=candidates[place].record,
             rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
             value=found[place][0],
-            reason=found[place][1],
+            reason=found[place][1] or _no_interval(candidates[place].record, targets[place], runs, outputs),
         )
         for place in order
     ]
     entrants = [
-        _Entrant(place, lines[place].record.counts.astype(np.float64), target)
-        for place, target in enumerate(targets[place] for place in order)
+        _Entrant(place, record.counts.astype(np.float64), target, runs.get(record.id))
+        for place, (record, target) in enumerate((candidates[place].record, targets[place]) for place in order)
         if isinstance(target, Target) and lines[place].value is not None
-        if lines[place].record.content is Content.counts
+        if record.content is Content.counts and (not target.scored or record.id in runs)
     ]
     board = Leaderboard(query=query, better=better.better, lines=tuple(lines), notes=_notes(entrants, lines))
     return _judged(board, better, entrants, samples) if entrants else board
@@ -132,21 +153,41 @@ def rank_candidates(
 def _target(metric: str, record: EvaluationRecord) -> Target | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        target = make_target(metric, record.labels, record.positive)
+        target = make_target(metric, record.labels, record.positive, EVERYTHING)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if target.is_list else target
 
 
-def _value(candidate: Candidate, target: Target | str) -> tuple[float | None, str | None]:
+def _value(candidate: Candidate, target: Target | str, run: ScoredRun | None) -> tuple[float | None, str | None]:
     if isinstance(target, str):
-        # A metric of probabilities has a value that was stored, and nothing that a matrix could be simulated for.
-        return (candidate.value, None) if candidate.value is not None else (None, target)
+        return None, target
     value = candidate.value
     if not candidate.stored:
-        computed = float(values_at(candidate.record.counts.astype(np.float64), [target])[0][0])
+        if target.scored and run is None:
+            return None, f"{target.text} {missing_outputs(candidate.record)}"
+        counts = candidate.record.counts.astype(np.float64)
+        computed = float((values_at(counts, [target]) if run is None else run.values([target]))[0][0])
         value = computed if np.isfinite(computed) else None
-    return value, "the metric is undefined for this matrix" if value is None else None
+    if value is not None:
+        return value, None
+    if target.scored and not is_scored(candidate.record):
+        return None, f"{target.text} {missing_outputs(candidate.record)}"
+    return None, f"the metric is undefined for {'these samples' if target.scored else 'this matrix'}"
+
+
+def _no_interval(
+    record: EvaluationRecord,
+    target: Target | str,
+    runs: Mapping[UUID, ScoredRun],
+    outputs: Mapping[UUID, Samples] | None,
+) -> str | None:
+    """Why a run with a value that needs samples takes no part in the simulation."""
+    if isinstance(target, str) or not target.scored or record.id in runs:
+        return None
+    if outputs is None:
+        return "no interval: the runs have more samples than are looked at together"
+    return f"no interval: it {missing_outputs(record)}"
 
 
 def _best_first(values: Sequence[float | None], better: Preference) -> list[int]:
@@ -183,15 +224,23 @@ def _judged(
     seed = chosen_seed(query.seed, query.metric, [str(board.lines[entrant.place].record.id) for entrant in entrants])
     records = [board.lines[entrant.place].record for entrant in entrants]
     pairing = pair_runs(records, samples) if len({record.labels for record in records}) == 1 else None
-    draws, drawn = _draw(entrants, pairing, seed)
     lines = list(board.lines)
-    for index, entrant in enumerate(entrants):
-        values = None if drawn is None else drawn[:, index]
-        lines[entrant.place] = _with_interval(lines[entrant.place], entrant, values, query.level)
+    scored = [(record, e.run, e.target) for record, e in zip(records, entrants, strict=True) if e.run is not None]
+    if scored:
+        drawn, intervals = judge_lines(scored, pairing, level=query.level, seed=seed)
+        draws = 0 if drawn is None else len(drawn)
+        for entrant, own in zip(entrants, intervals, strict=True):
+            lines[entrant.place] = _with_own(lines[entrant.place], own)
+    else:
+        draws, drawn = _draw(entrants, pairing, seed)
+        for index, entrant in enumerate(entrants):
+            values = None if drawn is None else drawn[:, index]
+            lines[entrant.place] = _with_interval(lines[entrant.place], entrant, values, query.level)
     design = {"paired": pairing is not None and pairing.paired, "draws": draws, "seed": seed, "level": query.level}
     board = replace(board, lines=tuple(lines), design=design)
     if drawn is None:
-        note = "too many classes for a simulation: who can be told apart is not said"
+        what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
+        note = f"{what}: who can be told apart is not said"
         return replace(board, notes=(*board.notes, note))
     if not design["paired"] and len(entrants) > 1:
         note = (
@@ -227,11 +276,19 @@ def _with_interval(line: Line, entrant: _Entrant, draws: Array | None, level: fl
         return replace(line, low=closed["low"], high=closed["high"], method=closed["method"])
     if draws is None:
         return line
-    found = summarise(draws[:, None], np.array([line.value], dtype=np.float64), level)
+    value = np.array([line.value], dtype=np.float64)
+    found = summarise_run(draws[:, None], value, entrant.counts, entrant.target, level=level)
     low, high = float(found.low[0]), float(found.high[0])
     if not (np.isfinite(low) and np.isfinite(high)):
         return replace(line, reason="the simulation gives no interval for this matrix")
     return replace(line, low=low, high=high, method="posterior")
+
+
+def _with_own(line: Line, own: OwnInterval) -> Line:
+    if np.isfinite(own.low) and np.isfinite(own.high):
+        return replace(line, low=own.low, high=own.high, method=own.method)
+    why = "there are too many samples to resample" if own.method is None else "the value does not vary"
+    return replace(line, reason=f"no interval: {why}")
 
 
 def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:

@@ -11,7 +11,8 @@ from app.kernel.prevalence import project
 from app.kernel.table import Table
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import Shares, generator, seed_of
-from app.kernel.uncertainty.draws import evaluate_draws
+from app.kernel.uncertainty.draws import Summary, evaluate_draws, summarise
+from app.kernel.uncertainty.estimation import CURVED_CLASSES
 from app.services.targets import Target
 
 DRAWS = 4000
@@ -50,6 +51,12 @@ def draw_run(
     )
     values = evaluate_draws(batches, [target.functional for target in targets])
     return [target.values(found) for target, found in zip(targets, values, strict=True)]
+
+
+def summarise_run(draws: Array, values: Array, counts: Array, target: Target, *, level: float) -> Summary:
+    """Intervals of the values (V) of one run from draws (D, V), as its report has them."""
+    center = values_at(posterior.mean_matrix(counts), [target])[0] if counts.shape[-1] >= CURVED_CLASSES else None
+    return summarise(draws, values, level, center=center)
 
 
 def draw_independent(

@@ -1,6 +1,6 @@
 """Metric expressions as things to be simulated and compared: their names, their values, and which are better."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -8,11 +8,23 @@ import numpy as np
 
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.expressions import parse, render
-from app.kernel.card import Orientation
-from app.kernel.expression import Combination, Every, Expression, Measure, compute, is_insensitive, is_list
+from app.kernel.card import Inputs, Orientation, Scope
+from app.kernel.expression import (
+    Combination,
+    Every,
+    Expression,
+    Measure,
+    Subject,
+    compute,
+    is_insensitive,
+    is_list,
+    of_probabilities,
+)
 from app.kernel.numerics import Array
-from app.kernel.uncertainty.draws import Functional
+from app.kernel.table import Table
 
+MATRICES = frozenset({Inputs.MATRIX})
+EVERYTHING = frozenset(Inputs)
 Bounds = tuple[float | None, float | None]
 # Combinations that measure spread: the less of it the better, whatever is combined.
 _SPREADS = frozenset({"range", "gps_sd"})
@@ -57,7 +69,8 @@ class Target:
     Attributes:
         text: As asked.
         names: (V) what each value is called.
-        functional: From a table (...) to values (...) or (..., K).
+        expression: The same as a tree.
+        functional: From a table (...) to values (...) or (..., K); from a subject where it is ``scored``.
         bounds: The range that the values keep to, None where there is no end.
         preference: Which values are better; None for what only describes.
         insensitive: Prevalence does not move it.
@@ -67,7 +80,8 @@ class Target:
 
     text: str
     names: tuple[str, ...]
-    functional: Functional
+    expression: Expression
+    functional: Callable[[Table | Subject], Array]
     bounds: Bounds
     preference: Preference | None
     insensitive: bool
@@ -77,6 +91,11 @@ class Target:
     def values(self, computed: Array) -> Array:
         """What the functional gave as (..., V)."""
         return computed if self.is_list else computed[..., None]
+
+    @property
+    def scored(self) -> bool:
+        """Does it need the probabilities or scores of the samples?"""
+        return of_probabilities(self.expression)
 
     @property
     def is_list(self) -> bool:
@@ -89,9 +108,21 @@ class Target:
 
 
 def parse_targets(
-    texts: Sequence[str], labels: Sequence[str], positive: int | None, *, pointer: str = "/metrics"
+    texts: Sequence[str],
+    labels: Sequence[str],
+    positive: int | None,
+    *,
+    pointer: str = "/metrics",
+    inputs: Collection[Inputs] = MATRICES,
 ) -> tuple[Target, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
+
+    Args:
+        texts: As asked.
+        labels: The classes.
+        positive: Class that a metric of one class without ``@`` speaks of.
+        pointer: Where the texts stand in the request.
+        inputs: What there is to compute from.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -99,7 +130,7 @@ def parse_targets(
     found = []
     for text in dict.fromkeys(texts):
         try:
-            found.append(make_target(text, labels, positive))
+            found.append(make_target(text, labels, positive, inputs))
         except InvalidExpression as error:
             error.pointer = pointer_to(pointer, texts, text)
             raise
@@ -111,13 +142,15 @@ def pointer_to(pointer: str, texts: Sequence[str], text: str) -> str:
     return f"{pointer}/{list(texts).index(text)}" if pointer.endswith("/metrics") else pointer
 
 
-def make_target(text: str, labels: Sequence[str], positive: int | None) -> Target:
+def make_target(
+    text: str, labels: Sequence[str], positive: int | None, inputs: Collection[Inputs] = MATRICES
+) -> Target:
     """One expression.
 
     Raises:
         InvalidExpression: it is none.
     """
-    return target_of(parse(text, labels, positive), text, labels)
+    return target_of(parse(text, labels, positive, inputs=inputs), text, labels)
 
 
 def target_of(
@@ -132,13 +165,22 @@ def target_of(
     return Target(
         text=text,
         names=names,
-        functional=lambda table: compute(expression, table),
+        expression=expression,
+        functional=lambda subject: compute(expression, subject),
         bounds=bounds(expression),
         preference=preference(expression),
         insensitive=is_insensitive(expression, len(labels)),
         share=share,
         of=of,
     )
+
+
+def stored_key(expression: Expression) -> str | None:
+    """Key of the overall metric whose values are stored with the evaluations, if the expression is one."""
+    if not isinstance(expression, Measure):
+        return None
+    card = expression.metric.card
+    return card.key if card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults else None
 
 
 def require_comparable(targets: Sequence[Target], texts: Sequence[str], pointer: str = "/metrics") -> None:

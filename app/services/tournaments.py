@@ -1,18 +1,23 @@
 """Comparisons across datasets: the latest evaluation of each model on each dataset, judged together and kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.expression_check import parse_for_any_classes
 from app.domain.identifiers import new_id
+from app.domain.samples import Samples
+from app.kernel.expression import of_probabilities
 from app.services.across_datasets import Tournament, judge_tournament
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.full_intervals import chosen_seed
 from app.services.numbers import Json
-from app.services.ports import ComparisonStore, EvaluationStore
+from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.scored_runs import read_outputs
+from app.services.targets import EVERYTHING, stored_key
 
 _MOST_LISTED = 5
 
@@ -21,9 +26,16 @@ class TournamentService:
     """Compares models across datasets."""
 
     def __init__(
-        self, store: EvaluationStore, comparisons: ComparisonStore, *, compute: ComputePool, admission: Admission
+        self,
+        store: EvaluationStore,
+        comparisons: ComparisonStore,
+        *,
+        labels: PairedLabels,
+        compute: ComputePool,
+        admission: Admission,
     ) -> None:
         self._store = store
+        self._labels = labels
         self._comparisons = comparisons
         self._compute = compute
         self._admission = admission
@@ -36,11 +48,16 @@ class TournamentService:
             IncomparableRuns: a model has no evaluation on a dataset, too few datasets are left, or a value does not
                 exist.
         """
-        parse_for_any_classes(asked.metric)
+        expression = parse_for_any_classes(asked.metric, inputs=EVERYTHING)
         grid = [[await self._latest(project, model, dataset) for model in asked.models] for dataset in asked.datasets]
         datasets, complete = _complete(asked, grid)
         seed = chosen_seed(asked.seed, asked.metric, [[str(record.id) for record in row] for row in complete])
-        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, seed), heavy=True)
+        outputs: Mapping[UUID, Samples] = {}
+        if of_probabilities(expression) and stored_key(expression) is None:
+            records = [record for row in complete for record in row]
+            pointers = ["/metric"] * len(records)
+            outputs = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
+        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, seed, outputs), heavy=True)
         identifier = new_id()
         kept = {"id": str(identifier), **answer}
         async with self._admission:

@@ -48,3 +48,30 @@ def compare(client: httpx.Client, *identifiers: str, **members: Any) -> Json:
 def with_ids(example: Any, first: str, second: str) -> Any:
     """An example of the documentation with ids that exist."""
     return json.loads(json.dumps(example).replace(FIRST, first).replace(SECOND, second))
+
+
+def probabilities(truth: Any, seed: int, skill: float = 0.8, shared: int = 0) -> Any:
+    """Probabilities [n, K] of a model that knows something; those with the same ``shared`` err alike."""
+    y = np.asarray(truth)
+    classes = int(y.max()) + 1
+    alike = np.random.default_rng(shared).normal(size=(len(y), classes))
+    own = 0.6 * np.random.default_rng(1000 + seed).normal(size=alike.shape)
+    mass = np.exp(2 * skill * np.eye(classes)[y] + alike + own)
+    return mass / mass.sum(axis=1, keepdims=True)
+
+
+def keep_probabilities(
+    client: httpx.Client, truth: Any, outputs: Any, model: str = "m", dataset: str = "scored", **members: Any
+) -> str:
+    """Id of a kept evaluation of probabilities, with sample ids unless these are None."""
+    y_true = np.asarray(truth).tolist()
+    source = {
+        "kind": "probabilities",
+        "y_true": y_true,
+        "probabilities": np.asarray(outputs).tolist(),
+        "labels": list(range(np.asarray(outputs).shape[1])),
+        "sample_ids": list(range(len(y_true))),
+        **{name: value for name, value in members.items() if name != "options"},
+    }
+    body = evaluation(model=model, dataset=dataset, input={k: v for k, v in source.items() if v is not None})
+    return str(create(client, {**body, "options": members.get("options", {})})["id"])

@@ -72,7 +72,9 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
     client.put("/v1/gates/promotion", json=GATES["promotion"])
     reply = client.request(method, path.format(identifier=first, name="promotion"), json=with_ids(body, first, second))
     assert reply.status_code in (200, 201, 207), reply.text
-    check_json(reply, named=("weights", "metrics", "each", "old_prevalence", "prevalence_range", "crossings", "implied"))
+    check_json(
+        reply, named=("weights", "metrics", "each", "old_prevalence", "prevalence_range", "crossings", "implied")
+    )
     answer_schema(method, path, reply.status_code).validate(reply.json())
     for item in reply.json().get("items", []):
         assert item["status"] == 201

@@ -102,6 +102,7 @@ class DifferenceValue(BaseModel):
     method: str = Field(description="Of the limits, and of p.")
     p_range: list[float | None] | None = Field(None, description="What the unknown pairing of one test set allows.")
     discordant: int | None = Field(None, description="Samples that exactly one of the two has right.")
+    reason: str | None = Field(None, description="Why there is no test, or one that says little.")
     folds: dict[str, Any] | None = Field(
         None, description="For runs on the same folds: corrected t and the Bayesian correlated t over them."
     )
@@ -120,6 +121,9 @@ class ComparedMetric(BaseModel):
     expected_ranks: list[float | None] | None
     rank_intervals: list[list[float]] | None
     may_be_best: list[UUID] | None = Field(description="The runs that are not worse than the best beyond doubt.")
+    omnibus: dict[str, Any] | None = Field(
+        None, description="For three or more paired runs and values with a covariance: do all have the same?"
+    )
     differences: list[DifferenceValue]
 
 

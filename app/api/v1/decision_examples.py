@@ -59,6 +59,7 @@ CONSISTENCY: dict[str, Any] = {
     "possible": {"p": 50, "n": 50, "scores": {"f1": "0.80", "accuracy": "0.80"}, "metrics": ["mcc", "h_mean"]},
     "classes": {"classes": {"A": 100, "B": 50, "C": 20}, "scores": {"accuracy": "0.900", "recall@C": "0.50"}},
     "folds": {"folds": [{"p": 10, "n": 20}, {"p": 11, "n": 19}], "scores": {"accuracy": "0.85", "recall": "0.75"}},
+    "only the total": {"total": 57, "scores": {"recall": "0.8500", "specificity": "0.9459"}},
 }
 TOURNAMENTS: dict[str, Any] = {
     "two forests and a baseline": {

@@ -167,9 +167,17 @@ def difference_test(difference: float, variance: float, scale: float, level: flo
 
 def equal_areas(found: DeLong, contrasts: Array | None = None) -> tuple[float, int, float]:
     """Chi-squared, degrees of freedom and p of L areas = 0; by default that all areas are equal."""
-    runs = found.areas.size
+    return chi_squared_of(found.areas, found.covariance, contrasts)
+
+
+def chi_squared_of(values: Array, covariance: Array, contrasts: Array | None = None) -> tuple[float, int, float]:
+    """Chi-squared, degrees of freedom and p of ``contrasts`` (L, R) of values (R) with covariance (R, R) being 0.
+
+    By default that all R are equal.
+    """
+    runs = values.size
     matrix = contrasts if contrasts is not None else np.eye(runs)[:-1] - np.eye(runs)[1:]
-    gaps, spread = matrix @ found.areas, matrix @ found.covariance @ matrix.T
+    gaps, spread = matrix @ values, matrix @ covariance @ matrix.T
     freedom = int(np.linalg.matrix_rank(spread, hermitian=True))
     if freedom == 0:
         return 0.0, 0, 1.0

@@ -6,7 +6,7 @@ Ranks of rounded scores have ties that the scores did not have.
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def check_scores(scores: Array) -> None:
         raise ValueError("a score is missing: leave out the data set or the model")
 
 
-@cache
+@lru_cache(maxsize=256)
 def studentised_range_quantile(models: int, alpha: float = 0.05) -> float:
     """Upper quantile of the range of k independent standard normals (infinite degrees of freedom)."""
     nodes, weights = np.polynomial.legendre.leggauss(200)

@@ -102,6 +102,7 @@ class LinearRuns:
         freedom: (R), of the variances.
         methods: (R), how the limits of each run alone are made.
         guards: (R), deviations to draw areas with that have no variance, such as 1: those of Newcombe's interval.
+        at_end: (R), 1 at the upper end of the range, -1 at the lower, else 0.
         alike: (R, R), the largest covariance that an unknown pairing leaves possible; None where the pairing is known.
         against: The smallest.
     """
@@ -111,6 +112,7 @@ class LinearRuns:
     freedom: Array
     methods: tuple[Method, ...]
     guards: Array
+    at_end: Array
     alike: Array | None = None
     against: Array | None = None
 
@@ -171,9 +173,10 @@ class LinearRuns:
         drawn[:, known] = self.values[known] + away
         for run in np.flatnonzero(self.guards):
             noise = self.guards[run] * random.standard_normal(draws)
-            # From the end of the range there is one way only.
-            inwards = np.abs(noise) * (-1.0 if self.values[run] > 0.5 else 1.0)
-            drawn[:, run] = self.values[run] + (inwards if abs(self.values[run]) in (0.0, 1.0) else noise)
+            if self.at_end[run]:
+                # From the end of the range there is one way only.
+                noise = -self.at_end[run] * np.abs(noise)
+            drawn[:, run] = self.values[run] + noise
         return drawn
 
 
@@ -189,17 +192,17 @@ def join_runs(parts: Sequence[Linearisation], truths: Sequence[Codes], *, paired
     values = np.array([part.value for part in parts])
     freedom = np.array([part.freedom for part in parts])
     methods = tuple(part.method for part in parts)
-    guards = np.array([_guard(part) for part in parts])
+    own = (np.array([_guard(part) for part in parts]), np.array([_end(part) for part in parts]))
     if paired:
         influences = np.stack([part.influence for part in parts])
-        return LinearRuns(values, influences @ influences.T, freedom, methods, guards)
+        return LinearRuns(values, influences @ influences.T, freedom, methods, *own)
     covariance = np.diag([float(np.vecdot(part.influence, part.influence)) for part in parts])
     if not same_items:
-        return LinearRuns(values, covariance, freedom, methods, guards)
+        return LinearRuns(values, covariance, freedom, methods, *own)
     # Within a class the sum of products is greatest when both are sorted alike (Hoeffding 1940).
     rising = np.stack([_sorted_by_class(part.influence, y) for part, y in zip(parts, truths, strict=True)])
     falling = np.stack([-_sorted_by_class(-part.influence, y) for part, y in zip(parts, truths, strict=True)])
-    return LinearRuns(values, covariance, freedom, methods, guards, rising @ rising.T, rising @ falling.T)
+    return LinearRuns(values, covariance, freedom, methods, *own, rising @ rising.T, rising @ falling.T)
 
 
 def _guard(part: Linearisation) -> float:
@@ -208,6 +211,11 @@ def _guard(part: Linearisation) -> float:
     if found is None or found.method is not Method.NEWCOMBE:
         return 0.0
     return max(part.value - found.low, found.high - part.value) / two_sided_z(0.95)
+
+
+def _end(part: Linearisation) -> float:
+    low, high = part.bounds
+    return float(part.value == high) - float(part.value == low)
 
 
 def _sorted_by_class(influence: Array, y: Codes) -> Array:

@@ -164,3 +164,15 @@ def test_hits_of_a_share() -> None:
     assert found is not None
     assert found[0].method is Method.WILSON
     np.testing.assert_array_equal(hits_of(found[0]), first.argmax(axis=1) == y)
+
+
+def test_areas_without_variance_are_drawn_inside_their_range() -> None:
+    y = np.arange(30) % 2
+    perfect, flat = np.where(np.eye(2)[y] == 1, 0.9, 0.1), np.full((30, 2), 0.5)
+    for text, low, high in (("roc_auc@1", 0.0, 1.0), ("roc_gini@1", -1.0, 1.0)):
+        drawn = joined(text, y, [perfect, flat, 1.0 - perfect]).draw(2000, generator(1))
+        assert high - 0.01 < drawn[:, 0].max() <= high
+        assert low <= drawn[:, 2].min() < low + 0.01
+        middle = (low + high) / 2
+        assert np.mean(drawn[:, 1] > middle) == pytest.approx(0.5, abs=0.05)
+        assert drawn[:, 1].std() > 0.05

@@ -1,0 +1,193 @@
+"""The bootstrap of several runs together: one set of item weights for all of them, each sorted once per batch."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.losses import Codes
+from app.kernel.numerics import Array, silently
+from app.kernel.scores import Scores
+from app.kernel.uncertainty.design import ClassCounts
+from app.kernel.uncertainty.draws import MOST_UNDEFINED
+from app.kernel.uncertainty.resampling import Plan, SampleFunctional, part_of, resamples, subject_of
+
+# Values that differ by less are equal, reached by other sums.
+DECIMALS = 12
+# Probabilities times permutations in memory at once.
+_AT_ONCE = 1 << 19
+
+
+class Run(NamedTuple):
+    """Scores of samples, and what was decided for each."""
+
+    scores: Scores
+    predicted: Codes
+
+
+def importance(y: Codes, shares: Array) -> Array:
+    """Weights (n) that give the classes these shares (K) and leave the total, 0 for a class that is not to count."""
+    return _scaled(y, y, shares)
+
+
+def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
+    """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
+    with silently():
+        subject = subject_of(run.scores, run.predicted, weights)
+        return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
+
+
+def replicate(
+    runs: Sequence[Run], functionals: Sequence[SampleFunctional], *, seed: int, made: Plan, shares: Array | None = None
+) -> list[Array]:
+    """Values (B, R, V) of every functional in resamples within the classes, the same for all runs.
+
+    Args:
+        runs: R, without weights, on the same samples in the same order.
+        functionals: What is computed.
+        seed: Of the resamples.
+        made: How many, of what.
+        shares: Class shares (K) that the samples are weighted to; as they are when None.
+    """
+    first = runs[0].scores
+    weighting = None if shares is None else importance(first.y, shares)
+    values: list[list[Array]] = [[] for _ in functionals]
+    estimates = [values_of(run, functionals, weighting) for run in runs]
+    with silently():
+        for chosen, base, batches in resamples(first, made, seed, ClassCounts.FIXED):
+            parts, weighting_here = list(runs), weighting
+            if chosen is not None:
+                parts = [Run(part_of(run.scores, chosen), run.predicted.take(chosen)) for run in runs]
+                weighting_here = None if weighting is None else weighting.take(chosen)
+            shifts = _shifts(parts, functionals, estimates, _weighted(base, weighting_here))
+            for weights in batches:
+                here = _weighted(weights, weighting_here)
+                subjects = [subject_of(part.scores, part.predicted, here) for part in parts]
+                for found, functional, shift in zip(values, functionals, shifts, strict=True):
+                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
+                    found.append(np.stack(by_run, axis=1) + shift)
+    return [np.concatenate(found) for found in values]
+
+
+def _weighted(weights: Array | None, weighting: Array | None) -> Array | None:
+    return weights if weights is None or weighting is None else weights * weighting
+
+
+def _shifts(
+    parts: Sequence[Run],
+    functionals: Sequence[SampleFunctional],
+    estimates: Sequence[Sequence[Array]],
+    base: Array | None,
+) -> list[Array]:
+    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
+    if base is None:
+        return [np.zeros(1)] * len(functionals)
+    own = [values_of(part, functionals, base) for part in parts]
+    return [
+        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
+        for index in range(len(functionals))
+    ]
+
+
+def variance_of(draws: Array) -> Array:
+    """Variances (V) of draws (D, V), undefined ones left out; NaN where these are too many."""
+    defined = np.isfinite(draws)
+    count = defined.sum(axis=0)
+    enough = count >= (1.0 - MOST_UNDEFINED) * len(draws)
+    with silently():
+        center = np.where(defined, draws, 0.0).sum(axis=0) / count
+        away = np.where(defined, draws - center, 0.0)
+        spread = (away * away).sum(axis=0) / (count - 1)
+    # Sums of equal numbers have rounding errors, which are no variance.
+    spread = np.where(spread <= 10.0 ** (-2 * DECIMALS), 0.0, spread)
+    return np.where(enough, spread, np.nan)
+
+
+def permutation_p(
+    first: Run,
+    second: Run,
+    functionals: Sequence[SampleFunctional],
+    *,
+    draws: int,
+    random: np.random.Generator,
+    paired: bool,
+    shares: Array | None = None,
+) -> list[Array]:
+    """Two-sided permutation p-values (V) of the difference of two runs, exact when the runs are exchangeable.
+
+    What the runs say is exchanged item by item when they are paired, and dealt out anew within the classes when they
+    are not. All samples of both are sorted once: a permutation is the weights with which they belong to either run.
+
+    p = (1 + permutations with a difference as large as observed) / (1 + permutations). Where the metric is undefined
+    for a permutation, that one counts as extreme; where it is undefined for the data, p is NaN.
+
+    Args:
+        first: One run, without weights.
+        second: The other, with the same samples in the same order when they are paired.
+        functionals: What is computed.
+        draws: How many permutations.
+        random: Source of the random numbers.
+        paired: Are they of the same samples?
+        shares: Class shares (K) that the samples are weighted to; as they are when None.
+    """
+    pooled = Run(
+        Scores(*(np.concatenate(parts) for parts in zip(_columns(first), _columns(second), strict=True))),
+        np.concatenate([first.predicted, second.predicted]),
+    )
+    pooled.scores.are_probabilities = first.scores.are_probabilities
+    weighting = [None if shares is None else _scaled(pooled.scores.y, run.scores.y, shares) for run in (first, second)]
+    own = np.arange(pooled.predicted.size) < first.predicted.size
+
+    def gaps(members: Array) -> list[Array]:
+        sides = [
+            subject_of(pooled.scores, pooled.predicted, _weighted(side, scale))
+            for side, scale in zip((members, 1.0 - members), weighting, strict=True)
+        ]
+        with silently():
+            return [
+                np.abs(np.subtract(*(functional(side).reshape(len(members), -1) for side in sides)))
+                for functional in functionals
+            ]
+
+    observed = [gap[0] for gap in gaps(own[None].astype(np.float64))]
+    extreme = [np.zeros(gap.shape) for gap in observed]
+    for members in _memberships(pooled.scores, own, draws, random, paired=paired):
+        for count, gap, found in zip(extreme, observed, gaps(members), strict=True):
+            # Equal values reached by other sums differ by rounding; they are as extreme.
+            np.add(count, (~(found < gap * (1.0 - 1e-12) - 1e-15)).sum(axis=0), out=count)
+    return [
+        np.where(np.isnan(gap), np.nan, (1.0 + count) / (1.0 + draws))
+        for gap, count in zip(observed, extreme, strict=True)
+    ]
+
+
+def _columns(run: Run) -> tuple[Codes, Array]:
+    return run.scores.y, run.scores.probabilities
+
+
+def _scaled(pooled: Codes, own: Codes, shares: Array) -> Array:
+    """What a sample of each class weighs in a run whose classes (n) are to have these shares."""
+    counts = np.bincount(own, minlength=shares.size)
+    with silently():
+        scale = np.where(counts > 0, shares * own.size / counts, 0.0)
+    found: Array = scale.take(pooled)
+    return found
+
+
+def _memberships(
+    scores: Scores, own: NDArray[np.bool_], draws: int, random: np.random.Generator, *, paired: bool
+) -> Iterator[Array]:
+    """Batches (d, n) of which of the pooled samples make the first run."""
+    batch = max(1, _AT_ONCE // (own.size * scores.n_classes))
+    classes = [np.flatnonzero(scores.y == code) for code in range(scores.n_classes)]
+    for start in range(0, draws, batch):
+        size = min(batch, draws - start)
+        if paired:
+            kept = random.integers(0, 2, (size, own.size // 2)).astype(np.float64)
+            yield np.concatenate([kept, 1.0 - kept], axis=1)
+            continue
+        members = np.zeros((size, own.size))
+        for places in classes:
+            members[:, places] = random.permuted(np.tile(own[places].astype(np.float64), (size, 1)), axis=1)
+        yield members

@@ -1,0 +1,172 @@
+"""How often paired tests call equal runs different: exactly where that can be counted, else by simulation.
+
+Run ``python -m benchmarks.type_one``; prints Markdown tables. ``--replicates`` sets the precision of the simulated
+ones: 2000 give a standard error of half a point.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+from scipy.stats import binom
+
+from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import new_id
+from app.domain.samples import Samples
+from app.kernel.catalogue import catalogue
+from app.kernel.comparison import joint as joint_runs
+from app.kernel.comparison.differences import normal_limits, paired_variance, permutation_p
+from app.kernel.comparison.paired import mcnemar, tango_z
+from app.kernel.labels import confusion_counts
+from app.kernel.numerics import silently
+from app.kernel.table import Table
+from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import evaluate_draws
+from app.services.comparisons import NewComparison, compare, understood
+from app.services.scored_runs import labels_of
+from benchmarks.coverage import print_table
+
+ALPHA = 0.05
+Z = 1.959964
+DRAWS = 1000
+# Runs, and how many of their items exactly one of two has right on average.
+SIZES = (100, 1000)
+DISCORDANT = (2, 5, 10, 20, 50)
+DESIGNS = ((2, 100), (2, 400), (3, 100), (10, 25), (10, 100))
+SCORED_DESIGNS = ((2, 50), (2, 200), (3, 70))
+EXPRESSIONS = {
+    "roc_auc@1": "DeLong",
+    "log_loss": "paired t, log loss",
+    "au_imcp": "paired t, AU(IMCP)",
+    "roc_auc_ovr_macro": "influence, macro AUC",
+    "roc_auc_ovo_macro": "influence, Hand-Till M",
+    "top_k_accuracy(k=1)": "McNemar mid-p, top-1 accuracy",
+    "average_precision@1": "bootstrap, average precision",
+    "mean(h_mean, roc_auc@1)": "bootstrap, mean of H and AUC",
+    "expected_calibration_error": "bootstrap, calibration error",
+    "ks_statistic@1": "bootstrap, Kolmogorov-Smirnov",
+}
+
+
+def exact_sizes(items: int, discordant: float) -> tuple[float, float, float]:
+    """Probability that McNemar's mid-p and exact test and Tango's reject equal accuracies: all outcomes added up."""
+    counts = np.arange(items + 1)
+    chances = binom.pmf(counts, items, discordant / items)
+    found = np.zeros(3)
+    for count in counts[chances > 1e-12]:
+        first = np.arange(count + 1.0)
+        tests = mcnemar(first, count - first)
+        extreme = np.abs(tango_z(first, count - first, float(items))) > Z
+        rejects = np.stack([tests.mid_p < ALPHA, tests.exact < ALPHA, extreme])
+        found += chances[count] * (rejects @ binom.pmf(first, count, 0.5))
+    return float(found[0]), float(found[1]), float(found[2])
+
+
+def equal_runs(classes: int, size: int, random: np.random.Generator) -> joint_runs.JointCounts:
+    """Two runs that are exchangeable and often right and wrong on the same items."""
+    truth = np.repeat(np.arange(classes), size)
+    hard = random.random(truth.size) < 0.25
+    wrong = (truth + random.integers(1, classes, (2, truth.size))) % classes
+    right = random.random((2, truth.size)) < np.where(hard, 0.5, 0.98)
+    return joint_runs.combine(truth, np.where(right, truth, wrong), classes)
+
+
+def errors_on_matrices(classes: int, size: int, replicates: int) -> list[tuple[str, float, float]]:
+    """For tests of predictions, how many items were discordant and the share of equal pairs that each rejects."""
+    random = generator(classes + size)
+    metrics = [catalogue().by_name[key].compute for key in ("macro_f1", "h_mean")]
+    rejected, discordant = Counter[str](), 0.0
+    for replicate in range(replicates):
+        runs = equal_runs(classes, size, random)
+        first, second = runs.correct()
+        discordant += float(runs.counts @ (first ^ second)) / replicates
+        with silently():
+            values = [metrics[0](Table(matrix)) for matrix in runs.matrices()]
+        _, _, p = normal_limits(np.atleast_1d(values[0] - values[1]), paired_variance(runs, metrics[0]))
+        rejected["delta, macro F1"] += int(p[0] < ALPHA)
+        permuted = joint_runs.permute(runs, draws=399, random=generator(replicate))
+        rejected["permutation, macro F1"] += int(permutation_p(runs, metrics[:1], permuted)[0] < ALPHA)
+        drawn = evaluate_draws(joint_runs.draw_matrices(runs, draws=DRAWS, random=generator(replicate)), metrics)
+        for name, pair in zip(("macro F1", "H"), drawn, strict=True):
+            low, high = np.quantile(pair[:, 0] - pair[:, 1], [ALPHA / 2, 1 - ALPHA / 2])
+            rejected[f"posterior, {name}"] += int(low > 0 or high < 0)
+    return [(name, discordant, hits / replicates) for name, hits in rejected.items()]
+
+
+def scored_pair(
+    classes: int, size: int, random: np.random.Generator
+) -> tuple[list[EvaluationRecord], dict[UUID, Samples]]:
+    """Two exchangeable runs with probabilities that have much in common."""
+    truth = np.repeat(np.arange(classes), size)
+    shared = 1.2 * np.eye(classes)[truth] + random.normal(size=(truth.size, classes))
+    records, outputs = [], {}
+    for name in ("first", "second"):
+        mass = np.exp(shared + 0.7 * random.normal(size=shared.shape))
+        probabilities = mass / mass.sum(axis=1, keepdims=True)
+        predicted = probabilities.argmax(axis=1)
+        record = EvaluationRecord(
+            id=new_id(),
+            model=ModelRef(name),
+            dataset=DatasetRef("d"),
+            kind="probabilities",
+            labels=tuple(map(str, range(classes))),
+            content=Content.counts,
+            counts=confusion_counts(truth, predicted, classes),
+            revision="",
+            values={},
+        )
+        records.append(record)
+        outputs[record.id] = Samples(truth, predicted, probabilities, np.arange(truth.size))
+    return records, outputs
+
+
+def errors_on_scores(classes: int, size: int, replicates: int) -> list[tuple[str, float, float]]:
+    """The share of equal pairs of probabilities that p calls different, and that the interval does."""
+    random = generator(classes * size)
+    by_p, by_interval = Counter[str](), Counter[str]()
+    for replicate in range(replicates):
+        records, outputs = scored_pair(classes, size, random)
+        asked = NewComparison(
+            evaluations=tuple(outputs), metrics=tuple(EXPRESSIONS), seed=replicate, draws=DRAWS, rope=0.0
+        )
+        answer = compare(asked, records, understood(asked, records), labels_of(outputs), outputs)
+        for text, metric in answer["metrics"].items():
+            (found,) = metric["differences"]
+            by_p[text] += int(found["p_value"] is not None and found["p_value"] < ALPHA)
+            by_interval[text] += int(found["low"] is not None and not found["low"] <= 0.0 <= found["high"])
+    return [(name, by_p[text] / replicates, by_interval[text] / replicates) for text, name in EXPRESSIONS.items()]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=2000)
+    replicates = parser.parse_args(arguments).replicates
+    counted = [
+        [items, discordant, *exact_sizes(items, discordant)]
+        for discordant in DISCORDANT
+        for items in SIZES
+        if 2 * discordant <= items
+    ]
+    print_table(["items", "expected discordant", "McNemar mid-p", "McNemar exact", "Tango"], counted)
+    print_table(
+        ["test at 5 %", "K", "per class", "mean discordant", "rejects equal runs"],
+        [
+            [name, classes, size, f"{discordant:.0f}", share]
+            for classes, size in DESIGNS
+            for name, discordant, share in errors_on_matrices(classes, size, replicates)
+        ],
+    )
+    print_table(
+        ["test of probabilities at 5 %", "K", "per class", "p rejects equal runs", "interval excludes 0"],
+        [
+            [name, classes, size, by_p, by_interval]
+            for classes, size in SCORED_DESIGNS
+            for name, by_p, by_interval in errors_on_scores(classes, size, replicates)
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
