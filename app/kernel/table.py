@@ -217,11 +217,6 @@ class Table(Counts):
     # Logarithmic parts, of shares and not of counts: sums of n ln n would lose the digits of a small entropy.
 
     @lazy
-    def shares(self) -> Array:
-        """Every cell over n, shape (..., K, K)."""
-        return self.counts / cells(self.n)
-
-    @lazy
     def predicted_prevalence(self) -> Array:
         """T / n."""
         return self.predicted / self.n_each
@@ -243,8 +238,8 @@ class Table(Counts):
 
     @lazy
     def share_logs(self) -> Array:
-        """P ln p of every cell, shape (..., K, K)."""
-        return x_log_x(self.shares)
+        """P ln p of every cell's share of n, shape (..., K, K)."""
+        return x_log_x(self.counts / cells(self.n))
 
     @lazy
     def row_logs(self) -> Array:
@@ -299,18 +294,13 @@ class Table(Counts):
         return self.excess / self.expected
 
     @lazy
-    def squares(self) -> Array:
-        """Every cell squared, shape (..., K, K)."""
-        return self.counts * self.counts
-
-    @lazy
     def phi_squared(self) -> Array:
         """Pearson's chi-squared over n, sum n_ij^2 / (P_i T_j) - 1, shape (...).
 
         Near independence it is summed from the distance.
         """
         columns = np.reciprocal(self.predicted)[..., None, :]
-        association: Array = inner(inner(self.squares, columns), np.reciprocal(self.actual)) - ONE
+        association: Array = inner(inner(self.counts * columns, self.counts), np.reciprocal(self.actual)) - ONE
         near = association < _NEAR_INDEPENDENCE
         if some(near):
             distance = total(total(self.excess * self.deviation)) / self.pairs
@@ -328,7 +318,7 @@ class Table(Counts):
         near = information < np.abs(joint) * _NEAR_INDEPENDENCE
         if some(near):
             # Empty cells and empty margins have p = 0 and count as 0 through any finite logarithm.
-            parts = self.shares * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))
+            parts = self.counts / cells(self.n) * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))
             information = np.where(near, total(total(parts)), information)
         return information
 

@@ -166,4 +166,4 @@ def no_information_rate(t: Table) -> Array:
     needs_counts=True,
 )
 def accuracy_p_value(t: Table) -> Array:
-    return special.binomial_upper_tail(t.correct, t.n, (t.n - t.largest) / t.n)
+    return special.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)

@@ -354,7 +354,7 @@ def _rand_parts(t: Table) -> tuple[Array, Array]:
 
     They are sums of squares, exact while n^2 < 2^53, where the binomials less their expectation lose digits.
     """
-    squares = total(total(t.squares))
+    squares = total(np.vecdot(t.counts, t.counts))
     both, apart = squares - t.n, t.pairs + squares - t.actual_squares - t.predicted_squares
     only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
     spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)

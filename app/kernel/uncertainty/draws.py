@@ -19,6 +19,8 @@ MOST_UNDEFINED = 0.05
 # Parts of a standard deviation that a shift of the draws must reach to be undone: less costs no coverage worth naming.
 _NEGLIGIBLE = 0.1
 
+_CELLS_PER_PIECE = 1 << 18
+
 # Standard deviations by which draws are taken into account inside of where a normal posterior has its limit.
 _MARGIN = 0.25
 
@@ -57,6 +59,37 @@ def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) 
     return [values[0] if len(values) == 1 else np.concatenate(values) for values in parts]
 
 
+def evaluate_rows(
+    batches: Iterable[Array], functionals: Sequence[Functional], widths: Sequence[int], draws: int
+) -> list[Array]:
+    """Values (V, D) of every functional on D matrices, value by value.
+
+    They are worked off in pieces whose tables stay in the cache, into one array: memory that is new to the process
+    costs as much as the arithmetic.
+
+    Args:
+        batches: of matrices (d, K, K), D in all.
+        functionals: the metrics.
+        widths: how many values V each has.
+        draws: D.
+    """
+    ends = np.cumsum(widths)
+    rows = np.empty((int(ends[-1]), draws))
+    places = [slice(end - width, end) for end, width in zip(ends.tolist(), widths, strict=True)]
+    start = 0
+    with silently():
+        for batch in batches:
+            size = max(1, _CELLS_PER_PIECE * len(batch) // batch.size)
+            for first in range(0, len(batch), size):
+                piece = batch[first : first + size]
+                here = slice(start, start + len(piece))
+                table = Table(piece)
+                for place, functional in zip(places, functionals, strict=True):
+                    rows[place, here] = functional(table).reshape(len(piece), -1).T
+                start = here.stop
+    return [rows[place] for place in places]
+
+
 def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:
     """Equal-tailed intervals of V values.
 
@@ -67,7 +100,12 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Arr
         center: (V) values at the mean of the matrices drawn. If given, what the curvature of a metric shifts its
             draws by is taken from the limits, see ``curvature_shift``.
     """
-    values, count = np.ascontiguousarray(draws.T), draws.shape[0]
+    return summarise_rows(np.ascontiguousarray(draws.T), estimate, level, center=center)
+
+
+def summarise_rows(values: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:
+    """The same of draws (V, D) that stand value by value."""
+    count = values.shape[1]
     with silently():
         mean, deviation, undefined = _moments(values)
         low, high = equal_tails(values, undefined, level, mean, deviation)

@@ -1,7 +1,6 @@
 """Intervals of any metrics and expressions of one matrix by the method asked for, all from one set of draws."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -13,7 +12,15 @@ from app.kernel.uncertainty import bootstrap, delta, posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.delta import Scale
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary, evaluate_draws, summarise
+from app.kernel.uncertainty.draws import (
+    MOST_UNDEFINED,
+    Functional,
+    Summary,
+    evaluate_draws,
+    evaluate_rows,
+    summarise,
+    summarise_rows,
+)
 
 DRAWS = 4000
 
@@ -72,25 +79,11 @@ def posterior_intervals(
     centers: Sequence[Array | None] = [None] * len(functionals)
     if counts.shape[-1] >= CURVED_CLASSES:
         centers = estimates(posterior.mean_matrix(counts, **how), functionals)
+    rows = evaluate_rows(batches, functionals, [len(values) for values in observed], sampling.draws)
     return [
-        summarise(values.reshape(sampling.draws, -1), estimate, level, center=center)
-        for values, estimate, center in zip(
-            _values(batches, functionals, sampling.draws), observed, centers, strict=True
-        )
+        summarise_rows(values, estimate, level, center=center)
+        for values, estimate, center in zip(rows, observed, centers, strict=True)
     ]
-
-
-def _values(batches: Iterator[Array], functionals: Sequence[Functional], draws: int) -> Iterator[Array]:
-    first = next(batches)
-    if len(first) < draws:
-        yield from evaluate_draws(itertools.chain([first], batches), functionals)
-        return
-    # All draws at once: the values of one metric are used up before the next are made, which saves the memory of all.
-    table = Table(first)
-    for functional in functionals:
-        with silently():
-            values = functional(table)
-        yield values
 
 
 def bootstrap_intervals(
