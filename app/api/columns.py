@@ -17,7 +17,7 @@ from app.api.matrices import carve
 
 Model = TypeVar("Model", bound=BaseModel)
 # Fields that may hold millions of values, wherever they stand in an input.
-COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "sample_weight", "scores"})
+COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores"})
 # Lists whose members may hold columns.
 _HOLDERS = frozenset({"folds", "evaluations"})
 

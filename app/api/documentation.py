@@ -79,8 +79,8 @@ def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = Fa
                         "type": "string",
                         "format": "binary",
                         "description": "Parquet, Arrow IPC, CSV or NPZ with `y_true` and either `y_pred`, `score` "
-                        "or one column per label; optionally `sample_id` and `sample_weight`; with an `input` of the "
-                        "kind `folds` a column `fold` of integers or texts.",
+                        "or one column per label; optionally `sample_id`, `group_id` and `sample_weight`; with an "
+                        "`input` of the kind `folds` a column `fold` of integers or texts.",
                     },
                 },
             }

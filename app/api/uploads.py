@@ -22,9 +22,9 @@ _PROBABILITIES = "probabilities"
 _FOLD = "fold"
 # Names in a file and in the JSON of an input.
 _TRUTH = {"y_true": "y_true"}
-_OPTIONAL = {"sample_id": "sample_ids", "sample_weight": "sample_weight"}
+_OPTIONAL = {"sample_id": "sample_ids", "group_id": "group_ids", "sample_weight": "sample_weight"}
 _OWN = {"predictions": {"y_pred": "y_pred"}, "scores": {"score": "scores"}, _PROBABILITIES: {}}
-_TEXT_COLUMNS = frozenset({"y_true", "y_pred", "sample_id"})
+_TEXT_COLUMNS = frozenset({"y_true", "y_pred", "sample_id", "group_id"})
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
 
 

@@ -45,6 +45,10 @@ class Content(StrEnum):
     rates = "rates"
 
 
+# Among the facts of an input whose samples come in groups: how many groups.
+GROUPS_FACT = "n_groups"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationRecord:
     """One stored evaluation with everything its report is computed from.
@@ -95,6 +99,16 @@ class EvaluationRecord:
     def n_classes(self) -> int:
         """K."""
         return len(self.labels)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether its samples came in groups, so that they are not independent."""
+        return GROUPS_FACT in self.extra
+
+    @property
+    def counts_independent(self) -> bool:
+        """Whether its entries are numbers of independent samples, from which their sampling error is known."""
+        return self.content is Content.counts and not self.is_grouped
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.evaluation import Content
+from app.domain.evaluation import GROUPS_FACT, Content
 from app.domain.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
 from app.domain.samples import Samples, ids_as_array, joined
 from app.kernel.labels import confusion_counts
@@ -58,6 +58,11 @@ class MatrixInput:
     def is_scored(self) -> bool:
         """Whether it came with probabilities or scores."""
         return self.kind in SCORED_KINDS or self.facts.get("fold_kind") in SCORED_KINDS
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether its samples came in groups, so that they are not independent."""
+        return GROUPS_FACT in self.facts
 
 
 def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
@@ -208,13 +213,15 @@ def from_predictions(
     positive: Label | None,
     sample_ids: Column | None,
     sample_weight: Column | None,
+    group_ids: Column | None = None,
     pointer: str,
 ) -> MatrixInput:
     """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted."""
     size = len(y_true)
     if size == 0:
         raise _refuse(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
-    for name, column in (("y_pred", y_pred), ("sample_ids", sample_ids), ("sample_weight", sample_weight)):
+    columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
+    for name, column in columns.items():
         if column is not None and len(column) != size:
             raise _refuse(
                 f"{pointer}/{name}",
@@ -222,8 +229,8 @@ def from_predictions(
                 f"expected {size} entries as in y_true, got {len(column)}",
             )
     weights = None if sample_weight is None else read_weights(sample_weight, f"{pointer}/sample_weight")
-    if sample_ids is not None:
-        check_unique(sample_ids, f"{pointer}/sample_ids")
+    ids = None if sample_ids is None else read_ids(sample_ids, f"{pointer}/sample_ids")
+    groups = None if group_ids is None else read_groups(group_ids, f"{pointer}/group_ids")
     declared = None if labels is None else check_labels(labels, f"{pointer}/labels")
     coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
     if declared is None:
@@ -237,10 +244,10 @@ def from_predictions(
         positive=positive_index(positive, coded.labels, f"{pointer}/positive"),
         content=Content.counts if weights is None else Content.weights,
         counts=counts,
-        facts={"rows": size} if weights is not None else {},
+        facts={**({"rows": size} if weights is not None else {}), **group_facts(groups)},
         samples=None
-        if sample_ids is None
-        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids_as_array(sample_ids), weights),
+        if ids is None and groups is None
+        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups),
     )
 
 
@@ -287,19 +294,12 @@ def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
     return weights
 
 
-def check_unique(sample_ids: Column, pointer: str) -> None:
-    """Ids that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
-    index = None
-    if not isinstance(sample_ids, list):
-        index = first_fraction(sample_ids) if sample_ids.dtype.kind == "f" else None
-    elif not set(map(type, sample_ids)) <= {int, str}:
-        index = next(i for i, v in enumerate(sample_ids) if type(v) not in (int, str))
-    if index is not None:
-        value = sample_ids[index]
-        raise _refuse(f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(value)}")
+def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
+    """Ids (n) that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
+    _check_names(sample_ids, pointer)
     texts = list(map(str, sample_ids))
     if len(set(texts)) == len(texts):
-        return
+        return ids_as_array(sample_ids)
     seen: dict[str, int] = {}
     for index, text in enumerate(texts):
         if text in seen:
@@ -309,6 +309,31 @@ def check_unique(sample_ids: Column, pointer: str) -> None:
                 f"expected ids that differ, got {shown(text)} at {seen[text]} and again here",
             )
         seen[text] = index
+    raise AssertionError("ids that differ in number differ somewhere")
+
+
+def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:
+    """The group (n) of each sample."""
+    _check_names(group_ids, pointer)
+    return ids_as_array(group_ids)
+
+
+def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
+    """How many groups there are, where samples come in groups."""
+    return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}
+
+
+def _check_names(names: Column, pointer: str) -> None:
+    """Strings and integers."""
+    index = None
+    if not isinstance(names, list):
+        index = first_fraction(names) if names.dtype.kind == "f" else None
+    elif not set(map(type, names)) <= {int, str}:
+        index = next(i for i, v in enumerate(names) if type(v) not in (int, str))
+    if index is not None:
+        raise _refuse(
+            f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(names[index])}"
+        )
 
 
 def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
@@ -330,6 +355,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
     if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
         raise _refuse(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
     samples = [fold.samples for fold in taken if fold.samples is not None]
+    together = joined(samples) if len(samples) == len(taken) else None
     return MatrixInput(
         kind="folds",
         labels=first.labels,
@@ -337,8 +363,12 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
         content=Content.counts if whole else Content.weights,
         counts=stack.sum(axis=0),
         fold_counts=stack,
-        facts={"fold_kind": first.kind, **_fold_facts(taken, pointer)},
-        samples=joined(samples) if len(samples) == len(taken) else None,
+        facts={
+            "fold_kind": first.kind,
+            **_fold_facts(taken, pointer),
+            **group_facts(None if together is None else together.groups),
+        },
+        samples=together,
     )
 
 
@@ -366,6 +396,8 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
     if fold.kind != first.kind:
         raise _refuse(f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}")
+    if fold.is_grouped != first.is_grouped:
+        raise _refuse(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
     if fold.content is Content.rates:
         raise _refuse(
             where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"

@@ -17,12 +17,14 @@ from app.domain.inputs import (
     check_entries,
     check_found_labels,
     check_labels,
-    check_unique,
+    group_facts,
     positive_index,
+    read_groups,
+    read_ids,
     read_weights,
 )
 from app.domain.labels import Column, Label, described, encode
-from app.domain.samples import Rule, Samples, ids_as_array
+from app.domain.samples import Rule, Samples
 from app.kernel.labels import confusion_counts
 
 SUM_TOLERANCE = 1e-6
@@ -37,6 +39,7 @@ class Accompanying:
     positive: Label | None = None
     sample_ids: Column | None = None
     sample_weight: Column | None = None
+    group_ids: Column | None = None
     threshold: float | None = None
 
 
@@ -114,7 +117,7 @@ def decide_by_threshold(scores: NDArray[np.float64], threshold: float, positive:
 
 
 def _beside(beside: Accompanying) -> dict[str, Column | None]:
-    return {"sample_ids": beside.sample_ids, "sample_weight": beside.sample_weight}
+    return {"sample_ids": beside.sample_ids, "sample_weight": beside.sample_weight, "group_ids": beside.group_ids}
 
 
 def _check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
@@ -258,10 +261,8 @@ def _made(
     weights = None
     if beside.sample_weight is not None:
         weights = read_weights(beside.sample_weight, f"{pointer}/sample_weight")
-    ids = None
-    if beside.sample_ids is not None:
-        check_unique(beside.sample_ids, f"{pointer}/sample_ids")
-        ids = ids_as_array(beside.sample_ids)
+    ids = None if beside.sample_ids is None else read_ids(beside.sample_ids, f"{pointer}/sample_ids")
+    groups = None if beside.group_ids is None else read_groups(beside.group_ids, f"{pointer}/group_ids")
     counts = confusion_counts(truth, predicted, len(labels), weights)
     if weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
@@ -271,6 +272,6 @@ def _made(
         positive=positive,
         content=Content.counts if weights is None else Content.weights,
         counts=counts,
-        facts=facts,
-        samples=Samples(truth, predicted, outputs, ids, weights),
+        facts={**facts, **group_facts(groups)},
+        samples=Samples(truth, predicted, outputs, ids, weights, groups=groups),
     )

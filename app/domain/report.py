@@ -153,8 +153,30 @@ class ProbabilityPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupPart:
+    """The part of a report on the matrix that needs to know which samples belong together. Kept where they are not.
+
+    Attributes:
+        design: How many groups, of which sizes, and how many times larger the variances are for them.
+        intervals: Of the metrics of the matrix, by expression.
+    """
+
+    design: Mapping[str, Any]
+    intervals: Mapping[str, Interval]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampleParts:
+    """What was said of the samples: of their probabilities or scores, where there are some, and of their groups."""
+
+    probabilities: ProbabilityPart | None = None
+    groups: GroupPart | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
-    """Everything that is answered about one input. ``part`` is what needs the samples."""
+    """Everything that is answered about one input. ``parts`` are what needs the samples."""
 
     input: MatrixInput
     metrics: Grouped
@@ -166,4 +188,4 @@ class Report:
     findings: tuple[Finding, ...] = ()
     folds: Mapping[str, FoldValues] | None = None
     interpretation: Mapping[str, Mapping[str, str]] | None = None
-    part: ProbabilityPart | None = None
+    parts: SampleParts = SampleParts()

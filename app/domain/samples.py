@@ -28,6 +28,7 @@ class Samples:
         ids: (n) all different, int64 or text; None when there are none.
         weights: (n), 0 or more; None is 1 each.
         fold_sizes: How many samples each fold has, one after another; None when there are no folds.
+        groups: (n) what each sample is one of, such as a patient, int64 or text; None when samples are independent.
     """
 
     truth: NDArray[np.int64]
@@ -36,6 +37,7 @@ class Samples:
     ids: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
     fold_sizes: tuple[int, ...] | None = None
+    groups: NDArray[Any] | None = None
 
     @property
     def size(self) -> int:
@@ -54,7 +56,9 @@ def ids_as_array(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 
 def joined(folds: Sequence[Samples]) -> Samples:
-    """Samples of folds as one. Ids that repeat across folds name no single sample any more and are left out."""
+    """Samples of folds as one. Ids that repeat across folds name no single sample any more and are left out; groups of
+    one name are one group, whatever folds they are in.
+    """
     weights = None
     if any(fold.weights is not None for fold in folds):
         weights = np.concatenate([np.ones(fold.size) if fold.weights is None else fold.weights for fold in folds])
@@ -63,16 +67,20 @@ def joined(folds: Sequence[Samples]) -> Samples:
         truth=np.concatenate([fold.truth for fold in folds]),
         predicted=np.concatenate([fold.predicted for fold in folds]),
         outputs=np.concatenate(outputs) if len(outputs) == len(folds) else None,
-        ids=_joined_ids([fold.ids for fold in folds]),
+        ids=_all_different(_joined([fold.ids for fold in folds])),
         weights=weights,
         fold_sizes=tuple(fold.size for fold in folds),
+        groups=_joined([fold.groups for fold in folds]),
     )
 
 
-def _joined_ids(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     present = [column for column in columns if column is not None]
     if len(present) < len(columns):
         return None
     whole = all(column.dtype.kind == "i" for column in present)
-    ids = np.concatenate(present if whole else [column.astype(np.str_) for column in present])
-    return ids if len(np.unique(ids)) == len(ids) else None
+    return np.concatenate(present if whole else [column.astype(np.str_) for column in present])
+
+
+def _all_different(ids: NDArray[Any] | None) -> NDArray[Any] | None:
+    return ids if ids is not None and len(np.unique(ids)) == len(ids) else None

@@ -27,7 +27,7 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
             )
         ]
     actual = source.counts.sum(axis=1)
-    if options.intervals is IntervalChoice.ALL or not undercovers(actual):
+    if options.intervals is IntervalChoice.ALL or source.is_grouped or not undercovers(actual):
         return []
     smallest = int(actual[actual > 0].min())
     return [

@@ -233,7 +233,7 @@ def _preference(value: _Value, contest: Contest, names: Sequence[str], best: int
 def _omnibus(contest: Contest) -> Json:
     """Tests of all runs together, for paired runs."""
     joint = contest.pairing.joint
-    if joint is None:
+    if joint is None or not contest.independent:
         return {}
     if joint.n_runs > 2:
         return {"omnibus": {"test": "cochran_q", "of": "equal accuracy", **_chi_squared(cochran_q(joint))}}

@@ -13,9 +13,10 @@ from app.kernel.comparison.multiplicity import Adjustment
 from app.services.admission import Admission
 from app.services.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
-from app.services.contest import Terms
+from app.services.contest import Contest, Terms
 from app.services.contests import contest_of
 from app.services.full_intervals import chosen_seed
+from app.services.grouped_contest import GroupedContest, shared_groups
 from app.services.numbers import Json
 from app.services.pairing import Wanted, align, pair_runs, read_samples
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels, SampleLabels
@@ -170,13 +171,18 @@ def compare(
         outputs: Their probabilities or scores, where a metric needs them.
 
     Raises:
-        IncomparableRuns: they were to be paired and cannot be.
+        IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit.
     """
     pairing = pair_runs(records, samples, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is Wanted.TRUE and not pairing.paired:
         raise IncomparableRuns(f"the runs cannot be paired: {pairing.reason.partition(';')[0]}", pointer="/paired")
     seed = chosen_seed(new.seed, [str(identifier) for identifier in new.evaluations], new.metrics)
     terms = Terms(level=new.level, rope=new.rope, seed=seed, draws=new.draws)
-    contest = contest_of(records, targets, pairing, terms, outputs or {})
+    groups = shared_groups(records, samples, pairing, targets)
+    contest: Contest
+    if groups is not None:
+        contest = GroupedContest(align(records)[0], targets, pairing, terms, groups)
+    else:
+        contest = contest_of(records, targets, pairing, terms, outputs or {})
     baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
     return comparison_answer(records, contest, baseline=baseline, adjustment=new.multiplicity)

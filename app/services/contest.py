@@ -42,7 +42,10 @@ class Contest(ABC):
         counts: (R, K, K), of paired runs only what all of them have seen.
         shares: The class shares (K) that the runs are brought to; None when they have the same.
         projectable: Can they be brought there?
+        independent: Are the samples, so that tests may count them?
     """
+
+    independent = True
 
     def __init__(self, counts: Array, targets: Sequence[Target], pairing: Pairing, terms: Terms) -> None:
         self.counts: Array = counts if pairing.joint is None else pairing.joint.matrices()

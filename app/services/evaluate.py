@@ -20,6 +20,7 @@ from app.domain.report import (
     Options,
     ProbabilityPart,
     Report,
+    SampleParts,
     Undefined,
     Value,
 )
@@ -32,6 +33,7 @@ from app.kernel.table import Table, at_equal_prevalence
 from app.services.cautions import headline_cautions
 from app.services.findings import matrix_findings
 from app.services.full_intervals import check_sampling, chosen_seed, full_intervals
+from app.services.group_reports import check_groups, judge_groups, with_groups
 from app.services.intervals import headline_intervals
 from app.services.layout import Layout, layout
 from app.services.probability_reports import judge, scores_of, with_probabilities
@@ -55,10 +57,16 @@ class Question:
         return list(zip(self.options.metrics, self.expressions, strict=True))
 
     @property
+    def of_matrix(self) -> list[tuple[str, Expression]]:
+        """Those that need no probabilities."""
+        return [(text, expression) for text, expression in self.asked if not of_probabilities(expression)]
+
+    @property
     def level(self) -> float | None:
         """Coverage of the intervals, None when there are to be none: they need numbers of samples."""
         wanted = self.source.content is Content.counts and self.options.intervals is not IntervalChoice.NONE
-        return self.options.level if wanted else None
+        # Samples in groups have intervals of their own.
+        return self.options.level if wanted and not self.source.is_grouped else None
 
     @property
     def family(self) -> tuple[int, float | None]:
@@ -73,6 +81,7 @@ def ask(source: MatrixInput, options: Options) -> Question:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
         InvalidInput: intervals of everything cannot be given for this input.
     """
+    check_groups(source, options)
     check_sampling(source, options)
     return Question(source, options, parse_all(options.metrics, source))
 
@@ -86,22 +95,27 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     return answer_alone(ask(source, options))
 
 
-def answer_alone(question: Question, part: ProbabilityPart | None = None) -> Report:
-    """The report of one question; the only way to intervals of everything and to probabilities, which take a while.
+def answer_alone(question: Question, parts: SampleParts | None = None) -> Report:
+    """The report of one question; the only way to what takes a while: intervals of everything, probabilities, groups.
 
     Args:
         question: Its source is without samples when these were not kept.
-        part: What was said of the samples then.
+        parts: What was said of the samples then.
     """
     report = explain(measure([question]))[0]
-    if question.options.intervals is IntervalChoice.ALL:
-        asked = [(text, expression) for text, expression in question.asked if not of_probabilities(expression)]
-        options = replace(question.options, metrics=tuple(text for text, _ in asked))
-        found = full_intervals(question.source, options, [expression for _, expression in asked], report.intervals)
+    source, asked = question.source, question.of_matrix
+    said = parts or SampleParts(
+        probabilities=judge_samples(question) if source.is_scored else None,
+        groups=judge_groups(source, question.options, asked) if source.is_grouped else None,
+    )
+    if said.groups is not None:
+        report = with_groups(report, said.groups)
+    elif question.options.intervals is IntervalChoice.ALL:
+        found = full_intervals(source, question.options, asked, report.intervals)
         report = replace(report, intervals=found.intervals, findings=(*report.findings, *found.findings))
-    if question.source.is_scored:
-        report = with_probabilities(report, part or judge_samples(question), question.options.metrics)
-    return report
+    if said.probabilities is not None:
+        report = with_probabilities(report, said.probabilities, question.options.metrics)
+    return replace(report, parts=said)
 
 
 def judge_samples(question: Question) -> ProbabilityPart:
@@ -199,7 +213,9 @@ def _report(
 ) -> Report:
     source = question.source
     answers, gaps = requested
-    findings = matrix_findings(source.labels, source.counts, source.content, values, {"recall": recalls})
+    findings = matrix_findings(
+        source.labels, source.counts, source.content, values, {"recall": recalls}, independent=not source.is_grouped
+    )
     return Report(
         input=source,
         metrics=metrics,
@@ -303,8 +319,7 @@ def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
     """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
     if not question.expressions:
         return {}, []
-    asked = [(text, expression) for text, expression in question.asked if not of_probabilities(expression)]
-    return requested_values(asked, question.source.labels, Table(question.source.counts))
+    return requested_values(question.of_matrix, question.source.labels, Table(question.source.counts))
 
 
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:

@@ -25,8 +25,8 @@ from app.kernel.uncertainty.design import Prior, Shares
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.ports import EvaluationStore
-from app.services.probability_reports import part_as_json, part_from_json
 from app.services.reports import Reports
+from app.services.sample_parts import parts_as_json, parts_from_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class EvaluationService:
         """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
         draft = await self._reports.draft(new.source, new.options)
         source, whole = new.source, new.options.retain is Retain.FULL
-        part = None if whole or not source.is_scored else (await draft.report).part
+        parts = None if whole or not _needs_samples(source) else (await draft.report).parts
         record = EvaluationRecord(
             id=new_id(),
             model=model,
@@ -103,7 +103,7 @@ class EvaluationService:
             revision=(whole_catalogue() if source.is_scored else catalogue()).revision,
             values=draft.values,
             samples=source.samples if whole else None,
-            part=None if part is None else part_as_json(part),
+            part=None if parts is None else parts_as_json(parts),
         )
         kept = asyncio.create_task(self._keep(project, record))
         try:
@@ -142,14 +142,14 @@ class EvaluationService:
 
     async def _report_again(self, project: str, record: EvaluationRecord) -> Report:
         source, options = stored_request(record)
-        if not source.is_scored:
+        if not _needs_samples(source):
             return await self._reports.make(source, options)
         if options.retain is Retain.FULL:
             return await self._reports.make(await self._with_samples(project, source, record.id), options)
-        part = await self._store.read_part(project, record.id)
-        if part is None:
+        stored = await self._store.read_part(project, record.id)
+        if stored is None:
             raise _missing(record.id)
-        return await self._reports.make(source, options, part_from_json(part))
+        return await self._reports.make(source, options, parts_from_json(stored))
 
     async def _with_samples(self, project: str, source: MatrixInput, identifier: UUID) -> MatrixInput:
         samples = await self._store.read_samples(project, identifier)
@@ -182,6 +182,11 @@ class EvaluationService:
     async def datasets(self, project: str, limit: int, after: DatasetRef | None) -> Page[DatasetRef, DatasetRef]:
         """Datasets that have an evaluation."""
         return await self._store.datasets(project, limit, after)
+
+
+def _needs_samples(source: MatrixInput) -> bool:
+    """Does the report say more than what follows from the matrix?"""
+    return source.is_scored or source.is_grouped
 
 
 _DEFAULTS = Options()

@@ -28,11 +28,18 @@ _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 class _Matrix:
     """Margins of one matrix as plain numbers: for a handful of classes they are faster than arrays."""
 
-    __slots__ = ("actual", "content", "correct", "labels", "n", "predicted", "recall", "right")
+    __slots__ = ("actual", "content", "correct", "independent", "labels", "n", "predicted", "recall", "right")
 
     def __init__(
-        self, labels: Sequence[str], counts: NDArray[Any], content: str, recall: Sequence[float | None] | None
+        self,
+        labels: Sequence[str],
+        counts: NDArray[Any],
+        content: str,
+        recall: Sequence[float | None] | None,
+        *,
+        independent: bool,
     ) -> None:
+        self.independent = independent
         self.labels = labels
         self.content = content
         self.actual: list[float] = counts.sum(axis=1).tolist()
@@ -60,6 +67,8 @@ def matrix_findings(
     content: str,
     values: Mapping[str, float | None],
     per_class: Mapping[str, Sequence[float | None]],
+    *,
+    independent: bool = True,
 ) -> list[Finding]:
     """Everything there is to say about one matrix, the gravest first.
 
@@ -69,8 +78,9 @@ def matrix_findings(
         content: What the entries are (`Content`); sample sizes are judged for counts only.
         values: Overall metrics by key, None where undefined.
         per_class: Class metrics by key, each with K values.
+        independent: Are the samples? Otherwise less is known than their number says.
     """
-    matrix = _Matrix(labels, counts, content, per_class.get("recall"))
+    matrix = _Matrix(labels, counts, content, per_class.get("recall"), independent=independent)
     if not matrix.n:
         return []
     found = [
@@ -148,7 +158,8 @@ def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) ->
             break
         low, high = _wilson(matrix.correct[k], matrix.actual[k], level) if matrix.counted else (None, None)
         if high is None or high < accuracy:
-            hidden.append((k, recall, low, high))
+            # Ends that hold for independent samples only are no intervals to tell of.
+            hidden.append((k, recall, low, high) if matrix.independent else (k, recall, None, None))
     if not hidden:
         return None
     k, recall, low, high = hidden[0]
@@ -258,7 +269,8 @@ def _too_few(matrix: _Matrix, severity: Severity, bound: int, members: Sequence[
         severity,
         f"{_subject(matrix, members)} {size} and {judged}: {matrix.correct[first]:.0f} of {matrix.actual[first]:.0f}"
         f"{whose} {'was' if matrix.correct[first] == 1 else 'were'} recognised, but in truth the rate may lie anywhere "
-        f"from {_percent(low)} to {_percent(high)}.",
+        f"from {_percent(low)} to {_percent(high)}"
+        f"{'' if matrix.independent else ', and, as cases come in groups, beyond'}.",
         {
             "classes": [
                 {

@@ -4,7 +4,7 @@ Plain rates keep their Wilson intervals; all else comes from one set of simulate
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isnan
 
 import numpy as np
@@ -22,9 +22,10 @@ from app.kernel.expression import Every, Expression, Measure
 from app.kernel.numerics import Array, silently
 from app.kernel.uncertainty import estimation
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.clusters import GroupedRuns, group_intervals
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, seed_of
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary
-from app.kernel.uncertainty.headline import Method
+from app.kernel.uncertainty.headline import Given, Method
 from app.services.cautions import caution_findings
 from app.services.targets import Target, target_of
 
@@ -38,6 +39,7 @@ _VALUES_AT_ONCE = 1 << 23
 _SEED_BITS = 53
 # Statistics about this sample: asking for their sampling error makes no sense.
 _ABOUT_THE_SAMPLE = frozenset({"accuracy_standard_error", "accuracy_p_value", "kappa_standard_error", "chi_squared"})
+_KEPT = frozenset({Method.WILSON.value, Method.GROUPED_WILSON.value})
 _REASONS = {
     "undefined": "the metric is undefined for this matrix",
     "undefined_draws": f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices",
@@ -105,35 +107,41 @@ def chosen_seed(seed: int | None, *content: object) -> int:
 
 
 def full_intervals(
-    source: MatrixInput, options: Options, expressions: Sequence[Expression], headline: Mapping[str, Interval]
+    source: MatrixInput,
+    options: Options,
+    asked: Sequence[tuple[str, Expression]],
+    headline: Mapping[str, Interval],
+    runs: GroupedRuns | None = None,
 ) -> FullIntervals:
     """Intervals of every matrix metric with its default parameters, and of the expressions asked for.
 
     Args:
         source: Counts.
-        options: With the texts of the expressions.
-        expressions: The same, parsed.
+        options: What is asked.
+        asked: Metric expressions of the matrix, by their text.
         headline: The closed-form intervals, of which those by Wilson are kept.
+        runs: The samples in their groups, where they come in groups: then these are resampled.
     """
-    intervals = {name: found for name, found in headline.items() if found["method"] == Method.WILSON.value}
-    counts = source.counts.astype(np.float64)
+    intervals = {name: found for name, found in headline.items() if found["method"] in _KEPT}
     seed = chosen_seed(options.seed, source.counts)
-    canonical = [render(expression, source.labels) for expression in expressions]
-    asked = dict(zip(canonical, expressions, strict=True))
-    targets = [target for target in _targets(source.labels, asked) if not set(target.names) <= set(intervals)]
+    canonical = [render(expression, source.labels) for _, expression in asked]
+    known = dict(zip(canonical, (expression for _, expression in asked), strict=True))
+    targets = [target for target in _targets(source.labels, known) if not set(target.names) <= set(intervals)]
     stretched: list[str] = []
+    if runs is not None:
+        options = _within_reach(runs, options)
     with silently():
-        summaries = list(_summaries(counts, targets, options, seed))
+        summaries = list(_summaries(runs or source.counts.astype(np.float64), targets, options, seed))
     for target, found in zip(targets, summaries, strict=True):
         for index, name in enumerate(target.names):
-            interval = _interval(target, found, index, options, seed)
+            interval = _interval(target, found, index, options, seed, grouped=runs is not None)
             if interval is not None:
                 intervals.setdefault(name, interval)
                 stretched.extend([name] if found.extended[index] and interval["low"] is not None else [])
-    for text, name in zip(options.metrics, canonical, strict=True):
+    for (text, _), name in zip(asked, canonical, strict=True):
         if name in intervals:
             intervals[text] = intervals[name]
-    findings = caution_findings(counts, source.labels, options.sampling.prior)
+    findings = caution_findings(source.counts, source.labels, options.sampling.prior)
     return FullIntervals(intervals, (*findings, *stretched_findings(stretched)))
 
 
@@ -163,16 +171,37 @@ def _targets(labels: Sequence[str], asked: Mapping[str, Expression]) -> Iterator
         yield target_of(expression, text, labels)
 
 
-def _summaries(counts: Array, targets: Sequence[Target], options: Options, seed: int) -> Iterator[Summary]:
-    """Limits of every target, in groups whose draws fit into memory; every group sees the same draws."""
-    size = max(1, _VALUES_AT_ONCE // (options.sampling.draws * counts.shape[0]))
+def _within_reach(runs: GroupedRuns, options: Options) -> Options:
+    """Fewer draws where there are many groups.
+
+    Raises:
+        InvalidInput: not even the fewest draws would take less than minutes.
+    """
+    draws = runs.affordable_draws(options.sampling.draws)
+    if draws < FEWEST_DRAWS:
+        raise _refused(
+            "intervals",
+            "too_many_groups",
+            f"expected the headline intervals for {runs.n_groups} groups: drawing them {FEWEST_DRAWS} times takes too "
+            "long",
+        )
+    return replace(options, sampling=replace(options.sampling, draws=draws))
+
+
+def _summaries(data: Array | GroupedRuns, targets: Sequence[Target], options: Options, seed: int) -> Iterator[Summary]:
+    """Limits of every target, some of them at a time so that draws fit into memory; all see the same draws."""
+    n_classes = data.n_classes if isinstance(data, GroupedRuns) else data.shape[0]
+    size = max(1, _VALUES_AT_ONCE // (options.sampling.draws * n_classes))
     for start in range(0, len(targets), size):
-        yield from _group(counts, targets[start : start + size], options, seed)
+        yield from _some(data, targets[start : start + size], options, seed)
 
 
-def _group(counts: Array, targets: Sequence[Target], options: Options, seed: int) -> Sequence[Summary]:
+def _some(data: Array | GroupedRuns, targets: Sequence[Target], options: Options, seed: int) -> Sequence[Summary]:
     sampling, level = options.sampling, options.level
     functionals = [_functional(target) for target in targets]
+    if isinstance(data, GroupedRuns):
+        return group_intervals(data, functionals, seed=seed, draws=sampling.draws, level=level)
+    counts = data
     match sampling.method:
         case IntervalMethod.DELTA:
             return [_by_delta(counts, target, sampling, level) for target in targets]
@@ -216,7 +245,9 @@ def _by_delta(counts: Array, target: Target, sampling: Sampling, level: float) -
     return Summary(found.estimate, found.low, found.high, found.error, none, none, none.astype(np.bool_))
 
 
-def _interval(target: Target, found: Summary, index: int, options: Options, seed: int) -> Interval | None:
+def _interval(
+    target: Target, found: Summary, index: int, options: Options, seed: int, *, grouped: bool
+) -> Interval | None:
     """One interval; None for a value of one class that does not exist, which the report gives a reason for."""
     estimate, low, high = (float(values[index]) for values in (found.estimate, found.low, found.high))
     if target.is_list and not isfinite(estimate):
@@ -226,8 +257,8 @@ def _interval(target: Target, found: Summary, index: int, options: Options, seed
         "low": low,
         "high": high,
         "level": options.level,
-        "method": sampling.method.value,
-        "given": "actual_counts" if sampling.shares is Shares.OBSERVED else "n",
+        "method": Method.CLUSTER_BOOTSTRAP.value if grouped else sampling.method.value,
+        "given": Given.GROUPS.value if grouped else "actual_counts" if sampling.shares is Shares.OBSERVED else "n",
     }
     if sampling.method is not IntervalMethod.DELTA:
         if sampling.method is IntervalMethod.POSTERIOR:

@@ -58,7 +58,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Measured:
-    """A value with its interval, or a difference with it and the two values that it is of."""
+    """A value with its interval, or a difference with it and the two values that it is of.
+
+    ``why`` says why limits are missing, where that is known from the run.
+    """
 
     name: str
     interval: Interval
@@ -66,6 +69,7 @@ class _Measured:
     samples: float
     of: float = nan
     than: float = nan
+    why: str = ""
 
 
 def check_gate(definition: Definition, candidate: Candidate, *, seed: int) -> tuple[Verdict, list[Json]]:
@@ -161,9 +165,11 @@ def _values(target: Target, record: EvaluationRecord, level: float, seed: int) -
     """Values of a run with the intervals that its report has, and else simulated ones."""
     counts = record.counts.astype(np.float64)
     values = values_at(counts, [target])[0]
-    if record.content is not Content.counts:
+    if not record.counts_independent:
         return [
-            _Measured(name=name, interval=Interval(float(value), nan, nan), method=None, samples=nan)
+            _Measured(
+                name=name, interval=Interval(float(value), nan, nan), method=None, samples=nan, why=_why([record])
+            )
             for name, value in zip(target.names, values.tolist(), strict=True)
         ]
     shown = headline_intervals(Table(counts[None, None]), [record.labels], level)[0]
@@ -193,7 +199,7 @@ def _scored(target: Target, candidate: Candidate, level: float, seed: int) -> li
     """Values that need the samples of a run, with intervals made as in its report."""
     record = candidate.record
     run = scored_run(record, candidate.outputs[record.id])
-    if record.content is not Content.counts:
+    if not record.counts_independent:
         values = [OwnInterval(value) for value in run.values([target])[0].tolist()]
     else:
         pairing, terms = Pairing(Bond.NOTHING, "one run"), Terms(level=level, seed=seed)
@@ -204,7 +210,8 @@ def _scored(target: Target, candidate: Candidate, level: float, seed: int) -> li
             name=name,
             interval=Interval(own.value, own.low, own.high),
             method=own.method,
-            samples=record.n_samples if record.content is Content.counts else nan,
+            samples=record.n_samples if record.counts_independent else nan,
+            why=_why([record]),
         )
         for name, own in zip(target.names, values, strict=True)
     ]
@@ -217,10 +224,10 @@ def _differences(target: Target, candidate: Candidate, level: float, seed: int) 
     assert candidate.baseline is not None  # noqa: S101 - checked before
     records = [candidate.record, candidate.baseline]
     counts = align(records, "/baseline")[0]
-    if any(record.content is not Content.counts for record in records):
-        both = _both(target, records, counts, candidate)
+    if not all(record.counts_independent for record in records):
+        both, why = _both(target, records, counts, candidate), _why(records)
         return [
-            _Measured(name=name, interval=Interval(a - b, nan, nan), method=None, samples=nan, of=a, than=b)
+            _Measured(name=name, interval=Interval(a - b, nan, nan), method=None, samples=nan, of=a, than=b, why=why)
             for name, a, b in zip(target.names, *both, strict=True)
         ]
     pairing = pair_runs(records, candidate.samples)
@@ -238,6 +245,12 @@ def _differences(target: Target, candidate: Candidate, level: float, seed: int) 
         )
         for place, (name, (found,)) in enumerate(zip(target.names, contest.differences([(0, 1)])[0], strict=True))
     ]
+
+
+def _why(records: Sequence[EvaluationRecord]) -> str:
+    if any(record.is_grouped for record in records):
+        return ", since gates take samples as independent and these come in groups"
+    return "" if all(record.content is Content.counts for record in records) else ", which needs numbers of samples"
 
 
 def _both(
@@ -294,7 +307,7 @@ def _sentence(rule: Rule, one: _Measured, verdict: Verdict, threshold: float, ne
         relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"
         return f"{shown}, {relation} {threshold:.4g}; the uncertainty of the value was not looked at."
     if isnan(interval.low):
-        return f"{shown}, without an interval: a bound cannot be held against {threshold:.4g}."
+        return f"{shown}, without an interval{one.why}: a bound cannot be held against {threshold:.4g}."
     shown += f" with {rule.level:.0%} limits {interval.low:.4g} and {interval.high:.4g}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:

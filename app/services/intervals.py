@@ -9,11 +9,14 @@ import numpy as np
 from app.domain.report import Interval
 from app.domain.syntax import write_label
 from app.kernel.table import Table
+from app.kernel.uncertainty.group_headline import GroupedHeadline
 from app.kernel.uncertainty.headline import OverallInterval, RateIntervals, Refusal, headlines
 
+ONE_GROUP = "all samples that it is about are in one group, so how groups differ is not known"
 _REFUSALS = {
     Refusal.UNDEFINED_ESTIMATE: "the metric is undefined for this matrix",
     Refusal.ZERO_STANDARD_ERROR: "the standard error is 0, which says nothing about the uncertainty",
+    Refusal.ONE_GROUP: ONE_GROUP,
 }
 _FIRST = (slice(None), slice(1))
 # The names of as many labels as this take some 100 kB.
@@ -40,6 +43,23 @@ def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: f
         intervals.update(((n, rate) for n, rate in rates if rate["low"] == rate["low"]) if gaps[index] else rates)
         answers.append(intervals)
     return answers
+
+
+def group_headline_intervals(found: GroupedHeadline, labels: tuple[str, ...]) -> dict[str, Interval]:
+    """Headline intervals of one matrix whose samples come in groups, by expression.
+
+    A rate with denominator 0 has none, one that only one group is about has a reason.
+    """
+    rates, level = found.headline.rates, found.headline.level
+    intervals = {item.key: _overall(item, level) for item in found.headline.overall}
+    rows = _rates(rates, rates.low.tolist(), rates.high.tolist(), level)
+    for name, rate, defined in zip(_names(rates.keys, labels), rows, found.defined.ravel().tolist(), strict=True):
+        if not defined:
+            continue
+        intervals[name] = (
+            rate if rate["low"] == rate["low"] else {**rate, "low": None, "high": None, "reason": ONE_GROUP}
+        )
+    return intervals
 
 
 def _names(keys: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:

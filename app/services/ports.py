@@ -130,11 +130,13 @@ class SampleLabels:
         ids: (n) all different, integers or text.
         truth: (n) codes into the labels of the evaluation.
         predicted: (n) the same.
+        groups: (n) what each is one of, integers or text; None when they are independent.
     """
 
     ids: NDArray[Any]
     truth: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    groups: NDArray[Any] | None = None
 
 
 class PairedLabels(Protocol):

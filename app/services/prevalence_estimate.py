@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.domain.errors import IncomparableRuns
-from app.domain.evaluation import Content, EvaluationRecord
+from app.domain.evaluation import EvaluationRecord
 from app.kernel.numerics import Array
 from app.kernel.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.posterior import draw_matrices
 from app.services.numbers import Json, plain
+from app.services.scenarios import NOT_FOR_GROUPS
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -36,9 +37,11 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
     except ValueError as error:
         raise IncomparableRuns(str(error)) from None
     limits = None
-    if record.content is Content.counts:
+    if record.counts_independent:
         limits = _label_limits(counts, predicted, found, level=level, seed=seed)
     warnings = _warnings(found)
+    if record.is_grouped:
+        warnings.append(NOT_FOR_GROUPS)
     if found.condition > _LARGE_CONDITION:
         warnings.append(
             f"The condition number is {found.condition:.3g}: classes are confused so much that small errors of the "

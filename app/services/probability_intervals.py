@@ -25,10 +25,13 @@ from app.kernel.expression import Every, Expression, Measure, Subject, compute, 
 from app.kernel.scores import Scores
 from app.kernel.table import Table
 from app.kernel.uncertainty.areas import area_variance
+from app.kernel.uncertainty.clusters import Grouping
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
-from app.kernel.uncertainty.influence import Influences, Linearisation, Method, Strata, effective_samples, limits
+from app.kernel.uncertainty.headline import Given
+from app.kernel.uncertainty.influence import Influences, effective_samples
 from app.kernel.uncertainty.resampling import BIASED, Plan, SampleFunctional, bootstrap_samples, plan, reflected
+from app.services.closed_forms import FEW_EFFECTIVE, NO_VALUE, ClosedForms, Thin
 from app.services.full_intervals import stretched_findings
 from app.services.targets import bounds, target_of
 
@@ -36,19 +39,14 @@ from app.services.targets import bounds, target_of
 _HEADLINE = ("log_loss", "brier_score", "au_imcp")
 # With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).
 FEW_MEMBERS = 30
-# With fewer samples behind the variance of a mean its t interval misses its level.
-FEW_EFFECTIVE = 10
-# That many of all samples would carry it if none stood out: a third for values with a normal distribution.
-_USUAL_SHARE = 0.2
 # So many metrics beyond the catalogue are as much work as all that have to be resampled of it.
 _METRICS_OF_A_LOAD = 8
 # Up to so many samples what is left of the bias costs the intervals of biased values their level.
 FEW_FOR_BIASED = 2000
 _REASONS = {
-    "undefined": "the metric is undefined for these samples",
+    **NO_VALUE,
     "undefined_draws": f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples",
-    "degenerate": "the value does not vary around what was found, which says nothing about its uncertainty",
-    "too_large": "there are too many classes or expressions for resampling them in reasonable time",
+    "too_large": "there are too many samples, classes or expressions for resampling them in reasonable time",
 }
 
 
@@ -87,6 +85,7 @@ def sample_intervals(
     options: Options,
     seed: int,
     calibration: Mapping[str, Mapping[str, Any]],
+    grouping: Grouping | None = None,
 ) -> SampleIntervals:
     """The intervals that the options ask for; none of weighted samples, whose sampling error is not known.
 
@@ -97,30 +96,35 @@ def sample_intervals(
         options: Of the request.
         seed: Of what is resampled.
         calibration: Calibration errors beside those of chance, by metric.
+        grouping: Which samples belong together, where they are not independent.
     """
     found = SampleIntervals()
     if source.content is not Content.counts or options.intervals is IntervalChoice.NONE:
         return found
     if options.intervals is IntervalChoice.ALL:
-        _everything(found, source, scores, asked, options=options, seed=seed, calibration=calibration)
+        _everything(
+            found, source, scores, asked, options=options, seed=seed, calibration=calibration, grouping=grouping
+        )
     else:
-        _headline(found, source, scores, options.level)
+        _headline(found, source, scores, ClosedForms(options.level, grouping))
     found.findings.extend(_few_members(source, scores))
     return found
 
 
-def _headline(found: SampleIntervals, source: MatrixInput, scores: Scores, level: float) -> None:
+def _headline(found: SampleIntervals, source: MatrixInput, scores: Scores, closed: ClosedForms) -> None:
     """Closed forms that need no other order than the values themselves."""
-    for label, interval in zip(source.labels, _areas(scores, level), strict=True):
+    influences = Influences(scores)
+    areas = _areas(scores, closed.level) if closed.grouping is None else _areas_by_groups(influences, closed)
+    for label, interval in zip(source.labels, areas, strict=True):
         if interval is not None:
             found.intervals[f"roc_auc@{write_label(label)}"] = interval
     if scores.are_probabilities:
-        influences, thin = Influences(scores), _Thin()
+        thin = Thin(closed.unit)
         for key in _HEADLINE:
             linear = influences.of(key)
             if linear is not None:
-                found.intervals[key] = _closed(linear, level)
-                thin.note(key, linear)
+                found.intervals[key] = closed.interval(linear)
+                thin.note(key, closed.summed(linear))
         found.findings.extend(thin.findings())
 
 
@@ -138,6 +142,12 @@ def _areas(scores: Scores, level: float) -> Iterator[Interval | None]:
         yield {"low": low, "high": high, "level": level, "method": method, "given": "actual_counts"}
 
 
+def _areas_by_groups(influences: Influences, closed: ClosedForms) -> Iterator[Interval | None]:
+    for code in range(influences.scores.n_classes):
+        linear = influences.of("roc_auc", code)
+        yield None if linear is None or not isfinite(linear.value) else closed.interval(linear)
+
+
 def _everything(
     found: SampleIntervals,
     source: MatrixInput,
@@ -147,10 +157,12 @@ def _everything(
     options: Options,
     seed: int,
     calibration: Mapping[str, Mapping[str, Any]],
+    grouping: Grouping | None,
 ) -> None:
     """Every metric of the catalogue with its default parameters, for every class, and what was asked beyond it."""
     aliases = {text: render(expression, source.labels) for text, expression in asked}
-    influences, thin, resampled = Influences(scores), _Thin(), []
+    influences, resampled, forms = Influences(scores), [], ClosedForms(options.level, grouping)
+    thin = Thin(forms.unit)
     for item in _items(source.labels, [(aliases[text], expression) for text, expression in asked]):
         if set(item.names) <= set(found.intervals):
             continue
@@ -161,11 +173,11 @@ def _everything(
         for name, linear in zip(item.names, closed, strict=True):
             # What a class does not have the report gives a reason for.
             if len(item.names) == 1 or isfinite(linear.value):
-                found.intervals[name] = _closed(linear, options.level)
-                thin.note(name, linear)
+                found.intervals[name] = forms.interval(linear)
+                thin.note(name, forms.summed(linear))
     found.findings.extend(thin.findings())
     found.findings.extend(_few_out_of_order(source, influences))
-    _resample(found, source, scores, resampled, options=options, seed=seed)
+    _resample(found, source, scores, resampled, options=options, seed=seed, grouping=grouping)
     _reach_for_zero(found.intervals, calibration, options.level)
     for text, name in aliases.items():
         if name in found.intervals:
@@ -183,15 +195,6 @@ def _items(labels: Sequence[str], asked: Sequence[tuple[str, Expression]]) -> It
         yield _Item(target_of(expression, name, labels).names, expression)
 
 
-def _closed(linear: Linearisation, level: float) -> Interval:
-    ends = limits(linear, level)
-    given = "actual_counts" if linear.strata is Strata.BY_CLASS else "n"
-    if ends is not None:
-        return {"low": ends.low, "high": ends.high, "level": level, "method": ends.method.value, "given": given}
-    reason = _REASONS["degenerate" if isfinite(linear.value) else "undefined"]
-    return {"low": None, "high": None, "level": level, "method": linear.method.value, "given": given, "reason": reason}
-
-
 def _resample(
     found: SampleIntervals,
     source: MatrixInput,
@@ -200,12 +203,16 @@ def _resample(
     *,
     options: Options,
     seed: int,
+    grouping: Grouping | None,
 ) -> None:
     samples = source.samples
     if samples is None:
         raise ValueError("only samples can be resampled")
     fixed = options.sampling.shares is Shares.OBSERVED
-    drawn = _Drawn(options.level, "actual_counts" if fixed else "n", seed)
+    given = "actual_counts" if fixed else "n"
+    drawn = _Drawn(
+        options.level, given if grouping is None else Given.GROUPS.value, seed, clustered=grouping is not None
+    )
     whole = Subject(Table(source.counts), scores)
     defined = [item for item in items if np.isfinite(np.atleast_1d(compute(item.expression, whole))).any()]
     for item in items:
@@ -213,7 +220,7 @@ def _resample(
             found.intervals[item.names[0]] = drawn.none(item, "undefined")
     extra = sum(len(measures(item.expression)) for item in defined if not item.in_catalogue)
     load = 1.0 + extra / _METRICS_OF_A_LOAD
-    made = plan(scores.n_samples, scores.n_classes, options.sampling.draws, load=load)
+    made = plan(scores.n_samples, scores.n_classes, options.sampling.draws, load=load, whole=grouping is not None)
     if made is None:
         for item in defined:
             found.intervals.update({name: drawn.none(item, "too_large") for name in item.names})
@@ -226,6 +233,7 @@ def _resample(
         made=made,
         level=options.level,
         class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
+        grouping=grouping,
     )
     stretched: list[str] = []
     for item, summary in zip(defined, summaries, strict=True):
@@ -249,6 +257,11 @@ class _Drawn:
     level: float
     given: str
     seed: int
+    clustered: bool
+
+    def method(self, item: _Item) -> str:
+        """How limits are read off the resamples, and of what these are."""
+        return f"cluster_{item.method}" if self.clustered else item.method
 
     def none(self, item: _Item, reason: str) -> Interval:
         """No interval, and why."""
@@ -256,7 +269,7 @@ class _Drawn:
             "low": None,
             "high": None,
             "level": self.level,
-            "method": item.method,
+            "method": self.method(item),
             "given": self.given,
             "reason": _REASONS[reason],
         }
@@ -269,7 +282,7 @@ class _Drawn:
             "low": float(summary.low[index]),
             "high": float(summary.high[index]),
             "level": self.level,
-            "method": item.method,
+            "method": self.method(item),
             "given": self.given,
             "seed": self.seed,
             "draws": draws,
@@ -332,36 +345,6 @@ def _few_out_of_order(source: MatrixInput, influences: Influences) -> list[Findi
             effective_samples=min(carrying[label] for label in few),
         )
     ]
-
-
-class _Thin:
-    """Means whose variance comes from a few samples, such as the log loss of one confident mistake."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, float] = {}
-
-    def note(self, name: str, linear: Linearisation) -> None:
-        """Remember a value if so."""
-        if linear.method in (Method.T, Method.INFLUENCE):
-            carrying = effective_samples(linear)
-            if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)):
-                self._found[name] = carrying
-
-    def findings(self) -> list[Finding]:
-        """What there is to say."""
-        if not self._found:
-            return []
-        names = list(self._found)
-        fewest = min(self._found.values())
-        return [
-            Finding.warning(
-                "intervals_rest_on_few_samples",
-                f"The spread of {listed(names)} comes from few samples, as if there were only {fewest:.0f}: another "
-                "sample may look quite different, and the intervals are too narrow on the side of the large values.",
-                metrics=names[:20],
-                effective_samples=fewest,
-            )
-        ]
 
 
 def _about_resampling(made: Plan, items: Sequence[_Item]) -> Iterator[Finding]:

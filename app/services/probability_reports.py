@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.evaluation import GROUPS_FACT
 from app.domain.findings import Finding, Severity
 from app.domain.inputs import MatrixInput
 from app.domain.report import FoldValues, Group, Groups, Options, ProbabilityPart, Report, Undefined, Value
@@ -27,6 +28,7 @@ from app.kernel.losses import CLIP
 from app.kernel.numerics import Array, silently
 from app.kernel.scores import Scores
 from app.kernel.table import Table
+from app.services.group_reports import grouping_of
 from app.services.probability_findings import probability_findings
 from app.services.probability_intervals import sample_intervals
 from app.services.reasons import plain, reason, requested_values
@@ -82,6 +84,7 @@ def judge(
         for group, found in per_class[labels[source.positive]].items():
             metrics[group] |= found
     requested, gaps = requested_values(asked, labels, Subject(Table(source.counts), scores))
+    grouping = grouping_of(source)
     details = _details(source, scores, seed)
     ranges = sample_intervals(
         source,
@@ -90,6 +93,7 @@ def judge(
         options=options or Options(),
         seed=seed,
         calibration=details.get("calibration", {}),
+        grouping=grouping,
     )
     class_values = dict(zip((m.key for m in class_metrics), plain(by_class), strict=True))
     return ProbabilityPart(
@@ -98,7 +102,11 @@ def judge(
         values=values,
         requested=requested,
         undefined=(*_undefined(scores, labels, overall_metrics, overall, class_metrics, by_class), *gaps),
-        findings=(*probability_findings(source, scores, class_values, details), *ranges.findings),
+        findings=(
+            *probability_findings(source, scores, class_values, details),
+            *_chance_of_groups(source, scores),
+            *ranges.findings,
+        ),
         folds=_folds(source, overall_metrics),
         intervals=ranges.intervals,
         details=details,
@@ -121,7 +129,6 @@ def with_probabilities(report: Report, part: ProbabilityPart, texts: Sequence[st
         undefined=(*report.undefined, *part.undefined),
         findings=(*report.findings, *part.findings),
         folds=folds,
-        part=part,
     )
 
 
@@ -202,7 +209,8 @@ def _details(source: MatrixInput, scores: Scores, seed: int) -> dict[str, Any]:
             name: shares[index][code] for index, name in enumerate(("certainly_right", "uncertain", "certainly_wrong"))
         }
         entry["brier_decomposition"] = _decomposed(scores, code)
-        if scores.weights is None:
+        # Its variance is that of independent samples.
+        if scores.weights is None and not source.is_grouped:
             z, p_value = spiegelhalter(scores, code)
             entry["spiegelhalter"] = dict(zip(("z", "p_value"), plain(np.array([z, p_value])), strict=True))
     return details
@@ -238,6 +246,30 @@ def _by_chance(scores: Scores, seed: int) -> dict[str, dict[str, Any]]:
     }
 
 
+def findings_as_json(findings: Sequence[Finding]) -> list[list[Any]]:
+    """Findings as they are stored."""
+    return [[f.code, f.severity.value, f.message, dict(f.evidence)] for f in findings]
+
+
+def findings_from_json(stored: Sequence[Sequence[Any]]) -> tuple[Finding, ...]:
+    """The reverse of ``findings_as_json``."""
+    return tuple(Finding(code, Severity(severe), message, evidence) for code, severe, message, evidence in stored)
+
+
+def _chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
+    if not source.is_grouped or not scores.are_probabilities:
+        return []
+    return [
+        Finding.note(
+            "chance_of_independent_samples",
+            "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples "
+            "in groups show more by chance: p-values of calibration are too small, and an error somewhat above what is "
+            "expected need not mean anything.",
+            n_groups=source.facts[GROUPS_FACT],
+        )
+    ]
+
+
 def part_as_json(part: ProbabilityPart) -> dict[str, Any]:
     """A part as it is stored when the samples are not."""
     return {
@@ -246,7 +278,7 @@ def part_as_json(part: ProbabilityPart) -> dict[str, Any]:
         "values": part.values,
         "requested": part.requested,
         "undefined": [[u.metric, u.code, u.reason, u.label] for u in part.undefined],
-        "findings": [[f.code, f.severity.value, f.message, dict(f.evidence)] for f in part.findings],
+        "findings": findings_as_json(part.findings),
         "folds": None
         if part.folds is None
         else {key: [list(fold.values), fold.mean, fold.sd] for key, fold in part.folds.items()},
@@ -264,9 +296,7 @@ def part_from_json(stored: Mapping[str, Any]) -> ProbabilityPart:
         values=stored["values"],
         requested=stored["requested"],
         undefined=tuple(Undefined(*entry) for entry in stored["undefined"]),
-        findings=tuple(
-            Finding(code, Severity(severe), message, evidence) for code, severe, message, evidence in stored["findings"]
-        ),
+        findings=findings_from_json(stored["findings"]),
         folds=None
         if folds is None
         else {key: FoldValues(tuple(values), mean, sd) for key, (values, mean, sd) in folds.items()},

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.domain.evaluation import Content, EvaluationRecord
+from app.domain.evaluation import EvaluationRecord
 from app.kernel.numerics import Array, silently
 from app.kernel.prevalence import draw_shares, project
 from app.kernel.table import Table
@@ -14,7 +14,7 @@ from app.kernel.uncertainty.estimation import CURVED_CLASSES
 from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
 from app.services.cautions import caution_findings
 from app.services.numbers import Json
-from app.services.scenarios import Limits, Terms
+from app.services.scenarios import NOT_FOR_GROUPS, Limits, Terms
 from app.services.simulation import affordable_draws, values_at
 from app.services.targets import Target
 
@@ -31,7 +31,7 @@ class MatrixRun:
     def __init__(self, record: EvaluationRecord, terms: Terms, *, points: int) -> None:
         self._counts: Array = record.counts.astype(np.float64)
         self._terms = terms
-        self._countable = record.content is Content.counts
+        self._countable = record.counts_independent
         draws = affordable_draws(self._counts.size * points, terms.draws) if self._countable else 0
         self._matrices: Array | None = None
         self._center: Array | None = None
@@ -46,6 +46,8 @@ class MatrixRun:
         self.notes = self._notes(record)
 
     def _notes(self, record: EvaluationRecord) -> tuple[str, ...]:
+        if record.is_grouped:
+            return (NOT_FOR_GROUPS,)
         if not self._countable:
             return (f"No intervals: they need numbers of samples, and the matrix holds {record.content}.",)
         if self._matrices is None:

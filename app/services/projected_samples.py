@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, OutOfReach
-from app.domain.evaluation import Content, EvaluationRecord
+from app.domain.evaluation import EvaluationRecord
 from app.domain.probabilities import decide, decide_by_threshold
 from app.domain.samples import Rule, Samples
 from app.kernel.expression import Subject, measures
@@ -25,7 +25,7 @@ from app.services.evaluations import stored_request
 from app.services.numbers import Json
 from app.services.probability_reports import scores_of
 from app.services.projected_matrix import spread_shares
-from app.services.scenarios import Limits, Terms
+from app.services.scenarios import NOT_FOR_GROUPS, Limits, Terms
 from app.services.targets import Target
 
 # Probabilities passed over at all points together, and at a time.
@@ -71,7 +71,7 @@ class SampleRun:
         self._predicted: Codes = samples.predicted.astype(np.intp)
         self._record, self._terms, self._old = record, terms, recalibrated_from
         self._made: Plan | None = None
-        self._countable = record.content is Content.counts
+        self._countable = record.counts_independent
         if self._countable:
             self._made = plan(self._scores.n_samples, self._scores.n_classes * points, terms.draws)
         draws = 0 if self._made is None else self._made.draws
@@ -82,7 +82,9 @@ class SampleRun:
 
     def _notes(self, biased: Sequence[str]) -> tuple[str, ...]:
         notes = []
-        if not self._countable:
+        if self._record.is_grouped:
+            notes.append(NOT_FOR_GROUPS)
+        elif not self._countable:
             notes.append("No intervals: the sampling error of weighted samples is not known.")
         elif self._made is None:
             notes.append("No intervals: so many samples and points are too much to be resampled; ask for fewer points.")

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import InvalidExpression
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord
+from app.domain.evaluation import DatasetRef, EvaluationRecord
 from app.domain.samples import Samples
 from app.kernel.comparison.many import confidence_set, separable_groups, winner_optimism
 from app.kernel.numerics import Array
@@ -144,7 +144,7 @@ def rank_candidates(
         _Entrant(place, record.counts.astype(np.float64), target, runs.get(record.id))
         for place, (record, target) in enumerate((candidates[place].record, targets[place]) for place in order)
         if isinstance(target, Target) and lines[place].value is not None
-        if record.content is Content.counts and (not target.scored or record.id in runs)
+        if record.counts_independent and (not target.scored or record.id in runs)
     ]
     board = Leaderboard(query=query, better=better.better, lines=tuple(lines), notes=_notes(entrants, lines))
     return _judged(board, better, entrants, samples) if entrants else board
@@ -182,7 +182,9 @@ def _no_interval(
     runs: Mapping[UUID, ScoredRun],
     outputs: Mapping[UUID, Samples] | None,
 ) -> str | None:
-    """Why a run with a value that needs samples takes no part in the simulation."""
+    """Why a run with a value takes no part in the simulation."""
+    if record.is_grouped:
+        return "no interval: its samples come in groups, and a ranking takes samples as independent"
     if isinstance(target, str) or not target.scored or record.id in runs:
         return None
     if outputs is None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.inputs import MatrixInput
-from app.domain.report import IntervalChoice, Options, ProbabilityPart, Report, Value
+from app.domain.report import IntervalChoice, Options, Report, SampleParts, Value
 from app.services.compute import ComputePool
 from app.services.evaluate import Measured, Question, answer_alone, ask, explain, measure
 
@@ -45,23 +45,24 @@ class Reports:
         self._compute = compute
         self._waiting: list[_Waiting] = []
 
-    async def make(self, source: MatrixInput, options: Options, part: ProbabilityPart | None = None) -> Report:
-        """The report of an input. ``part`` is what was said of its samples when these were not kept.
+    async def make(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Report:
+        """The report of an input. ``parts`` are what was said of its samples when these were not kept.
 
         Raises:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
         """
-        return await (await self.draft(source, options, part)).report
+        return await (await self.draft(source, options, parts)).report
 
-    async def draft(self, source: MatrixInput, options: Options, part: ProbabilityPart | None = None) -> Draft:
+    async def draft(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Draft:
         """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-        if entries > _HEAVY_ENTRIES or options.intervals is IntervalChoice.ALL or source.is_scored:
-            made = await self._compute.run(lambda: answer_alone(question, part), heavy=True)
+        slow = options.intervals is IntervalChoice.ALL or source.is_scored or source.is_grouped
+        if slow or entries > _HEAVY_ENTRIES:
+            made = await self._compute.run(lambda: answer_alone(question, parts), heavy=True)
             report.set_result(made)
             return Draft(made.values, report)
         if not self._waiting:

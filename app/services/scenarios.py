@@ -11,6 +11,11 @@ from app.services.numbers import Json
 from app.services.simulation import DRAWS
 from app.services.targets import Target
 
+NOT_FOR_GROUPS = (
+    "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "
+    "more than they do."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:

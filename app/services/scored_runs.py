@@ -107,7 +107,7 @@ def missing_outputs(record: EvaluationRecord) -> str:
 def labels_of(outputs: Mapping[UUID, Samples]) -> dict[UUID, SampleLabels]:
     """What pairs runs; not for runs without ids."""
     return {
-        identifier: SampleLabels(one.ids, one.truth, one.predicted)
+        identifier: SampleLabels(one.ids, one.truth, one.predicted, one.groups)
         for identifier, one in outputs.items()
         if one.ids is not None
     }

@@ -1,7 +1,7 @@
 """The decision rule that is best for a metric: a threshold for two classes, a weight per class for more."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,8 @@ def best_rule(source: MatrixInput, question: RuleQuestion) -> BestRule:
         NotComparable: the objective does not say what is better.
         NoRule: none keeps to the limits, or the input has scores of more than two classes.
     """
+    if source.is_grouped:
+        question = replace(question, correction=Correction.NONE)
     objective = _scalar(question.objective, source, "/objective")
     better = preference(objective)
     if better is None or better.better is Better.NEAREST:
@@ -131,7 +133,7 @@ def best_rule(source: MatrixInput, question: RuleQuestion) -> BestRule:
         default_counts=found.default_counts,
         default_threshold=found.default_threshold,
         curve=found.curve,
-        note=_note(found.corrected, asked=question.correction is not Correction.NONE),
+        note=_note(found.corrected, asked=question.correction is not Correction.NONE, grouped=source.is_grouped),
     )
 
 
@@ -242,10 +244,12 @@ def _value(expression: Expression, counts: Array) -> float | None:
     return found
 
 
-def _note(corrected: Corrected | None, *, asked: bool) -> str:
+def _note(corrected: Corrected | None, *, asked: bool, grouped: bool) -> str:
     if corrected is None:
         why = (
-            "Searching again in resamples would take too long on so many samples; the more there are, the less "
+            "It is not corrected: the samples come in groups, and resamples of single ones would show too little luck."
+            if grouped
+            else "Searching again in resamples would take too long on so many samples; the more there are, the less "
             "there is to correct."
             if asked
             else "It is not corrected, as asked."

@@ -92,7 +92,7 @@ class PostgresEvaluationStore:
         """Return the samples of those evaluations of which they were kept with ids."""
         with translated():
             async with self._engine.connect() as connection:
-                found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids"))
+                found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids", "groups"))
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:

@@ -20,7 +20,7 @@ from app.services.ports import SampleLabels
 from app.store.sample_columns import StoredColumn, pack, unpack
 from app.store.tables import evaluation_samples, probability_reports, sample_columns
 
-_NAMES = ("truth", "predicted", "outputs", "ids", "weights")
+_NAMES = ("truth", "predicted", "outputs", "ids", "weights", "groups")
 _DIGESTS = tuple(evaluation_samples.c[name] for name in _NAMES)
 
 
@@ -119,6 +119,7 @@ class FoundSamples:
                 outputs=parts.get("outputs"),
                 ids=parts.get("ids"),
                 weights=parts.get("weights"),
+                groups=parts.get("groups"),
                 fold_sizes=None if sizes is None else tuple(sizes),
             )
         return found
@@ -126,7 +127,7 @@ class FoundSamples:
     def labels(self) -> dict[UUID, SampleLabels]:
         """What pairs runs; not for evaluations without ids."""
         return {
-            identifier: SampleLabels(one.ids, one.truth, one.predicted)
+            identifier: SampleLabels(one.ids, one.truth, one.predicted, one.groups)
             for identifier, one in self.samples().items()
             if one.ids is not None
         }

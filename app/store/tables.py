@@ -164,6 +164,7 @@ evaluation_samples = Table(
     Column("ids", LargeBinary),
     Column("weights", LargeBinary),
     Column("fold_sizes", ARRAY(Integer)),
+    Column("groups", LargeBinary),
     PrimaryKeyConstraint("project", "evaluation_id"),
 )
 

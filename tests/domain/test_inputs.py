@@ -12,11 +12,11 @@ from app.domain.inputs import (
     LARGEST_TOTAL,
     MOST_CLASSES,
     MatrixInput,
-    check_unique,
     from_binary_counts,
     from_matrix,
     from_predictions,
     pooled,
+    read_ids,
 )
 
 
@@ -118,7 +118,7 @@ def test_binary_counts() -> None:
 
 @pytest.mark.parametrize("ids", [[1, 2, 3], ["a", "b", 3], np.arange(3), ["1", 2, "3"]])
 def test_ids_that_differ(ids: Any) -> None:
-    check_unique(ids, "/ids")
+    assert [str(one) for one in read_ids(ids, "/ids")] == [str(one) for one in ids]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_ids_that_differ(ids: Any) -> None:
 )
 def test_ids_that_do_not(ids: Any, pointer: str, code: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        check_unique(ids, "/ids")
+        read_ids(ids, "/ids")
     assert fault_of(caught) == (pointer, code)
 
 

@@ -106,3 +106,19 @@ def test_outputs_are_kept_only_where_every_fold_has_them() -> None:
     whole = joined(scores)
     assert whole.outputs is not None
     assert whole.outputs.tolist() == [0.25, 0.75]
+
+
+def grouped(names: list[int] | list[str]) -> Samples:
+    codes = np.zeros(len(names), dtype=np.int64)
+    return Samples(codes, codes, groups=ids_as_array(names))
+
+
+def test_groups_of_one_name_are_one_group_in_all_folds() -> None:
+    whole = joined([grouped([1, 1, 2]), grouped([2, 3])])
+    assert whole.groups is not None
+    assert whole.groups.tolist() == [1, 1, 2, 2, 3]
+    # The text and the number are one name.
+    mixed = joined([grouped([1, 2]), grouped(["2", "b"])])
+    assert mixed.groups is not None
+    assert mixed.groups.tolist() == ["1", "2", "2", "b"]
+    assert joined([grouped([1]), samples([0])]).groups is None

@@ -237,7 +237,7 @@ def test_large_inputs_are_resampled_in_subsets(monkeypatch: pytest.MonkeyPatch) 
     assert ends(part.intervals["ks_statistic@A"])
     monkeypatch.setattr(resampling, "MOST_ENTRIES", 1000)
     refused = answered(source_of(*softmax_problem(9000, 3, 10)))
-    assert "too many classes or expressions" in refused.intervals["ks_statistic@A"]["reason"]
+    assert "too many samples, classes or expressions" in refused.intervals["ks_statistic@A"]["reason"]
     assert ends(refused.intervals["roc_auc@A"])
 
 

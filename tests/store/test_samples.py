@@ -68,7 +68,7 @@ def make_samples(seed: int = 0, **fields: Any) -> Samples:
 
 def assert_same(found: Samples | None, expected: Samples) -> None:
     assert found is not None
-    for name in ("truth", "predicted", "outputs", "ids", "weights"):
+    for name in ("truth", "predicted", "outputs", "ids", "weights", "groups"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None), name
         if one is not None:
@@ -93,6 +93,8 @@ async def count(engine: AsyncEngine, project: str) -> list[int | None]:
         {"outputs": None},
         {"ids": None, "weights": np.linspace(0, 3, 50)},
         {"ids": np.array([f"id {i}" for i in range(50)]), "fold_sizes": (20, 30)},
+        {"groups": np.arange(50) // 5},
+        {"ids": None, "outputs": None, "groups": np.array([f"patient {i // 5}" for i in range(50)])},
     ],
 )
 async def test_samples_come_back(

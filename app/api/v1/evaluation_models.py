@@ -74,10 +74,11 @@ class OptionsField(Wire):
         description="What is kept of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
         "keeps the values only.",
     )
-    interval_method: Literal["posterior", "delta", "bootstrap", "bca"] = Field(
-        "posterior",
+    interval_method: Literal["posterior", "delta", "bootstrap", "bca"] | None = Field(
+        None,
         description="With `all`, for what is no plain rate: row-wise Dirichlet posterior, delta method, bootstrap with "
-        "percentile limits or with bias-corrected and accelerated ones.",
+        "percentile limits or with bias-corrected and accelerated ones. When left out `posterior`; with `group_ids` "
+        "`bootstrap`, of whole groups, and nothing else.",
     )
     prior: Literal["edge", "jeffreys_recall", "uniform", "custom"] = Field(
         "edge",
@@ -90,7 +91,7 @@ class OptionsField(Wire):
     prevalence_design: Literal["observed", "sampled"] = Field(
         "observed",
         description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
-        "(`sampled`)?",
+        "(`sampled`)? Groups are drawn whole, so with `group_ids` they are random whatever stands here.",
     )
     draws: int = Field(
         DRAWS,
@@ -99,8 +100,9 @@ class OptionsField(Wire):
         description="With `all`: simulated matrices; of samples at most 1000 resamples.",
     )
 
-    def to_domain(self) -> Options:
-        """The domain's form."""
+    def to_domain(self, *, grouped: bool) -> Options:
+        """The domain's form, for samples that come in groups or do not."""
+        usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
         return Options(
             metrics=tuple(self.metrics),
             level=self.level,
@@ -109,7 +111,7 @@ class OptionsField(Wire):
             interpretation=self.interpretation,
             retain=Retain(self.retain),
             sampling=Sampling(
-                method=IntervalMethod(self.interval_method),
+                method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
                 prior=Prior(self.prior),
                 pseudo_counts=None if self.pseudo_counts is None else tuple(map(tuple, self.pseudo_counts)),
                 shares=Shares(self.prevalence_design),
@@ -133,9 +135,10 @@ class EvaluationRequest(Wire):
         Raises:
             InvalidInput: the input has the right form but cannot be evaluated.
         """
+        source = self.input.to_domain("/input")
         return NewEvaluation(
-            source=self.input.to_domain("/input"),
-            options=self.options.to_domain(),
+            source=source,
+            options=self.options.to_domain(grouped=source.is_grouped),
             model=self.model.to_domain() if self.model else None,
             dataset=self.dataset.to_domain() if self.dataset else None,
             tags=self.tags,
@@ -233,6 +236,20 @@ class InputSummary(BaseModel):
     prevalence: dict[str, float]
 
 
+class GroupDesign(BaseModel):
+    """The groups that samples came in."""
+
+    n_groups: int
+    smallest: int = Field(description="Samples of the smallest group.")
+    largest: int = Field(description="Samples of the largest group.")
+    effective_groups: float = Field(description="So many groups of equal size are worth as much.")
+    design_effects: dict[str, float | None] | None = Field(
+        None,
+        description="By metric, how many times larger its variance is than that of as many independent samples; left "
+        "out for weighted samples.",
+    )
+
+
 class EvaluationResponse(BaseModel):
     """An evaluation with its report."""
 
@@ -251,6 +268,7 @@ class EvaluationResponse(BaseModel):
     probabilities: dict[str, Any] | None = Field(
         None, description="For probabilities and scores: what belongs to their metrics and is none itself."
     )
+    groups: GroupDesign | None = Field(None, description="For samples with group_ids.")
     folds: dict[str, FoldStatistics] | None = None
     interpretation: dict[str, dict[str, str]] | None = None
 

@@ -59,6 +59,25 @@ PROBABILITIES: dict[str, Any] = {
     },
     "options": {"metrics": ["roc_auc@*", "log_loss(clip=0.001)"], "retain": "full"},
 }
+PATIENTS: dict[str, Any] = {
+    "model": {"name": "lesions", "version": "2"},
+    "dataset": {"name": "clinic", "split": "images of 2026"},
+    "input": {
+        "kind": "predictions",
+        "y_true": ["mole", "mole", "melanoma", "melanoma", "mole", "melanoma", "mole", "mole"],
+        "y_pred": ["mole", "mole", "melanoma", "mole", "mole", "melanoma", "melanoma", "mole"],
+        "group_ids": [
+            "patient 1",
+            "patient 1",
+            "patient 2",
+            "patient 2",
+            "patient 3",
+            "patient 3",
+            "patient 4",
+            "patient 4",
+        ],
+    },
+}
 SCORES: dict[str, Any] = {
     "model": {"name": "screening", "version": "3"},
     "dataset": {"name": "clinic", "split": "2026"},
@@ -74,6 +93,7 @@ EVALUATIONS = {
     "confusion matrix": TUMOURS,
     "binary counts": SCREENING,
     "predictions": LABELS,
+    "samples in groups": PATIENTS,
     "folds": FOLDS,
     "probabilities": PROBABILITIES,
     "scores": SCORES,

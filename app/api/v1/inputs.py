@@ -11,6 +11,10 @@ from app.domain.inputs import LONGEST_LABEL, MatrixInput, from_binary_counts, fr
 from app.domain.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
 _MOST_ROWS = 10_000_000
+_GROUPS = (
+    "One per sample: the patient, session or other group that it is one of, where samples are not independent. Every "
+    "interval then counts groups, not samples."
+)
 
 
 def clean_text(value: str) -> str:
@@ -128,6 +132,7 @@ class PredictionsInput(Wire):
     )
     sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
@@ -138,6 +143,7 @@ class PredictionsInput(Wire):
             positive=self.positive,
             sample_ids=self.sample_ids,
             sample_weight=self.sample_weight,
+            group_ids=self.group_ids,
             pointer=pointer,
         )
 
@@ -154,6 +160,7 @@ class ProbabilitiesInput(Wire):
     )
     sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
     threshold: float | None = Field(
         None,
         ge=0,
@@ -174,6 +181,7 @@ class ProbabilitiesInput(Wire):
                 positive=self.positive,
                 sample_ids=self.sample_ids,
                 sample_weight=self.sample_weight,
+                group_ids=self.group_ids,
                 threshold=self.threshold,
             ),
             sum_tolerance=self.sum_tolerance,
@@ -192,6 +200,7 @@ class ScoresInput(Wire):
     positive: LabelField | None = Field(None, description="The positive class; the second label by default.")
     sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
     threshold: float | None = Field(
         None,
         description="The positive class is decided for from this score on; when left out 0.5 if all scores lie between "
@@ -208,6 +217,7 @@ class ScoresInput(Wire):
                 positive=self.positive,
                 sample_ids=self.sample_ids,
                 sample_weight=self.sample_weight,
+                group_ids=self.group_ids,
                 threshold=self.threshold,
             ),
             pointer=pointer,

@@ -65,8 +65,10 @@ def present_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "undefined": [_undefined(entry) for entry in report.undefined],
         "findings": [_finding(finding) for finding in report.findings],
     }
-    if report.part is not None:
-        answer["probabilities"] = report.part.details
+    if report.parts.probabilities is not None:
+        answer["probabilities"] = report.parts.probabilities.details
+    if report.parts.groups is not None:
+        answer["groups"] = report.parts.groups.design
     if report.folds is not None:
         answer["folds"] = {
             key: {"mean": fold.mean, "sd": fold.sd, "values": fold.values} for key, fold in report.folds.items()

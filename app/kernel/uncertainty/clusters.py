@@ -5,8 +5,8 @@ Zeger 1986). Runs on the same groups are resampled together, which pairs them wh
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,62 @@ from app.kernel.losses import sums_by_code
 from app.kernel.numerics import Array, silently
 from app.kernel.special import normal_cdf, student_cdf, student_quantile
 from app.kernel.table import Table
+from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.delta import cell_sensitivities
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Functional, Summary, evaluate_draws, summarise
-from app.kernel.uncertainty.intervals import Limits, wilson
+from app.kernel.uncertainty.intervals import Limits, kish_effective_n, wilson
 
 Codes = NDArray[np.intp]
-# With fewer groups intervals from resampled groups hold the truth too seldom, however many samples there are.
-FEW_GROUPS = 20
+# With fewer groups intervals hold the truth too seldom where groups differ in size, however many samples there are.
+FEW_GROUPS = 30
 # Entries of a table of groups by cells that is multiplied with; larger ones are summed entry by entry.
 _DENSE = 1 << 22
 _AT_ONCE = 1 << 21
+# Time of resampling, in that of drawing one group or adding one entry: some seconds. An entry of a table that is
+# multiplied with takes less.
+_MOST_WORK = 400_000_000
+_WORK_IN_TABLE = 0.04
+# Read out to here an interval is as wide as all draws.
+_HIGHEST_LEVEL = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """Which samples belong together.
+
+    Attributes:
+        codes: (n) group of each sample, 0..G-1.
+        n_groups: G.
+    """
+
+    codes: Codes
+    n_groups: int
+
+    @classmethod
+    def of(cls, names: NDArray[Any]) -> Self:
+        """From the names (n) of the groups."""
+        found, codes = np.unique(names, return_inverse=True)
+        return cls(codes.astype(np.intp, copy=False), len(found))
+
+    @property
+    def effective_groups(self) -> float:
+        """Groups of equal size that are worth as much."""
+        return kish_effective_n(self.sizes())
+
+    def sizes(self) -> Array:
+        """Samples (G) of each group."""
+        return np.bincount(self.codes, minlength=self.n_groups).astype(np.float64)
+
+    def weights(self, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
+        """Batches (d, n) of how often each sample is drawn with its group; ``draws`` in total."""
+        for drawn in _group_weights(self.n_groups, draws=draws, random=random, batch=batch):
+            yield drawn.take(self.codes, axis=1)
+
+
+def _group_weights(n_groups: int, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
+    """Batches (d, G) of how often each group is among as many, drawn with replacement."""
+    return item_weights(np.zeros(n_groups, dtype=np.int64), draws=draws, random=random, batch=batch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +114,22 @@ class GroupedRuns:
         keys, counts = np.unique(np.asarray(groups, dtype=np.int64) * n_cells + cells, return_counts=True)
         return cls(keys // n_cells, keys % n_cells, counts.astype(np.float64), n_groups, len(rows), n_classes)
 
+    @property
+    def effective_groups(self) -> float:
+        """Groups of equal size that are worth as much."""
+        return kish_effective_n(self.sizes())
+
     def matrices(self) -> Array:
         """The confusion matrices (R, K, K) of all groups together."""
         return self._shaped(sums_by_code(self.cell, self.count, self._n_cells))
+
+    def pair(self, first: int, second: int) -> Self:
+        """Two of the runs, in this order."""
+        size = self.n_classes * self.n_classes
+        run, cell = np.divmod(self.cell, size)
+        kept = (run == first) | (run == second)
+        places = cell[kept] + np.where(run[kept] == first, 0, size)
+        return replace(self, group=self.group[kept], cell=places, count=self.count[kept], n_runs=2)
 
     def sizes(self) -> Array:
         """Samples (G) of each group."""
@@ -79,10 +137,14 @@ class GroupedRuns:
 
     def resample(self, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
         """Batches (d, R, K, K) of the matrices of as many groups, drawn with replacement; ``draws`` in total."""
-        shares = np.full(self.n_groups, 1.0 / self.n_groups)
-        for size in self._batches(draws):
-            weights = random.multinomial(self.n_groups, shares, size=size).astype(np.float64)
+        for weights in _group_weights(self.n_groups, draws=draws, random=random, batch=self._at_once):
             yield self._shaped(self._totals(weights))
+
+    def affordable_draws(self, draws: int) -> int:
+        """So many of the draws as take some seconds."""
+        table = self.n_groups * np.unique(self.cell).size
+        work = _WORK_IN_TABLE * table if table <= _DENSE else self.cell.size
+        return min(draws, int(_MOST_WORK / (self.n_groups + work)))
 
     def exchange(self, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
         """Batches (d, 2, K, K) of the matrices of two runs that trade places in half of the groups; ``draws`` in total.
@@ -120,10 +182,13 @@ class GroupedRuns:
     def _shaped(self, totals: Array) -> Array:
         return totals.reshape(*totals.shape[:-1], self.n_runs, self.n_classes, self.n_classes)
 
+    @property
+    def _at_once(self) -> int:
+        return max(1, _AT_ONCE // max(self.n_groups, self._n_cells, 1))
+
     def _batches(self, draws: int) -> Iterator[int]:
-        most = max(1, _AT_ONCE // max(self.n_groups, self._n_cells, 1))
-        for start in range(0, draws, most):
-            yield min(most, draws - start)
+        for start in range(0, draws, self._at_once):
+            yield min(self._at_once, draws - start)
 
     def _totals(self, weights: Array) -> Array:
         """Cells (d, R K K) of the groups in weights (d, G)."""
@@ -142,6 +207,8 @@ class GroupedRuns:
 def group_variance(influences: Array) -> Array:
     """Variances (...) of values that groups move by influences (G, ...): G/(G-1) sum of squares about their mean."""
     count = len(influences)
+    if count < 2:
+        return np.full(influences.shape[1:], np.nan)
     centered = influences - influences.mean(axis=0)
     variance: Array = count / (count - 1.0) * (centered * centered).sum(axis=0)
     return variance
@@ -159,13 +226,14 @@ def design_effect(runs: GroupedRuns, functional: Functional) -> Array:
     return effect
 
 
-def expanded_level(level: float, n_groups: int) -> float:
+def expanded_level(level: float, n_groups: float) -> float:
     """Level at which percentiles of resampled groups are read, so that few groups do not make the interval too short.
 
-    The tail is the normal one beyond sqrt(G/(G-1)) times Student's quantile of G - 1 degrees. Hesterberg (2015).
+    The tail is the normal one beyond sqrt(G/(G-1)) times Student's quantile of G - 1 degrees, G > 1. Hesterberg (2015).
     """
     quantile = float(student_quantile((1.0 + level) / 2.0, n_groups - 1.0))
-    return 1.0 - 2.0 * float(normal_cdf(-((n_groups / (n_groups - 1.0)) ** 0.5) * quantile))
+    found = 1.0 - 2.0 * float(normal_cdf(-((n_groups / (n_groups - 1.0)) ** 0.5) * quantile))
+    return min(found, _HIGHEST_LEVEL)
 
 
 def group_intervals(
@@ -180,7 +248,7 @@ def group_intervals(
         raise ValueError(f"expected one run, got {runs.n_runs}")
     batches = (matrices[:, 0] for matrices in runs.resample(draws=draws, random=generator(seed)))
     found = evaluate_draws(batches, functionals)
-    table, read_at = Table(runs.matrices()[0]), expanded_level(level, runs.n_groups)
+    table, read_at = Table(runs.matrices()[0]), expanded_level(level, runs.effective_groups)
     with silently():
         return [
             summarise(values.reshape(draws, -1), np.atleast_1d(functional(table)), read_at)
@@ -199,7 +267,7 @@ def group_differences(
     if runs.n_runs != 2:
         raise ValueError(f"expected two runs, got {runs.n_runs}")
     drawn = evaluate_draws(runs.resample(draws=draws, random=generator(seed)), functionals)
-    observed, read_at = Table(runs.matrices()), expanded_level(level, runs.n_groups)
+    observed, read_at = Table(runs.matrices()), expanded_level(level, runs.effective_groups)
     found = []
     with silently():
         for values, functional in zip(drawn, functionals, strict=True):
@@ -227,20 +295,54 @@ def group_permutation_p(
 
 
 def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
-    """Wilson's interval of a rate whose samples come in groups (G), at the sample size they are worth.
-
-    n is divided by the design effect, the variance of the ratio sum(hits)/sum(sizes) over p(1-p)/n (Rao & Scott 1992),
-    never below 1. A rate of 0 or 1 has no design effect to be seen: its groups are counted as one sample each.
-    """
+    """Interval of a rate whose samples come in groups (G); NaN where all are in one. See ``wilson_of_variance``."""
     total, hit = float(sizes.sum()), float(hits.sum())
-    rate = hit / total
-    binomial = rate * (1.0 - rate) / total
     present = sizes > 0
-    if binomial == 0.0:
-        worth = float(np.count_nonzero(present))
-    else:
-        worth = total / max(float(group_variance(((hits - rate * sizes) / total)[present])) / binomial, 1.0)
-    return wilson(np.array(rate * worth), np.array(worth), level)
+    with silently():
+        rate = np.divide(hit, total)
+        variance = group_variance(((hits - rate * sizes) / total)[present])
+    groups = Groups(np.array(np.count_nonzero(present)), np.array(kish_effective_n(sizes)))
+    return wilson_of_variance(rate, np.array(total), variance, groups, level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Numbers of groups that values are about.
+
+    Attributes:
+        present: (...) that have any of the samples.
+        effective: (...) of equal size that are worth as much: the square of the sum of sizes over the sum of squares.
+    """
+
+    present: Array
+    effective: Array
+
+
+def wilson_of_variance(rate: Array, total: Array, variance: Array, groups: Groups, level: float = 0.95) -> Limits:
+    """Wilson's intervals of rates whose samples come in groups, at the sample sizes they are worth.
+
+    n is divided by the design effect, the variance over p(1-p)/n (Rao & Scott 1992), never below 1. What it comes to,
+    m, is multiplied with (t(m-1) / t(G-1))^2 where it exceeds G, the groups of equal size that are worth as much, since
+    a variance from few groups is uncertain (after Korn & Graubard 1998). A rate of 0 or 1 has no design effect to be
+    seen: its groups are counted as one sample each.
+
+    Args:
+        rate: (...).
+        total: (...) samples.
+        variance: (...) of the rate.
+        groups: (...); NaN limits where it is one.
+        level: of the intervals.
+    """
+    tail = (1.0 + level) / 2.0
+    with silently():
+        binomial = rate * (1.0 - rate) / total
+        effect = np.maximum(variance / binomial, 1.0)
+        effective = total / effect
+        own = student_quantile(tail, np.maximum(effective - 1.0, 1.0))
+        known = own / student_quantile(tail, groups.effective - 1.0)
+        worth = np.where(binomial > 0, effective * np.minimum(known, 1.0) ** 2, groups.present)
+        worth = np.where(groups.present > 1, worth, np.nan)
+        return wilson(rate * worth, worth, level)
 
 
 def grouped_mcnemar(only_first: Array, only_second: Array) -> float:

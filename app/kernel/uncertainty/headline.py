@@ -27,6 +27,11 @@ class Method(StrEnum):
     MOVER = "mover"
     DELTA_LOGIT = "delta_logit"
     DELTA_FISHER_Z = "delta_fisher_z"
+    GROUPED_WILSON = "grouped_wilson"
+    GROUPED_MOVER = "grouped_mover"
+    CLUSTER_DELTA_LOGIT = "cluster_delta_logit"
+    CLUSTER_DELTA_FISHER_Z = "cluster_delta_fisher_z"
+    CLUSTER_BOOTSTRAP = "cluster_bootstrap"
 
 
 class Given(StrEnum):
@@ -35,6 +40,7 @@ class Given(StrEnum):
     SAMPLES = "n"
     ACTUAL = "actual_counts"
     PREDICTED = "predicted_counts"
+    GROUPS = "groups"
 
 
 class Refusal(StrEnum):
@@ -42,6 +48,7 @@ class Refusal(StrEnum):
 
     UNDEFINED_ESTIMATE = "undefined_estimate"
     ZERO_STANDARD_ERROR = "zero_standard_error"
+    ONE_GROUP = "one_group"
 
 
 class OverallInterval(NamedTuple):
@@ -108,7 +115,7 @@ _GIVEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Rates:
+class CatalogueRates:
     """The rates of the catalogue and, for each, the positions of its counts among the distinct ones."""
 
     keys: tuple[str, ...]
@@ -118,11 +125,12 @@ class _Rates:
 
 
 @cache
-def _rates() -> _Rates:
+def catalogue_rates() -> CatalogueRates:
+    """The rates of the catalogue."""
     metrics: list[tuple[Metric, tuple[str, str]]] = [
         (metric, metric.card.rate) for metric in catalogue().metrics if metric.card.rate is not None
     ]
-    return _Rates(
+    return CatalogueRates(
         keys=tuple(metric.key for metric, _ in metrics),
         given=tuple(_GIVEN[denominator] for _, (_, denominator) in metrics),
         numerators=tuple(numerator for _, (numerator, _) in metrics),
@@ -156,7 +164,7 @@ def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headl
 
 def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
     """Wilson intervals of every per-class rate of matrices (..., K, K), in one go."""
-    rates = _rates()
+    rates = catalogue_rates()
     numerators = np.array([getattr(table, name)[of] for name in rates.numerators])
     denominators = np.array([getattr(table, name)[of] for name in rates.denominators])
     low, high = wilson(numerators, denominators, level)

@@ -8,6 +8,8 @@ the upper limit of that recall in the place of the recall. The limit of the form
 lower, because there the other recalls stay at their estimates: the rule errs to the safe side.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from app.kernel.numerics import Array, ones, silently
@@ -17,6 +19,8 @@ from app.kernel.numerics import Array, ones, silently
 # 94 with 35 of 100, depending on the recalls (benchmarks/coverage.py). Every class adds its skewness.
 _MOST_RECIPROCALS = 1.0 / 8.0
 _FEWEST_CLASSES = 3
+# From moves (..., K) to how far their sum moves (...).
+Spread = Callable[[Array], Array]
 
 
 def undercovers(actual: Array) -> bool:
@@ -25,13 +29,21 @@ def undercovers(actual: Array) -> bool:
     return bool(present.size >= _FEWEST_CLASSES and np.sum(1.0 / present) > _MOST_RECIPROCALS)
 
 
-def mean_limits(rates: Array, low: Array, high: Array) -> Array:
-    """Limits of the arithmetic, the geometric and the harmonic mean of independent rates.
+def _independent(moved: Array) -> Array:
+    """Root of the sum of squares (...) of moves (..., K)."""
+    root: Array = np.sqrt((moved * moved).dot(ones(moved.shape[-1])))
+    return root
+
+
+def mean_limits(rates: Array, low: Array, high: Array, *, spread: Spread = _independent) -> Array:
+    """Limits of the arithmetic, the geometric and the harmonic mean of rates.
 
     Args:
         rates: (..., K), NaN where undefined.
         low: lower limits of each, (..., K).
         high: upper limits of each, (..., K).
+        spread: how far the sum moves when every rate moves to its limit: for correlated rates the root of the sum of
+            all products of two moves and their correlation.
 
     Returns:
         (3, 2, ...): A, G, H by low, high. NaN where a rate is.
@@ -43,21 +55,21 @@ def mean_limits(rates: Array, low: Array, high: Array) -> Array:
         zero = rates == 0
         degenerate = bool(zero.any())
         positive = np.where(zero, high, rates) if degenerate else rates
-        logarithms = _ends(np.log(positive), np.log(limits))
-        reciprocals = _ends(1.0 / positive, 1.0 / limits)
-        ends = np.array([_ends(rates, limits), np.exp(logarithms), 1.0 / reciprocals])
+        logarithms = _ends(np.log(positive), np.log(limits), spread)
+        reciprocals = _ends(1.0 / positive, 1.0 / limits, spread)
+        ends = np.array([_ends(rates, limits, spread), np.exp(logarithms), 1.0 / reciprocals])
         if degenerate:
             some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
             ends[1:, 0] = np.where(some, 0.0, ends[1:, 0])
     return ends
 
 
-def _ends(parts: Array, limits: Array) -> Array:
+def _ends(parts: Array, limits: Array, spread: Spread) -> Array:
     """Mean of parts (..., K) moved towards either set of limits (2, ..., K): (2, ...)."""
     size = parts.shape[-1]
     weights = ones(size)
     moved = limits - parts
     # The limits of one side move a mean all the same way, up or down with the direction of its transformation.
-    distance = np.copysign(np.sqrt((moved * moved).dot(weights)), moved.dot(weights))
+    distance = np.copysign(spread(moved), moved.dot(weights))
     ends: Array = (parts.dot(weights) + distance) / size
     return ends

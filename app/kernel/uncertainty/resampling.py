@@ -16,6 +16,7 @@ from app.kernel.numerics import Array, silently
 from app.kernel.scores import Scores
 from app.kernel.table import Table
 from app.kernel.uncertainty.bootstrap import item_weights
+from app.kernel.uncertainty.clusters import Grouping, expanded_level
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, summarise
 
@@ -67,7 +68,7 @@ class Plan:
         return self.subset == self.n_samples
 
 
-def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.0) -> Plan | None:
+def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.0, whole: bool = False) -> Plan | None:
     """What can be done in some seconds; None when not even the fewest replicates can.
 
     Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
@@ -77,11 +78,15 @@ def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.
         n_classes: How many classes.
         draws: More replicates are not wanted.
         load: Work for each replicate, in that for all metrics of the catalogue.
+        whole: Every replicate has to draw from all samples, as with groups of them.
     """
     wanted, per_sample = min(draws, DRAWS), n_classes * load
     affordable = int(_ENTRIES / (per_sample * (_PER_CLASS + n_samples)))
     if affordable >= min(wanted, _FEWEST_OF_ALL):
         return Plan(min(wanted, affordable), n_samples, n_samples)
+    if whole:
+        most = int(affordable * MOST_ENTRIES / _ENTRIES)
+        return None if most < FEWEST_DRAWS else Plan(max(affordable, FEWEST_DRAWS), n_samples, n_samples)
     subset = max(int(_ENTRIES / (per_sample * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
     subset = min(subset, n_samples)
     cost = per_sample * (_PER_CLASS + subset)
@@ -99,6 +104,7 @@ def bootstrap_samples(
     made: Plan,
     level: float = 0.95,
     class_counts: ClassCounts = ClassCounts.RANDOM,
+    grouping: Grouping | None = None,
 ) -> list[Summary]:
     """Percentile intervals of every functional of samples; fixed class counts resample within the classes.
 
@@ -110,11 +116,17 @@ def bootstrap_samples(
         made: How many, of what.
         level: Of the intervals.
         class_counts: The design.
+        grouping: Draw whole groups of samples, of all of them; class counts are random then.
     """
     values: list[list[Array]] = [[] for _ in functionals]
     with silently():
         estimates = [np.atleast_1d(f(subject_of(scores, predicted, None))) for f in functionals]
-        for chosen, base, batches in resamples(scores, made, seed, class_counts):
+        drawn = (
+            resamples(scores, made, seed, class_counts)
+            if grouping is None
+            else _of_groups(grouping, made, scores, seed)
+        )
+        for chosen, base, batches in drawn:
             part = scores if chosen is None else part_of(scores, chosen)
             decided = predicted if chosen is None else predicted.take(chosen)
             # What a subset is off the data is no sampling error of the data.
@@ -126,7 +138,8 @@ def bootstrap_samples(
                 subject = subject_of(part, decided, weights)
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
                     found.append(functional(subject).reshape(len(weights), -1) + shift)
-    return [summarise(np.concatenate(v), e, level) for v, e in zip(values, estimates, strict=True)]
+    read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
+    return [summarise(np.concatenate(v), e, read_at) for v, e in zip(values, estimates, strict=True)]
 
 
 def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
@@ -160,6 +173,14 @@ def part_of(scores: Scores, chosen: Codes) -> Scores:
 Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
 
 
+def _of_groups(grouping: Grouping, made: Plan, scores: Scores, seed: int) -> Resamples:
+    yield None, None, grouping.weights(draws=made.draws, random=generator(seed), batch=_batch(made, scores))
+
+
+def _batch(made: Plan, scores: Scores) -> int:
+    return max(1, _AT_ONCE // (made.subset * scores.n_classes))
+
+
 def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
@@ -167,7 +188,7 @@ def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) 
     """
     random = generator(seed)
     y, fixed = scores.y, class_counts is ClassCounts.FIXED
-    batch = max(1, _AT_ONCE // (made.subset * scores.n_classes))
+    batch = _batch(made, scores)
     if made.of_all:
         strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
         yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)

@@ -93,7 +93,8 @@ def test_resampling_takes_whole_groups(dense: int, monkeypatch: pytest.MonkeyPat
     groups, truth, predicted = sample(np.random.default_rng(3), n_groups=6, runs=2)
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     drawn = np.concatenate(list(runs.resample(draws=50, random=generator(5))))
-    weights = generator(5).multinomial(6, np.full(6, 1 / 6), size=50)
+    drawn_groups = generator(5).integers(0, 6, (50, 6))
+    weights = np.array([np.bincount(row, minlength=6) for row in drawn_groups])
     for matrices, weight in zip(drawn, weights, strict=True):
         for run in range(2):
             expected = np.zeros((3, 3))
@@ -138,6 +139,18 @@ def test_rates_at_an_end_count_their_groups() -> None:
     np.testing.assert_allclose(grouped_wilson(0 * sizes, sizes), wilson(np.array(0.0), np.array(3.0)))
 
 
+def test_many_groups_are_drawn_less_often() -> None:
+    random = np.random.default_rng(11)
+    groups, truth, predicted = sample(random)
+    small = GroupedRuns.gather(groups, truth, predicted, 3)
+    assert small.affordable_draws(4000) == 4000
+    count = 400_000
+    codes = random.integers(0, 3, (2, count))
+    large = GroupedRuns.gather(np.arange(count), codes[0], codes[1], 3)
+    assert 200 < large.affordable_draws(4000) < 1500
+    assert large.affordable_draws(300) == 300
+
+
 def covered(ends: Sequence[Sequence[float]], truth: float) -> float:
     low, high = np.array(ends).T
     return float(np.mean((low <= truth) & (truth <= high)))
@@ -162,6 +175,10 @@ def test_coverage_where_samples_of_a_group_are_alike() -> None:
 
 def test_few_groups_widen_the_interval() -> None:
     assert expanded_level(0.95, 10) > expanded_level(0.95, 40) > 0.95
+    assert 0.999 < expanded_level(0.95, 2) < 1.0
+    groups, truth, predicted = sample(np.random.default_rng(10), n_groups=2, size=30)
+    found = group_intervals(GroupedRuns.gather(groups, truth, predicted, 3), [ACCURACY], seed=0, draws=200)[0]
+    assert found.low[0] < found.estimate[0] < found.high[0]
     assert expanded_level(0.95, 1_000_000) == pytest.approx(0.95, abs=1e-5)
 
 

@@ -1,0 +1,183 @@
+"""Closed-form intervals of samples in groups: against one class at a time, statsmodels, and independent samples."""
+
+import numpy as np
+import pytest
+from statsmodels.regression.linear_model import OLS
+
+from app.kernel.catalogue import catalogue
+from app.kernel.numerics import Array
+from app.kernel.scores import Scores
+from app.kernel.table import Table
+from app.kernel.uncertainty.clusters import GroupedRuns, Grouping, design_effect, group_variance, grouped_wilson
+from app.kernel.uncertainty.delta import kappa_gradient
+from app.kernel.uncertainty.group_headline import additive_influences, group_headline
+from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
+from app.kernel.uncertainty.headline import Given, Method, Refusal, headline
+from app.kernel.uncertainty.influence import Influences, limits, variance
+from tests.kernel.probability.problems import softmax_problem
+from tests.kernel.uncertainty.test_clusters import Codes, sample
+
+OVERALL = ("accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+
+
+def rate_by_loop(key: str, label: int, groups: Codes, truth: Codes, predicted: Codes) -> tuple[Array, Array]:
+    """Hits and sizes of each group of a rate of one class, sample by sample."""
+    actual, called = truth == label, predicted == label
+    among = {
+        "recall": (called, actual),
+        "specificity": (~called, ~actual),
+        "precision": (actual, called),
+        "npv": (~actual, ~called),
+        "prevalence": (actual, np.ones(truth.size, dtype=bool)),
+        "accuracy_ovr": (actual == called, np.ones(truth.size, dtype=bool)),
+    }
+    hit, mask = among[key]
+    size = int(groups.max()) + 1
+    return np.bincount(groups, hit & mask, size).astype(float), np.bincount(groups, mask, size).astype(float)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rates_are_those_of_each_class_alone(n_classes: int) -> None:
+    groups, truth, predicted = sample(np.random.default_rng(0), n_groups=25, size=6, n_classes=n_classes)
+    # Some groups lack a class altogether.
+    kept = ~((truth == 1) & (groups % 3 == 0))
+    groups, truth, predicted = Grouping.of(groups[kept]).codes, truth[kept], predicted[:, kept]
+    found = group_headline(GroupedRuns.gather(groups, truth, predicted, n_classes)).headline
+    assert found.rates.method is Method.GROUPED_WILSON
+    assert set(found.rates.given) == {Given.GROUPS}
+    seen = 0
+    for row, key in enumerate(found.rates.keys):
+        if key not in ("recall", "specificity", "precision", "npv", "prevalence", "accuracy_ovr"):
+            continue
+        seen += 1
+        for label in range(n_classes):
+            expected = grouped_wilson(*rate_by_loop(key, label, groups, truth, predicted[0]))
+            np.testing.assert_allclose([found.rates.low[row, label], found.rates.high[row, label]], expected, rtol=1e-9)
+    assert seen >= 4
+    hits = np.bincount(groups, truth == predicted[0]).astype(float)
+    accuracy = found.overall[0]
+    np.testing.assert_allclose(
+        [accuracy.low, accuracy.high], grouped_wilson(hits, np.bincount(groups).astype(float)), rtol=1e-9
+    )
+
+
+def test_design_effects_are_those_of_numeric_derivatives() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(1), n_groups=40)
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    effects = group_headline(runs).design_effects
+    for key in OVERALL:
+        expected = design_effect(runs, catalogue().by_name[key].compute)[0, 0]
+        assert effects[key] == pytest.approx(expected, rel=1e-5), key
+        assert effects[key] > 1.2
+
+
+def test_groups_of_one_have_the_intervals_of_independent_samples() -> None:
+    _, truth, predicted = sample(np.random.default_rng(2), n_groups=100)
+    runs = GroupedRuns.gather(np.arange(truth.size), truth, predicted, 3)
+    found, plain = group_headline(runs), headline(Table(runs.matrices()[0]))
+    for one, other in zip(found.headline.overall, plain.overall, strict=True):
+        assert one.key == other.key
+        assert found.design_effects[one.key] == pytest.approx(1.0, abs=0.01)
+        width = other.high - other.low
+        assert abs(one.low - other.low) < 0.02 * width, one.key
+        assert abs(one.high - other.high) < 0.02 * width, one.key
+    np.testing.assert_allclose(found.headline.rates.low, plain.rates.low, atol=1e-3)
+    np.testing.assert_allclose(found.headline.rates.high, plain.rates.high, atol=1e-3)
+
+
+def test_copies_change_nothing() -> None:
+    random = np.random.default_rng(3)
+    truth, predicted = random.integers(0, 3, 90), random.integers(0, 3, 90)
+    once = group_headline(GroupedRuns.gather(np.arange(90), truth, predicted, 3)).headline
+    groups, actual, called = (np.repeat(column, 4) for column in (np.arange(90), truth, predicted))
+    copied = group_headline(GroupedRuns.gather(groups, actual, called, 3))
+    for one, other in zip(once.overall, copied.headline.overall, strict=True):
+        np.testing.assert_allclose([one.low, one.high], [other.low, other.high], rtol=1e-9)
+        assert copied.design_effects[one.key] == pytest.approx(4 * 90 / 89, rel=1e-9)
+    np.testing.assert_allclose(once.rates.low, copied.headline.rates.low, rtol=1e-9, atol=1e-12)
+
+
+def test_what_one_group_has_alone_has_no_interval() -> None:
+    groups = np.repeat([0, 1, 2], 10)
+    truth = np.repeat([0, 0, 1], 10)
+    predicted = np.tile([0, 1], 15)
+    found = group_headline(GroupedRuns.gather(groups, truth, predicted, 2)).headline
+    recall = found.rates.keys.index("recall")
+    assert np.isnan(found.rates.low[recall]).tolist() == [False, True]
+    refused = {item.key: item.refusal for item in found.overall}
+    assert refused["balanced_accuracy"] is Refusal.ONE_GROUP
+    assert refused["accuracy"] is None
+
+
+def test_perfect_recalls_keep_the_others_intervals() -> None:
+    """A class that is always right counts by its groups, and its distance is added as that of an independent rate."""
+    groups = np.repeat(np.arange(20), 10)
+    truth = np.tile([0] * 5 + [1] * 5, 20)
+    random = np.random.default_rng(4)
+    predicted = np.where((truth == 1) & (random.random(200) < 0.3), 0, truth)
+    found = group_headline(GroupedRuns.gather(groups, truth, predicted, 2)).headline
+    rates, place = found.rates, found.rates.keys.index("recall")
+    low, high = rates.low[place], rates.high[place]
+    recall = np.array([1.0, (predicted[truth == 1] == 1).mean()])
+    balanced = found.overall[1]
+    assert balanced.low == pytest.approx(recall.mean() - 0.5 * np.hypot(*(recall - low)), rel=1e-9)
+    assert balanced.high == pytest.approx(recall.mean() + 0.5 * (high - recall)[1], rel=1e-9)
+    perfect = group_headline(GroupedRuns.gather(groups, truth, truth, 2))
+    assert perfect.headline.overall[4].refusal is Refusal.ZERO_STANDARD_ERROR
+    assert np.isnan(perfect.design_effects["accuracy"])
+
+
+def test_means_of_recalls_hold_the_truth() -> None:
+    random = np.random.default_rng(5)
+    held = np.zeros(3)
+    for _ in range(300):
+        groups, truth, predicted = sample(random, n_groups=40, size=12)
+        found = group_headline(GroupedRuns.gather(groups, truth, predicted, 3)).headline.overall
+        held += [item.low <= 2 / 3 <= item.high for item in found[1:4]]
+    assert (held / 300 > 0.91).all()
+    assert (held / 300 < 0.99).all()
+
+
+def test_influences_by_groups_agree_with_statsmodels() -> None:
+    y, p = softmax_problem(300, 2, 6)
+    groups = Grouping.of(np.random.default_rng(7).integers(0, 40, 300).astype(str))
+    influences = Influences(Scores(y, p))
+    linear = influences.of("log_loss")
+    assert linear is not None
+    losses = -np.log(p[np.arange(300), y])
+    fit = OLS(losses, np.ones((300, 1))).fit(cov_type="cluster", cov_kwds={"groups": groups.codes})
+    summed = by_groups(linear, groups)
+    # The influences of samples have n/(n-1) in them already.
+    assert variance(summed) * 299 / 300 == pytest.approx(float(fit.cov_params()[0, 0]), rel=1e-9)
+    sizes = np.bincount(groups.codes)
+    assert summed.freedom == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum() - 1)
+    assert group_method(linear) == "cluster_t"
+
+
+@pytest.mark.parametrize("key", ["log_loss", "roc_auc", "au_imcp", "brier_skill_score", "fraction_uncertain"])
+def test_groups_of_one_have_the_limits_of_samples(key: str) -> None:
+    y, p = softmax_problem(400, 3, 8)
+    linear = Influences(Scores(y, p)).of(key, 1 if key == "roc_auc" else None)
+    assert linear is not None
+    plain = limits(linear)
+    found = group_limits(by_groups(linear, Grouping.of(np.arange(400))), 400)
+    assert plain is not None
+    assert found is not None
+    width = plain.high - plain.low
+    np.testing.assert_allclose(found, (plain.low, plain.high), atol=0.01 * width)
+
+
+def test_the_variance_of_groups_is_none_with_one() -> None:
+    assert np.isnan(group_variance(np.ones((1, 2)))).all()
+    y, p = softmax_problem(50, 2, 9)
+    linear = Influences(Scores(y, p)).of("brier_score")
+    assert linear is not None
+    assert group_limits(by_groups(linear, Grouping.of(np.zeros(50))), 50) is None
+
+
+def test_additive_influences_are_those_of_cells() -> None:
+    groups, truth, predicted = sample(np.random.default_rng(10), n_groups=15)
+    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    found = additive_influences(runs, kappa_gradient(Table(runs.matrices()[0])))
+    expected = runs.influences(catalogue().by_name["cohen_kappa"].compute)[:, 0, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-9)

@@ -1,0 +1,77 @@
+"""Reports on samples in groups: what is kept of them, and what is too much."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.domain.errors import InvalidInput
+from app.domain.inputs import MatrixInput, from_predictions
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
+from app.kernel.uncertainty import clusters
+from app.services.evaluate import answer_alone, ask, evaluate
+from app.services.sample_parts import parts_as_json, parts_from_json
+
+ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(method=IntervalMethod.BOOTSTRAP, draws=200))
+
+
+def source(n_groups: int = 35) -> MatrixInput:
+    random = np.random.default_rng(0)
+    groups = np.repeat(np.arange(n_groups), 6)
+    truth = random.integers(0, 3, groups.size)
+    right = random.random(groups.size) < random.beta(2, 1, n_groups)[groups]
+    return from_predictions(
+        truth,
+        np.where(right, truth, (truth + 1) % 3),
+        labels=None,
+        positive=None,
+        sample_ids=None,
+        sample_weight=None,
+        group_ids=groups,
+        pointer="/input",
+    )
+
+
+@pytest.mark.parametrize("options", [Options(), ALL, Options(intervals=IntervalChoice.NONE)])
+def test_a_report_is_made_again_from_what_was_said(options: Options) -> None:
+    report = evaluate(source(), options)
+    forgotten = replace(source(), samples=None)
+    again = answer_alone(ask(forgotten, options), parts_from_json(parts_as_json(report.parts)))
+    assert again.intervals == report.intervals
+    assert again.findings == report.findings
+    assert again.parts.groups is not None
+    assert report.parts.groups is not None
+    assert again.parts.groups.design == report.parts.groups.design
+
+
+def test_without_its_samples_and_what_was_said_of_them_there_is_no_report() -> None:
+    with pytest.raises(ValueError, match="groups"):
+        evaluate(replace(source(), samples=None), Options())
+
+
+def test_intervals_of_everything_are_refused_where_they_would_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_MOST_WORK", 5_000)
+    with pytest.raises(InvalidInput) as refusal:
+        evaluate(source(), ALL)
+    (fault,) = refusal.value.faults
+    assert (fault.pointer, fault.code) == ("/options/intervals", "too_many_groups")
+    assert evaluate(source(), Options()).intervals["accuracy"]["low"] is not None
+
+
+def test_seeds_are_followed() -> None:
+    first, second, other = (evaluate(source(), replace(ALL, seed=seed)) for seed in (1, 1, 2))
+    assert first.intervals == second.intervals
+    assert first.intervals["h_mean"] != other.intervals["h_mean"]
+    assert first.intervals["accuracy"] == other.intervals["accuracy"]
+
+
+def test_findings_tell_what_samples_in_groups_are_worth() -> None:
+    report = evaluate(source(), Options())
+    found = next(finding for finding in report.findings if finding.code == "samples_in_groups")
+    effect = found.evidence["design_effect"]
+    assert effect > 1.2
+    assert f"about {210 / effect:.0f} independent ones" in found.message
+    assert all("the rate may lie" not in finding.message for finding in report.findings)
+    few = evaluate(source(3), Options())
+    small = next(finding for finding in few.findings if finding.code == "too_few_samples")
+    assert "as cases come in groups, beyond" in small.message
