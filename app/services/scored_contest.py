@@ -18,14 +18,14 @@ from app.kernel.comparison.drift import ChiSquared
 from app.kernel.comparison.joint import combine
 from app.kernel.comparison.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.comparison.many import cochran_q
-from app.kernel.comparison.replicates import DECIMALS, Run, importance, permutation_p, replicate, variance_of
+from app.kernel.comparison.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
 from app.kernel.expression import measures
 from app.kernel.labels import confusion_counts
 from app.kernel.numerics import Array
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.influence import Influences, Limits, Linearisation, Method, limits
-from app.kernel.uncertainty.resampling import BIASED, Plan, plan, subject_of
+from app.kernel.uncertainty.resampling import BIASED, Plan, Run, plan, subject_of
 from app.services.contest import Contest, Terms
 from app.services.differences import NO_LIMITS, NOTHING_VARIES, Test, linear_test, normal_tests, range_tests, share_test
 from app.services.matrix_contest import FEWEST_PERMUTATIONS, PERMUTATIONS, MatrixContest

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.samples import Samples
-from app.kernel.comparison.replicates import Run, importance, values_of
+from app.kernel.comparison.replicates import importance
 from app.kernel.numerics import Array
 from app.kernel.scores import Scores
+from app.kernel.uncertainty.resampling import Run, values_of
 from app.services.evaluations import stored_request
 from app.services.pairing import align
 from app.services.ports import PairedLabels, SampleLabels

@@ -120,12 +120,10 @@ class BinaryCountsInput(Wire):
         )
 
 
-class PredictionsInput(Wire):
-    """Actual and predicted labels, sample by sample."""
+class _SamplesInput(Wire):
+    """What comes sample by sample, whatever was said of each."""
 
-    kind: Literal["predictions"]
     y_true: LabelColumn = Field(description="The actual classes.")
-    y_pred: LabelColumn = Field(description="The predicted classes.")
     labels: Labels | None = Field(None, description="The classes; those that occur, sorted, when left out.")
     positive: LabelField | None = Field(
         None, description="The positive class, K = 2 only; the second label by default."
@@ -133,6 +131,23 @@ class PredictionsInput(Wire):
     sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
     group_ids: LabelColumn | None = Field(None, description=_GROUPS)
+
+    def _accompanying(self, threshold: float | None) -> Accompanying:
+        return Accompanying(
+            labels=self.labels,
+            positive=self.positive,
+            sample_ids=self.sample_ids,
+            sample_weight=self.sample_weight,
+            group_ids=self.group_ids,
+            threshold=threshold,
+        )
+
+
+class PredictionsInput(_SamplesInput):
+    """Actual and predicted labels, sample by sample."""
+
+    kind: Literal["predictions"]
+    y_pred: LabelColumn = Field(description="The predicted classes.")
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
@@ -148,19 +163,11 @@ class PredictionsInput(Wire):
         )
 
 
-class ProbabilitiesInput(Wire):
+class ProbabilitiesInput(_SamplesInput):
     """Actual classes and the probabilities of all classes, sample by sample."""
 
     kind: Literal["probabilities"]
-    y_true: LabelColumn = Field(description="The actual classes.")
     probabilities: Rows = Field(description="n x K, columns in the order of `labels`; every row sums to 1.")
-    labels: Labels | None = Field(None, description="The classes; those that occur, sorted, when left out.")
-    positive: LabelField | None = Field(
-        None, description="The positive class, K = 2 only; the second label by default."
-    )
-    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
-    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
-    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
     threshold: float | None = Field(
         None,
         ge=0,
@@ -176,31 +183,18 @@ class ProbabilitiesInput(Wire):
         return from_probabilities(
             self.y_true,
             self.probabilities,
-            Accompanying(
-                labels=self.labels,
-                positive=self.positive,
-                sample_ids=self.sample_ids,
-                sample_weight=self.sample_weight,
-                group_ids=self.group_ids,
-                threshold=self.threshold,
-            ),
+            self._accompanying(self.threshold),
             sum_tolerance=self.sum_tolerance,
             renormalize=self.renormalize,
             pointer=pointer,
         )
 
 
-class ScoresInput(Wire):
+class ScoresInput(_SamplesInput):
     """Actual classes and one score per sample, for two classes."""
 
     kind: Literal["scores"]
-    y_true: LabelColumn = Field(description="The actual classes.")
     scores: NumberColumn = Field(description="Any real numbers, higher for the positive class.")
-    labels: Labels | None = Field(None, description="The two classes; those that occur, sorted, when left out.")
-    positive: LabelField | None = Field(None, description="The positive class; the second label by default.")
-    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
-    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
-    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
     threshold: float | None = Field(
         None,
         description="The positive class is decided for from this score on; when left out 0.5 if all scores lie between "
@@ -212,14 +206,7 @@ class ScoresInput(Wire):
         return from_scores(
             self.y_true,
             self.scores,
-            Accompanying(
-                labels=self.labels,
-                positive=self.positive,
-                sample_ids=self.sample_ids,
-                sample_weight=self.sample_weight,
-                group_ids=self.group_ids,
-                threshold=self.threshold,
-            ),
+            self._accompanying(self.threshold),
             pointer=pointer,
         )
 

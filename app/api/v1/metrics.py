@@ -211,7 +211,7 @@ def _from_recalls(recalls: list[float], target: float | None) -> dict[str, Any]:
 
 def _from_weak(asked: BoundsRequest) -> dict[str, Any]:
     assert asked.classes is not None  # noqa: S101 - checked by the model
-    assert asked.weak is not None  # noqa: S101
+    assert asked.weak is not None  # noqa: S101 - likewise
     shape: dict[str, Any] = {"classes": asked.classes, "weak": asked.weak, "max_recall": asked.max_recall}
     answer: dict[str, Any] = dict(shape)
     classes = "one class" if asked.weak == 1 else f"{asked.weak} classes"

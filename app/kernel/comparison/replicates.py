@@ -1,7 +1,6 @@
 """The bootstrap of several runs together: one set of item weights for all of them, each sorted once per batch."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,16 @@ from app.kernel.numerics import Array, silently
 from app.kernel.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
-from app.kernel.uncertainty.resampling import Plan, SampleFunctional, part_of, resamples, subject_of
+from app.kernel.uncertainty.resampling import (
+    Plan,
+    Run,
+    SampleFunctional,
+    replicated,
+    resamples,
+    subject_of,
+    values_of,
+    weighted,
+)
 
 # Values that differ by less are equal, reached by other sums.
 DECIMALS = 12
@@ -19,23 +27,9 @@ DECIMALS = 12
 _AT_ONCE = 1 << 19
 
 
-class Run(NamedTuple):
-    """Scores of samples, and what was decided for each."""
-
-    scores: Scores
-    predicted: Codes
-
-
 def importance(y: Codes, shares: Array) -> Array:
     """Weights (n) that give the classes these shares (K) and leave the total, 0 for a class that is not to count."""
     return _scaled(y, y, shares)
-
-
-def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
-    """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
-    with silently():
-        subject = subject_of(run.scores, run.predicted, weights)
-        return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
 
 
 def replicate(
@@ -50,44 +44,10 @@ def replicate(
         made: How many, of what.
         shares: Class shares (K) that the samples are weighted to; as they are when None.
     """
-    first = runs[0].scores
-    weighting = None if shares is None else importance(first.y, shares)
-    values: list[list[Array]] = [[] for _ in functionals]
+    scores = runs[0].scores
+    weighting = None if shares is None else importance(scores.y, shares)
     estimates = [values_of(run, functionals, weighting) for run in runs]
-    with silently():
-        for chosen, base, batches in resamples(first, made, seed, ClassCounts.FIXED):
-            parts, weighting_here = list(runs), weighting
-            if chosen is not None:
-                parts = [Run(part_of(run.scores, chosen), run.predicted.take(chosen)) for run in runs]
-                weighting_here = None if weighting is None else weighting.take(chosen)
-            shifts = _shifts(parts, functionals, estimates, _weighted(base, weighting_here))
-            for weights in batches:
-                here = _weighted(weights, weighting_here)
-                subjects = [subject_of(part.scores, part.predicted, here) for part in parts]
-                for found, functional, shift in zip(values, functionals, shifts, strict=True):
-                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
-                    found.append(np.stack(by_run, axis=1) + shift)
-    return [np.concatenate(found) for found in values]
-
-
-def _weighted(weights: Array | None, weighting: Array | None) -> Array | None:
-    return weights if weights is None or weighting is None else weights * weighting
-
-
-def _shifts(
-    parts: Sequence[Run],
-    functionals: Sequence[SampleFunctional],
-    estimates: Sequence[Sequence[Array]],
-    base: Array | None,
-) -> list[Array]:
-    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
-    if base is None:
-        return [np.zeros(1)] * len(functionals)
-    own = [values_of(part, functionals, base) for part in parts]
-    return [
-        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
-        for index in range(len(functionals))
-    ]
+    return replicated(runs, functionals, resamples(scores, made, seed, ClassCounts.FIXED), estimates, weighting)
 
 
 def variance_of(draws: Array) -> Array:
@@ -141,7 +101,7 @@ def permutation_p(
 
     def gaps(members: Array) -> list[Array]:
         sides = [
-            subject_of(pooled.scores, pooled.predicted, _weighted(side, scale))
+            subject_of(pooled.scores, pooled.predicted, weighted(side, scale))
             for side, scale in zip((members, 1.0 - members), weighting, strict=True)
         ]
         with silently():

@@ -7,6 +7,7 @@ pass over the subset.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,8 @@ BIASED = frozenset(
 
 # From a batch of samples in weights to values (...) or (..., K).
 SampleFunctional = Callable[[Subject], Array]
+# Subsets of samples (b), what each stands for (b), and batches of weights (d, b); None twice for one subset of all.
+Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
 
 DRAWS = 1000
 FEWEST_DRAWS = 200
@@ -52,6 +55,13 @@ _GROWTH = 0.6
 _KEPT = 200
 # Probabilities times replicates in memory at once.
 _AT_ONCE = 1 << 19
+
+
+class Run(NamedTuple):
+    """Scores of samples, and what was decided for each."""
+
+    scores: Scores
+    predicted: Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,28 +128,75 @@ def bootstrap_samples(
         class_counts: The design.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
     """
+    run = Run(scores, predicted)
+    if grouping is None:
+        drawn, read_at = resamples(scores, made, seed, class_counts), level
+    else:
+        drawn, read_at = _of_groups(grouping, made, scores, seed), expanded_level(level, grouping.effective_groups)
+    estimates = values_of(run, functionals)
+    values = replicated([run], functionals, drawn, [estimates])
+    return [summarise(found[:, 0], own, read_at) for found, own in zip(values, estimates, strict=True)]
+
+
+def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
+    """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
+    with silently():
+        subject = subject_of(run.scores, run.predicted, weights)
+        return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
+
+
+def replicated(
+    runs: Sequence[Run],
+    functionals: Sequence[SampleFunctional],
+    drawn: Resamples,
+    estimates: Sequence[Sequence[Array]],
+    weighting: Array | None = None,
+) -> list[Array]:
+    """Values (B, R, V) of every functional in resamples that all runs share.
+
+    Args:
+        runs: R, without weights, on the same samples in the same order.
+        functionals: What is computed.
+        drawn: The resamples.
+        estimates: Values (V) of every functional for each of the runs.
+        weighting: (n) what each sample weighs besides.
+    """
     values: list[list[Array]] = [[] for _ in functionals]
     with silently():
-        estimates = [np.atleast_1d(f(subject_of(scores, predicted, None))) for f in functionals]
-        drawn = (
-            resamples(scores, made, seed, class_counts)
-            if grouping is None
-            else _of_groups(grouping, made, scores, seed)
-        )
         for chosen, base, batches in drawn:
-            part = scores if chosen is None else part_of(scores, chosen)
-            decided = predicted if chosen is None else predicted.take(chosen)
-            # What a subset is off the data is no sampling error of the data.
-            shifts: Sequence[Array | float] = [0.0] * len(functionals)
-            if base is not None:
-                own = subject_of(part, decided, base)
-                shifts = [e - np.atleast_1d(f(own)) for e, f in zip(estimates, functionals, strict=True)]
+            parts, weighting_here = list(runs), weighting
+            if chosen is not None:
+                parts = [Run(part_of(run.scores, chosen), run.predicted.take(chosen)) for run in runs]
+                weighting_here = None if weighting is None else weighting.take(chosen)
+            shifts = _shifts(parts, functionals, estimates, weighted(base, weighting_here))
             for weights in batches:
-                subject = subject_of(part, decided, weights)
+                here = weighted(weights, weighting_here)
+                subjects = [subject_of(part.scores, part.predicted, here) for part in parts]
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
-                    found.append(functional(subject).reshape(len(weights), -1) + shift)
-    read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
-    return [summarise(np.concatenate(v), e, read_at) for v, e in zip(values, estimates, strict=True)]
+                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
+                    found.append(np.stack(by_run, axis=1) + shift)
+    return [np.concatenate(found) for found in values]
+
+
+def weighted(weights: Array | None, weighting: Array | None) -> Array | None:
+    """Weights (..., n) times those (n) that samples have besides."""
+    return weights if weights is None or weighting is None else weights * weighting
+
+
+def _shifts(
+    parts: Sequence[Run],
+    functionals: Sequence[SampleFunctional],
+    estimates: Sequence[Sequence[Array]],
+    base: Array | None,
+) -> list[Array]:
+    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
+    if base is None:
+        return [np.zeros(1)] * len(functionals)
+    own = [values_of(part, functionals, base) for part in parts]
+    return [
+        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
+        for index in range(len(functionals))
+    ]
 
 
 def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
@@ -168,9 +225,6 @@ def part_of(scores: Scores, chosen: Codes) -> Scores:
     part = Scores(scores.y.take(chosen), scores.probabilities.take(chosen, axis=0))
     part.are_probabilities = scores.are_probabilities
     return part
-
-
-Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
 
 
 def _of_groups(grouping: Grouping, made: Plan, scores: Scores, seed: int) -> Resamples:

@@ -10,14 +10,14 @@ from sklearn import metrics as sk
 
 from app.domain.expressions import parse
 from app.kernel.card import Inputs
-from app.kernel.comparison.replicates import Run, importance, permutation_p, replicate, values_of
+from app.kernel.comparison.replicates import importance, permutation_p, replicate
 from app.kernel.expression import Subject, compute
 from app.kernel.losses import Codes
 from app.kernel.numerics import Array
 from app.kernel.scores import Scores
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.resampling import Plan
+from app.kernel.uncertainty.resampling import Plan, Run, values_of
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:
