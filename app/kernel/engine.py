@@ -1,6 +1,6 @@
 """Every matrix metric of a batch at once, and the reasons for those that have no value."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -132,9 +132,3 @@ class Explainer:
             position = tuple(int(index) for index in where)
             class_index = position[1] if len(position) == 2 else None
             yield self.explain(metrics[position[0]], class_index, float(values[position]))
-
-
-def culprit_labels(gap: Gap, labels: Iterable[str]) -> tuple[str, ...]:
-    """Labels of the classes at fault."""
-    names = tuple(labels)
-    return tuple(names[index] for index in gap.culprits)

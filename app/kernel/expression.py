@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.card import Inputs, Metric, Scope
+from app.kernel.card import Inputs, Metric
 from app.kernel.numerics import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
 from app.kernel.scores import Scores
 from app.kernel.table import Table
@@ -108,8 +108,3 @@ def data_of(metric: Metric, subject: Table | Subject) -> Table | Scores:
 def is_insensitive(expression: Expression, n_classes: int) -> bool:
     """Is every metric in it prevalence-insensitive for K classes?"""
     return all(leaf.metric.card.prevalence.is_insensitive(n_classes) for leaf in measures(expression))
-
-
-def belongs_to_class(metric: Metric) -> bool:
-    """Does the metric need a class to be named?"""
-    return metric.card.scope is Scope.CLASS

@@ -221,14 +221,6 @@ class Scores:
         highest: Array = np.maximum.reduce(self.columns, axis=0)
         return highest
 
-    @cached_property
-    def n_tied(self) -> int:
-        """Samples whose highest probability is shared by several classes."""
-        at_top = np.zeros(self.n_samples, dtype=np.intp)
-        for column in self.columns:
-            at_top += column == self.confidence
-        return int(np.count_nonzero(at_top > 1))
-
     # Orders.
 
     @cached_property

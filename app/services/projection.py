@@ -10,7 +10,7 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.samples import Samples
 from app.kernel.numerics import Array
-from app.kernel.prevalence import crossings, sweep_shares
+from app.kernel.prevalence import box_vertices, crossings, sweep_shares
 from app.services.full_intervals import chosen_seed
 from app.services.numbers import Json, listed, plain
 from app.services.pairing import align
@@ -19,7 +19,7 @@ from app.services.projected_samples import MOST_ENTRIES, SampleRun
 from app.services.scenarios import Limits, Projectable, Scenario, Sweep, Terms
 from app.services.targets import Target
 
-# Points of a box per named class, its corners among them.
+# Shares per named class at which a range is looked at; its corners besides.
 _BOX_POINTS = 21
 MOST_BOXED = 3
 _SUM_TOLERANCE = 1e-6
@@ -150,13 +150,8 @@ class Projection:
 
     def _boxed(self, ranges: Mapping[str, tuple[float, float]]) -> Json:
         """The worst and the best over all shares within the ranges."""
-        axes = [np.linspace(low, high, _BOX_POINTS) for low, high in ranges.values()]
-        points = [point for point in itertools.product(*axes) if sum(point) <= 1.0 + 1e-12]
-        if not points:
-            raise _refused(
-                "/prevalence_range", "shares_above_one", "expected ranges with lower ends that sum to at most 1"
-            )
-        named = (dict(zip(ranges, point, strict=True)) for point in points)
+        points = self._box_points(ranges)
+        named = (dict(zip(ranges, point, strict=True)) for point in points.tolist())
         shares = np.array([named_shares(self._record, one, "/prevalence_range") for one in named])
         runs = self._runs(2 * sum(len(target.names) for target in self._targets))
         found: Json = {}
@@ -165,8 +160,8 @@ class Projection:
             for target, values, own in zip(group, run.values(group, shares), observed, strict=True):
                 found |= self._extremes(run, target, values, own, shares)
         note = (
-            f"Searched on {_BOX_POINTS} shares per named class, the ends among them; the ends of the intervals are "
-            "those at the worst and at the best shares."
+            f"Searched on {_BOX_POINTS} shares per named class and in all corners of what the ranges allow; the ends "
+            "of the intervals are those at the worst and at the best shares."
         )
         rest = self._rest({name: found[name] for _, _, name in _named(self._targets)}, runs, "range")
         return {
@@ -175,6 +170,33 @@ class Projection:
             **rest,
             "notes": [note, *rest["notes"]],
         }
+
+    def _box_points(self, ranges: Mapping[str, tuple[float, float]]) -> Array:
+        """Shares (G, m) of the m named classes: a grid of what the ranges allow, and its corners.
+
+        Raises:
+            InvalidInput: no shares within the ranges sum to 1.
+        """
+        sizes = zip(self._record.labels, self._record.counts.sum(axis=1).tolist(), strict=True)
+        # What the named classes leave goes to all others together, if there are others.
+        others = any(size > 0 for label, size in sizes if label not in ranges)
+        low, high = np.array([*ranges.values(), *([(0.0, 1.0)] if others else [])]).T
+        if low.sum() > 1.0 + _ROUNDING:
+            raise _refused(
+                "/prevalence_range", "shares_above_one", "expected ranges with lower ends that sum to at most 1"
+            )
+        if high.sum() < 1.0 - _ROUNDING:
+            raise _refused(
+                "/prevalence_range",
+                "shares_do_not_sum_to_one",
+                "expected ranges with upper ends that sum to at least 1, as they name all classes with samples",
+            )
+        axes = [np.linspace(*ends, _BOX_POINTS) for ends in zip(low[:-1], high[:-1], strict=True)]
+        grid = np.array([*itertools.product(*axes)])
+        last = 1.0 - grid.sum(axis=1)
+        inside = (last >= low[-1] - _ROUNDING) & (last <= high[-1] + _ROUNDING)
+        points = np.concatenate([box_vertices(low, high), np.column_stack([grid, last])[inside]])
+        return points[:, : len(ranges)]
 
     def _extremes(self, run: Projectable, target: Target, values: Array, observed: Array, shares: Array) -> Json:
         """Lowest and highest of the values (G, V) of one target, each with its shares and its limit."""

@@ -128,6 +128,26 @@ def test_a_range_of_two_classes(client: httpx.Client, four: str) -> None:
     assert entry["lowest"]["value"] == pytest.approx(1 - 0.84 * 0.7)
 
 
+def test_a_range_is_searched_to_its_corners(client: httpx.Client, four: str) -> None:
+    """Where the ranges together reach 1, the extreme lies in a corner that no grid over them hits."""
+    ranges = {"C": [0.11, 0.8], "D": [0.23, 0.6]}
+    entry = project(client, four, prevalence_range=ranges, metrics=["accuracy"])["metrics"]["accuracy"]
+    # Recalls are 1 but for D, 0.16; the fewest of D leave the rest to the others.
+    assert entry["highest"]["value"] == pytest.approx(1 - 0.84 * 0.23)
+    ranges = {"C": [0.11, 0.57], "D": [0.23, 0.91]}
+    entry = project(client, four, prevalence_range=ranges, metrics=["accuracy"])["metrics"]["accuracy"]
+    assert entry["lowest"]["prevalence"]["D"] == pytest.approx(0.89)
+    assert entry["lowest"]["value"] == pytest.approx(1 - 0.84 * 0.89)
+
+
+def test_a_range_of_all_classes(client: httpx.Client, binary: str) -> None:
+    ranges = {"0": [0.5, 0.97], "1": [0.1, 0.6]}
+    entry = project(client, binary, prevalence_range=ranges, metrics=["accuracy"])["metrics"]["accuracy"]
+    # Recalls 0.9 and 0.8: shares of class 0 from 0.5, which its own range sets, to 0.9, which that of class 1 does.
+    assert entry["lowest"]["value"] == pytest.approx(0.9 * 0.5 + 0.8 * 0.5)
+    assert entry["highest"]["value"] == pytest.approx(0.9 * 0.9 + 0.8 * 0.1)
+
+
 def test_a_sweep(client: httpx.Client, binary: str) -> None:
     sweep = {"class": "1", "from": 0.0, "to": 1.0, "steps": 11}
     answer = project(client, binary, sweep=sweep, metrics=["accuracy", "precision", "h_mean"])
@@ -186,6 +206,7 @@ def test_rates_are_projected_without_intervals(client: httpx.Client) -> None:
         ({"sweep": {"class": "1", "from": 0, "to": 1, "steps": 1}}, "invalid_request", "/sweep/steps"),
         ({"prevalence_range": {"1": [0.5, 0.1]}}, "invalid_request", ""),
         ({"prevalence_range": {"0": [0.6, 0.9], "1": [0.6, 0.9]}}, "invalid_input", "/prevalence_range"),
+        ({"prevalence_range": {"0": [0.1, 0.4], "1": [0.2, 0.5]}}, "invalid_input", "/prevalence_range"),
         ({"prevalence": {"1": 0.1}, "against": str(uuid4())}, "invalid_request", ""),
         ({"sweep": {"class": "1", "from": 0, "to": 1}, "against": str(uuid4())}, "not_found", "/against"),
         ({"prevalence": {"1": 0.1}, "metrics": ["accuarcy"]}, "unknown_metric", "/metrics/0"),

@@ -12,7 +12,6 @@ from app.kernel.expression import (
     Every,
     Expression,
     Measure,
-    belongs_to_class,
     compute,
     is_insensitive,
     is_list,
@@ -114,8 +113,3 @@ def test_an_expression_is_as_insensitive_as_its_parts() -> None:
     assert is_insensitive(Combination("gps", (recalls, specificities)), 2)
     assert not is_insensitive(Combination("gps", (recalls, specificities)), 3)
     assert not is_insensitive(Combination("mean", (recalls, measure("accuracy"))), 2)
-
-
-def test_class_metrics_belong_to_a_class() -> None:
-    assert belongs_to_class(catalogue().by_name["recall"])
-    assert not belongs_to_class(catalogue().by_name["accuracy"])
