@@ -5,17 +5,17 @@ from contextlib import asynccontextmanager
 
 from app.api.deps import Services
 from app.domain.errors import SchemaOutdated, Unavailable
-from app.kernel.card import Scope
-from app.kernel.catalogue import whole_catalogue
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import whole_catalogue
 from app.services.admission import Admission
-from app.services.comparisons import ComparisonService
+from app.services.compare.comparisons import ComparisonService
+from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
-from app.services.evaluate import warm_up
-from app.services.evaluations import EvaluationService
-from app.services.gates import GateService
-from app.services.leaderboards import LeaderboardService
-from app.services.tournaments import TournamentService
-from app.services.what_if import WhatIfService
+from app.services.evaluate.evaluations import EvaluationService
+from app.services.evaluate.matrix_report import warm_up
+from app.services.gate.gates import GateService
+from app.services.project.what_if import WhatIfService
+from app.services.rank.leaderboards import LeaderboardService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import create_engine

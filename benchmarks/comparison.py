@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
-from app.domain.inputs import MatrixInput
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
-from app.kernel.catalogue import catalogue
-from app.kernel.labels import confusion_counts
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
-from app.services.comparisons import NewComparison, compare, understood
-from app.services.evaluate import evaluate
+from app.services.compare.comparisons import NewComparison, compare, understood
+from app.services.evaluate.matrix_report import evaluate
 from app.services.ports import SampleLabels
 
 ROUNDS = 5

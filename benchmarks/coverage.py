@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array, silently
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.cautions import Caution, cautions
 from app.kernel.uncertainty.design import Prior, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws, summarise

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.catalogue import catalogue
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.clusters import GroupedRuns, group_intervals
 from app.kernel.uncertainty.group_headline import group_headline
 from app.kernel.uncertainty.headline import OverallInterval, headline

@@ -35,10 +35,10 @@ from app.api.columns import parse_large_body
 from app.api.uploads import read_columns
 from app.api.v1.evaluation_models import EvaluationRequest
 from app.api.v1.present import present_evaluation, write_json
-from app.domain.inputs import MatrixInput
-from app.domain.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
-from app.services.evaluate import evaluate
-from app.services.evaluations import Evaluation
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
+from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.matrix_report import evaluate
 from app.settings import Settings, normalize_database_url
 
 ROWS, CLASSES, ROUNDS = 100_000, 10, 9

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import catalogue
-from app.kernel.engine import evaluate_groups
-from app.kernel.labels import confusion_counts
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import evaluate_groups
 
 METRICS = [metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]

@@ -27,8 +27,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.cli import upgrade
-from app.domain.evaluation import Content, DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Position
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Position
 from app.domain.identifiers import first_id_from
+from app.domain.inputs.content import Content
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from app.store.engine import create_engine

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from app.kernel.card import Scope
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.engine import evaluate_table
-from app.kernel.families.imcp import au_imcp, au_imcp_trapezoid
-from app.kernel.scores import Scores
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.engine import evaluate_table
+from app.kernel.metrics.families.imcp import au_imcp, au_imcp_trapezoid
+from app.kernel.samples.scores import Scores
 
 ROUNDS = 9
 Codes = NDArray[np.int64]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.calibration import expected_by_chance
-from app.kernel.card import Scope
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.expression import Measure, compute
-from app.kernel.numerics import Array, silently
-from app.kernel.scores import Scores
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.expression import Measure, compute
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.calibration import expected_by_chance
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Summary
 from app.kernel.uncertainty.influence import Influences, limits

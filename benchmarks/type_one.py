@@ -12,20 +12,21 @@ from uuid import UUID
 import numpy as np
 from scipy.stats import binom
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
-from app.domain.samples import Samples
-from app.kernel.catalogue import catalogue
-from app.kernel.comparison import joint as joint_runs
-from app.kernel.comparison.differences import normal_limits, paired_variance, permutation_p
-from app.kernel.comparison.paired import mcnemar, tango_z
-from app.kernel.labels import confusion_counts
-from app.kernel.numerics import silently
-from app.kernel.table import Table
+from app.domain.inputs.content import Content
+from app.domain.inputs.samples import Samples
+from app.kernel.compare import joint as joint_runs
+from app.kernel.compare.differences import normal_limits, paired_variance, permutation_p
+from app.kernel.compare.paired import mcnemar, tango_z
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import evaluate_draws
-from app.services.comparisons import NewComparison, compare, understood
-from app.services.scored_runs import labels_of
+from app.services.compare.comparisons import NewComparison, compare, understood
+from app.services.runs.scored_runs import labels_of
 from benchmarks.coverage import print_table
 
 ALPHA = 0.05

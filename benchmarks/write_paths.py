@@ -27,8 +27,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 from sqlalchemy.orm import registry
 
 from app.cli import upgrade
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from app.store.engine import create_engine

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.domain.expressions import describe, write_value
-from app.kernel.card import Card, Inputs, Metric, Orientation, Prevalence, Scope
-from app.kernel.catalogue import catalogue, probability_catalogue
-from app.kernel.references import REFERENCES
+from app.domain.expressions.expressions import describe, write_value
+from app.kernel.metrics.card import Card, Inputs, Metric, Orientation, Prevalence, Scope
+from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.references import REFERENCES
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics"
 NOTICE: Final = "<!-- Written by `make docs` from the card in `{source}`: edit there. -->"
@@ -155,7 +155,7 @@ def index(metrics: Sequence[Metric]) -> str:
     """The page that lists all."""
     parts = [
         "# Metrics",
-        "<!-- Written by `make docs` from the cards in `app/kernel/families/`: edit there. -->",
+        "<!-- Written by `make docs` from the cards in `app/kernel/metrics/families/`: edit there. -->",
         f"{len(metrics)} metrics. In formulas rows are the actual classes and columns the predicted ones: $n_{{ij}}$ "
         "samples of class $i$ were predicted as $j$, class $k$ has $P_k$ actual and $T_k$ predicted members, $n$ is "
         "the total and $K$ the number of classes. A value that does not exist is `null` with a code "

@@ -52,7 +52,7 @@ def upgrade() -> None:
         sa.Column(
             "late_at",
             sa.DateTime(timezone=True),
-            comment="When it was written, if that was long after its id was made: app/store/lateness.py.",
+            comment="When it was written, if that was long after its id was made.",
         ),
     )
     op.alter_column("evaluations", "late_at", server_default=sa.text("clock_timestamp()"))

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from app.api.problems import InvalidQuery
 from app.domain.errors import Fault
-from app.services.comparisons import ComparisonService
+from app.services.compare.comparisons import ComparisonService
+from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
-from app.services.evaluations import EvaluationService
-from app.services.gates import GateService
-from app.services.leaderboards import LeaderboardService
+from app.services.evaluate.evaluations import EvaluationService
+from app.services.gate.gates import GateService
 from app.services.ports import Readiness
-from app.services.tournaments import TournamentService
-from app.services.what_if import WhatIfService
+from app.services.project.what_if import WhatIfService
+from app.services.rank.leaderboards import LeaderboardService
 
 DEFAULT_PROJECT = "default"
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.labels import Column, encode
+from app.domain.inputs.labels import Column, encode
 
 MOST_FOLDS = 1000
 _LABELLED = ("y_true", "y_pred")

@@ -14,7 +14,7 @@ from app.api.fold_columns import deal_out
 from app.api.problems import MalformedRequest
 from app.api.uploads import read_columns, read_folds
 from app.domain.errors import Fault, InvalidInput
-from app.domain.labels import label_text
+from app.domain.inputs.labels import label_text
 
 Model = TypeVar("Model", bound=BaseModel)
 MEDIA_TYPE = "multipart/form-data"

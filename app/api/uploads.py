@@ -14,7 +14,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.labels import Column
+from app.domain.inputs.labels import Column
 
 # 400 MB as doubles. Compressed files say how much they hold, and that is asked before anything is unpacked.
 MOST_ENTRIES = 50_000_000

@@ -5,11 +5,11 @@ from functools import cache
 from typing import Any
 
 from app.domain.errors import NotFound
-from app.domain.expressions import suggest
-from app.domain.labels import shown
-from app.kernel.card import Card, Choice, Metric, Number, Orientation, Parameter
-from app.kernel.catalogue import whole_catalogue
-from app.kernel.references import REFERENCES
+from app.domain.expressions.expressions import suggest
+from app.domain.inputs.labels import shown
+from app.kernel.metrics.card import Card, Choice, Metric, Number, Orientation, Parameter
+from app.kernel.metrics.catalogue import whole_catalogue
+from app.kernel.metrics.references import REFERENCES
 
 
 def metric_by_name(name: str) -> Metric:

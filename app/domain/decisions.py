@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.identifiers import time_of
-from app.kernel.comparison.gates import Verdict
+from app.kernel.compare.gates import Verdict
 
 Json = Mapping[str, Any]
 

@@ -6,7 +6,6 @@ The report of an evaluation is a pure function of its input and options, so the 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -14,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.identifiers import time_of
-from app.domain.samples import Samples
+from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.samples import Samples
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -35,18 +35,6 @@ class DatasetRef:
     name: str
     version: str | None = None
     split: str | None = None
-
-
-class Content(StrEnum):
-    """What the entries of a matrix are."""
-
-    counts = "counts"
-    weights = "weights"
-    rates = "rates"
-
-
-# Among the facts of an input whose samples come in groups: how many groups.
-GROUPS_FACT = "n_groups"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
 from app.domain.findings import Finding
-from app.domain.inputs import MatrixInput
+from app.domain.inputs.matrices import MatrixInput
 from app.kernel.uncertainty.design import Prior, Shares
 from app.kernel.uncertainty.estimation import DRAWS
 

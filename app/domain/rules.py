@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
-from app.domain.expression_check import parse_for_any_classes
-from app.kernel.card import Inputs
-from app.kernel.comparison.gates import Bound
+from app.domain.expressions.check import parse_for_any_classes
+from app.kernel.compare.gates import Bound
+from app.kernel.metrics.card import Inputs
 
 
 class Demand(StrEnum):

@@ -19,7 +19,7 @@ from app.domain.evaluation import (
     Position,
     Standing,
 )
-from app.domain.samples import Samples
+from app.domain.inputs.samples import Samples
 
 
 class StoreUnavailableError(Exception):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from app.domain.report import Undefined, Value
-from app.kernel.engine import Explainer, Gap
-from app.kernel.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
-from app.kernel.numerics import Array
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.engine import Explainer, Gap
+from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
+from app.kernel.numerics.arrays import Array
 
 Requested = dict[str, Value | dict[str, Value]]
 

@@ -19,16 +19,16 @@ from app.domain.evaluation import (
     Position,
     Standing,
 )
-from app.domain.samples import Samples
+from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
 from app.store import statements
 from app.store.failures import translated
-from app.store.keeper import ExtremeKeeper
 from app.store.names import Names, NameTable, Ref
-from app.store.parts import Scope
 from app.store.rows import decode_record, decode_summary, encode_record
 from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
-from app.store.sorting import fetch_by_metric
+from app.store.sorted_lists.maintainer import ExtremeKeeper
+from app.store.sorted_lists.pages import fetch_by_metric
+from app.store.sorted_lists.partitions import Scope
 from app.store.tables import evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
-from app.kernel.comparison.gates import Verdict
+from app.kernel.compare.gates import Verdict
 from app.store.failures import translated
 from app.store.tables import gate_checks, gates
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import RowMapping
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef
+from app.domain.inputs.content import Content
 from app.store.engine import write_json
 from app.store.names import NameIds
 

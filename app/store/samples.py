@@ -15,7 +15,7 @@ from sqlalchemy import ARRAY, LargeBinary, Uuid, delete, func, literal, select, 
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.domain.samples import Samples
+from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
 from app.store.sample_columns import StoredColumn, pack, unpack
 from app.store.tables import evaluation_samples, probability_reports, sample_columns

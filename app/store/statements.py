@@ -36,8 +36,8 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from
-from app.store.lateness import in_time_since, late_since
-from app.store.parts import Part, Scope
+from app.store.sorted_lists.partitions import Part, Scope
+from app.store.sorted_lists.visibility import in_time_since, late_since
 from app.store.tables import HEADLINE_METRICS, datasets, evaluations, models, value_in_slot
 
 NAMES = (

@@ -113,12 +113,12 @@ evaluations = Table(
         "late_at",
         DateTime(timezone=True),
         server_default=text("clock_timestamp()"),
-        comment="When it was written, if that was long after its id was made: app/store/lateness.py.",
+        comment="When it was written, if that was long after its id was made.",
     ),
     PrimaryKeyConstraint("project", "id"),
 )
 
-# The first evaluations of large scopes by every metric, made in the background: app/store/extremes.py.
+# The first evaluations of large scopes by every metric, made in the background: app/store/sorted_lists/top_entries.py.
 extreme_scopes = Table(
     "extreme_scopes",
     metadata,

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.failures import is_unavailable, translated
-from app.store.lateness import late_at
+from app.store.sorted_lists.visibility import late_at
 from app.store.tables import evaluations
 
 

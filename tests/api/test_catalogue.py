@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.api.v1.metrics import BoundsResponse, MetricPage, RecommendationResponse
-from app.kernel.catalogue import whole_catalogue
+from app.kernel.metrics.catalogue import whole_catalogue
 from tests.api.answers import check_json, check_problem
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.api.v1.curves import CurveResponse
-from app.kernel.curves import CLASS_CURVES, OVERALL_CURVES, CurveName
+from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, CurveName
 from tests.api.answers import check_json, check_problem, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 

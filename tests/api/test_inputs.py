@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.domain.syntax import write_label
+from app.domain.expressions.syntax import write_label
 from tests.api.answers import check_problem, compute, count_stored, create, evaluation, matrix_input, refused
 
 HEADERS = {"Content-Type": "application/json"}

@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.kernel.numerics import dispersion, geometric_mean, harmonic_mean, mean
+from app.kernel.numerics.arrays import dispersion, geometric_mean, harmonic_mean, mean
 
 Entry = dict[str, Any]
 Value = float | None

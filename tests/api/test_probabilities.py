@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.card import Scope
-from app.kernel.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import catalogue, probability_catalogue
 from tests.api.answers import check_problem, compute, create, evaluation, refused
 
 Json = dict[str, Any]

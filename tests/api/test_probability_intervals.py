@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.card import Scope
-from app.kernel.catalogue import probability_catalogue
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import probability_catalogue
 from tests.api.answers import Json, compute, create, evaluation, refused
 from tests.api.test_probabilities import make, make_scores
 

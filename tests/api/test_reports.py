@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import FOUR_CLASSES, Json, check_problem, compute, evaluation, matrix_input
 
 OF_MATRICES = [metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX]

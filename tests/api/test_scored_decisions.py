@@ -11,7 +11,7 @@ from sklearn import metrics as sk
 
 from app.api.v1.gates import CheckResponse
 from app.api.v1.leaderboard import LeaderboardResponse
-from app.kernel.comparison.auc import area_difference, area_limits, delong
+from app.kernel.uncertainty.auc import area_difference, area_limits, delong
 from tests.api.answers import Json, check_json, check_problem, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
 
@@ -240,7 +240,7 @@ def test_leaderboards_look_at_so_many_samples_only(
     client: httpx.Client, ranked: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, outputs = ranked
-    monkeypatch.setattr("app.services.leaderboards.MOST_ENTRIES", 900)
+    monkeypatch.setattr("app.services.rank.leaderboards.MOST_ENTRIES", 900)
     answer = board(client, dataset, "log_loss")
     assert answer["items"][0]["value"] == pytest.approx(sk.log_loss(TRUTH, outputs[2]))
     assert answer["items"][0]["low"] is None

@@ -10,7 +10,7 @@ import pytest
 from app.api.v1.comparison_models import TournamentResponse
 from app.api.v1.decision_examples import TOURNAMENTS
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
-from tests.kernel.comparison.test_across_datasets import SCORES
+from tests.kernel.compare.test_across_datasets import SCORES
 
 
 def matrix(accuracy: float) -> list[list[int]]:

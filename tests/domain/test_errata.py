@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.expressions import parse
-from app.kernel.bounds import critical_recall, h_mean_upper_bound
-from app.kernel.expression import compute
-from app.kernel.table import Table
+from app.domain.expressions.expressions import parse
+from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import compute
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "errata.md").read_text(encoding="utf-8")
 BASE = [[55, 5], [10, 30]]

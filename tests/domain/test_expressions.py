@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
-from app.domain.expressions import describe, parse, render, suggest
-from app.domain.syntax import DEEPEST, LONGEST, read
-from app.kernel.card import Card, Choice, Inputs, Number, Parameter, Scope
-from app.kernel.catalogue import catalogue, probability_catalogue
-from app.kernel.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
-from app.kernel.table import Table
+from app.domain.expressions.expressions import describe, parse, render, suggest
+from app.domain.expressions.syntax import DEEPEST, LONGEST, read
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Card, Choice, Inputs, Number, Parameter, Scope
+from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
 
 LABELS = ("A", "B", "C", "D")
 BINARY = ("healthy", "ill")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
-from app.domain.evaluation import Content
-from app.domain.inputs import (
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import (
     LARGEST_TOTAL,
     MOST_CLASSES,
     MatrixInput,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.domain.labels import Coded, encode, first_fraction, listed, shown
+from app.domain.inputs.labels import Coded, encode, first_fraction, listed, shown
 
 integers = st.integers(-(2**63), 2**63 - 1)
 columns = st.one_of(

@@ -8,14 +8,21 @@ from pathlib import Path
 import orjson
 import pytest
 
-from app.domain import metric_advice
-from app.domain.decision_tree import Advice, Leaf, Node, Question, leaves, questions
+from app.domain.advice import metric_advice
+from app.domain.advice.decision_tree import Advice, Leaf, Node, Question, leaves, questions
+from app.domain.advice.metric_trees import TREES
+from app.domain.advice.recommendations import (
+    NO_PROBABILITIES,
+    Classes,
+    ErrorPriority,
+    Recommendation,
+    Request,
+    recommend,
+)
 from app.domain.errors import InvalidInput
-from app.domain.metric_trees import TREES
-from app.domain.recommendations import NO_PROBABILITIES, Classes, ErrorPriority, Recommendation, Request, recommend
-from app.kernel.card import Inputs
-from app.kernel.catalogue import catalogue
-from app.kernel.references import REFERENCES
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.references import REFERENCES
 
 METRICS = {
     row["key"]: row["inputs"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.domain.samples import Samples, ids_as_array, joined
+from app.domain.inputs.samples import Samples, ids_as_array, joined
 
 
 def samples(

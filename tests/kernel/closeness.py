@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.card import Metric, Scope
-from app.kernel.numerics import silently
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Metric, Scope
+from app.kernel.numerics.arrays import silently
 
 RELATIVE = 1e-12
 # Differences of numbers near 1 that cancel (kappas, informedness, sums less 1, distances from 1) cannot be better than

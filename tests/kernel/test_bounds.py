@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
+from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, rounded_down
 
 
 def harmonic(recalls: list[Fraction]) -> Fraction:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.card import Choice, Inputs, Metric, Number, Orientation, Scope
-from app.kernel.catalogue import Catalogue, catalogue
-from app.kernel.families import recall_means
-from app.kernel.references import REFERENCES
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Choice, Inputs, Metric, Number, Orientation, Scope
+from app.kernel.metrics.catalogue import Catalogue, catalogue
+from app.kernel.metrics.families import recall_means
+from app.kernel.metrics.references import REFERENCES
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 

@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 from mlscorecheck.check.binary import check_1_dataset_known_folds_mos, check_1_testset_no_kfold
 
-from app.kernel.catalogue import catalogue
-from app.kernel.consistency import Feasible, Fitting, alternatives, feasible_matrices, fitting_sizes, search_rows
-from app.kernel.integer_consistency import Answer, check_classes, check_folds
-from app.kernel.numerics import silently
-from app.kernel.reported_scores import COMPLEMENTS, SCORES, Printed, normalise, printed_range
-from app.kernel.table import Table
+from app.kernel.consistency.integers import Answer, check_classes, check_folds
+from app.kernel.consistency.intervals import (
+    Feasible,
+    Fitting,
+    alternatives,
+    feasible_matrices,
+    fitting_sizes,
+    search_rows,
+)
+from app.kernel.consistency.reported_scores import COMPLEMENTS, SCORES, Printed, normalise, printed_range
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import silently
 
 
 def feasible(p: int, n: int, printed: str = Printed.NEAREST, **scores: str) -> Feasible:

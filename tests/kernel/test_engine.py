@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import catalogue
-from app.kernel.engine import (
+from app.kernel.matrix.table import Table, at_equal_prevalence
+from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import (
     DIVISION_BY_ZERO,
     INFINITE,
     Explainer,
@@ -13,8 +14,7 @@ from app.kernel.engine import (
     evaluate_groups,
     evaluate_table,
 )
-from app.kernel.numerics import silently
-from app.kernel.table import Table, at_equal_prevalence
+from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 

@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from app.kernel.catalogue import catalogue
-from app.kernel.expression import (
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import (
     COMBINATIONS,
     Combination,
     Every,
@@ -17,7 +18,6 @@ from app.kernel.expression import (
     is_list,
     measures,
 )
-from app.kernel.table import Table
 
 COUNTS = np.array([[8, 1, 1], [2, 5, 3], [0, 0, 20]])
 RECALLS = [Fraction(8, 10), Fraction(5, 10), Fraction(1)]

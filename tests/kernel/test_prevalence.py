@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array, silently
-from app.kernel.prevalence import (
+from app.kernel.matrix.prevalence import (
     box_vertices,
     crossings,
     draw_shares,
@@ -17,7 +15,9 @@ from app.kernel.prevalence import (
     recalibrate,
     sweep_shares,
 )
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, silently
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from app.kernel.card import Inputs, Metric, Orientation, Prevalence
-from app.kernel.catalogue import catalogue
-from app.kernel.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
-from app.kernel.numerics import silently
-from app.kernel.table import Table, at_equal_prevalence
+from app.kernel.matrix.table import Table, at_equal_prevalence
+from app.kernel.metrics.card import Inputs, Metric, Orientation, Prevalence
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
+from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, is_of_class, value_of
 from tests.kernel.matrices import dense, matrices, sparse, with_regular_margins
 

@@ -14,8 +14,8 @@ import pytest
 
 import tests.kernel.exact_classes
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
-from app.kernel.card import Inputs, Metric, Scope
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.card import Inputs, Metric, Scope
+from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, value_of
 from tests.kernel.exact import CLASS, OVERALL, Whole, decimal, fractions, settle
 from tests.kernel.matrices import matrices

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.card import Metric
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, RELATIVE, is_of_class, value_of
 from tests.kernel.matrices import matrices
 

@@ -14,8 +14,8 @@ from imblearn import metrics as imb
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from app.kernel.card import Metric
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, assert_close, value_of
 from tests.kernel.matrices import matrices, with_regular_margins
 

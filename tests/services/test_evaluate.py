@@ -9,15 +9,16 @@ from hypothesis.extra import numpy as hnp
 
 from app.api.v1.present import present_evaluation, write_json
 from app.domain.errors import UnknownMetric
-from app.domain.evaluation import Content
-from app.domain.inputs import MatrixInput
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Group, IntervalChoice, Options, Report
-from app.kernel.card import Scope
-from app.kernel.catalogue import catalogue
-from app.kernel.engine import evaluate as evaluate_all
-from app.kernel.table import at_equal_prevalence
-from app.services.evaluate import ask, evaluate, explain, measure
-from app.services.evaluations import Evaluation, options_as_json, options_from_json
+from app.kernel.matrix.table import at_equal_prevalence
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import evaluate as evaluate_all
+from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.matrix_report import ask, evaluate, explain, measure
+from app.services.stored import options_as_json, options_from_json
 
 
 def source(matrix: Any, content: Content = Content.counts, folds: Any = None) -> MatrixInput:
@@ -126,7 +127,7 @@ def test_folds() -> None:
 
 
 def _table(counts: Any) -> Any:
-    from app.kernel.table import Table
+    from app.kernel.matrix.table import Table
 
     return Table(counts)
 

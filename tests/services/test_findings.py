@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
-from app.kernel.catalogue import catalogue
-from app.kernel.engine import evaluate
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import evaluate
 from app.kernel.uncertainty.intervals import wilson
-from app.services import findings
-from app.services.findings import matrix_findings, tie_finding
+from app.services.evaluate import findings
+from app.services.evaluate.findings import matrix_findings, tie_finding
 
 PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 OVERALL = ("accuracy", "h_mean", "balanced_accuracy", "no_information_rate")

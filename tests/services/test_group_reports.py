@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs import MatrixInput, from_predictions
+from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty import clusters
-from app.services.evaluate import answer_alone, ask, evaluate
-from app.services.sample_parts import parts_as_json, parts_from_json
+from app.services.evaluate.matrix_report import answer_alone, ask, evaluate
+from app.services.evaluate.sample_parts import parts_as_json, parts_from_json
 
 ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(method=IntervalMethod.BOOTSTRAP, draws=200))
 

@@ -9,18 +9,19 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.v1.present import write_json
-from app.domain.evaluation import Content
-from app.domain.expressions import parse
-from app.domain.inputs import MatrixInput
+from app.domain.expressions.expressions import parse
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
 from app.domain.report import Interval, IntervalChoice, Options, ProbabilityPart, Sampling
-from app.domain.samples import Samples
-from app.kernel.card import Inputs, Scope
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.comparison.auc import delong
-from app.kernel.numerics import Array
+from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import resampling
+from app.kernel.uncertainty.auc import delong
 from app.kernel.uncertainty.design import Shares
-from app.services.probability_reports import judge, part_as_json, part_from_json, scores_of
+from app.services.evaluate.probability_reports import judge, part_as_json, part_from_json
+from app.services.stored import scores_of
 from tests.kernel.probability.problems import softmax_problem
 
 LABELS = ("A", "B", "C", "D", "E")

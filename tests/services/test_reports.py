@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from app.domain.errors import UnknownMetric
-from app.domain.evaluation import Content
-from app.domain.inputs import MatrixInput
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options, Report
-from app.services import reports
 from app.services.compute import ComputePool
-from app.services.evaluate import Measured, Question, evaluate, measure
-from app.services.reports import Reports
+from app.services.evaluate import batching as reports
+from app.services.evaluate.batching import Reports
+from app.services.evaluate.matrix_report import Measured, Question, evaluate, measure
 
 PLAIN = Options()
 

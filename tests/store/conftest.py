@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.writer import EvaluationWriter

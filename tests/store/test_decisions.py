@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord, GateCheck
 from app.domain.identifiers import new_id
-from app.kernel.comparison.gates import Verdict
+from app.kernel.compare.gates import Verdict
 from app.store.comparisons import PostgresComparisonStore
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.gates import PostgresGateStore

@@ -6,8 +6,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id, time_of
+from app.domain.inputs.content import Content
 from app.services.ports import EvaluationStore, Readiness
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore

@@ -4,8 +4,17 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.store import extremes
-from app.store.extremes import beyond, identifiers_of, make_entries, merge_entries, no_entries, pack, place_of, unpack
+from app.store.sorted_lists import top_entries as extremes
+from app.store.sorted_lists.top_entries import (
+    beyond,
+    identifiers_of,
+    make_entries,
+    merge_entries,
+    no_entries,
+    pack,
+    place_of,
+    unpack,
+)
 
 Pair = tuple[float, UUID]
 

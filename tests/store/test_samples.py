@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.samples import Samples
+from app.domain.inputs.samples import Samples
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.sample_columns import pack, unpack
 from app.store.tables import evaluation_samples, probability_reports, sample_columns

@@ -14,11 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.identifiers import first_id_from, new_id
-from app.store import extremes, keeper, lateness, statements
+from app.store import statements
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
-from app.store.lateness import find_complete_moment
-from app.store.parts import LARGE, Kind, Part
+from app.store.sorted_lists import maintainer as keeper
+from app.store.sorted_lists import top_entries as extremes
+from app.store.sorted_lists import visibility as lateness
+from app.store.sorted_lists.partitions import LARGE, Kind, Part
+from app.store.sorted_lists.visibility import find_complete_moment
 from app.store.statements import Segment
 from app.store.tables import evaluations, extreme_scopes, extreme_values
 from app.store.writer import EvaluationWriter

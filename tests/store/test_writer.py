@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.evaluation import Content
+from app.domain.inputs.content import Content
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.names import NameIds
 from app.store.rows import encode_record

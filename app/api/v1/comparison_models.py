@@ -9,12 +9,12 @@ from pydantic_core import PydanticCustomError
 from app.api.body import Wire
 from app.api.v1.evaluation_models import DatasetField, Expression, ModelField, Name
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.kernel.comparison.multiplicity import Adjustment
-from app.kernel.comparison.signed_ranks import ZeroRule
-from app.services.across_datasets import MOST_DATASETS, MOST_MODELS, Tournament
-from app.services.comparisons import DEFAULT_METRICS, MOST_METRICS, MOST_RUNS, NewComparison
-from app.services.pairing import Wanted
-from app.services.simulation import DRAWS, FEWEST_DRAWS
+from app.kernel.compare.multiplicity import Adjustment
+from app.kernel.compare.signed_ranks import ZeroRule
+from app.services.compare.across_datasets import MOST_DATASETS, MOST_MODELS, Tournament
+from app.services.compare.comparisons import DEFAULT_METRICS, MOST_METRICS, MOST_RUNS, NewComparison
+from app.services.runs.pairing import Wanted
+from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
 MOST_DRAWS = 20_000
 

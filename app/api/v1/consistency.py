@@ -12,10 +12,10 @@ from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import decision_examples as examples
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response
-from app.kernel.reported_scores import Printed
-from app.services.class_consistency import MOST_CLASSES, MOST_FOLDS
-from app.services.consistency import DEFAULT_BOUND, MOST_ITEMS, check_report
-from app.services.reported import Aggregation, Report
+from app.kernel.consistency.reported_scores import Printed
+from app.services.consistency.class_consistency import MOST_CLASSES, MOST_FOLDS
+from app.services.consistency.consistency import DEFAULT_BOUND, MOST_ITEMS, check_report
+from app.services.consistency.reported import Aggregation, Report
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
 Count = Annotated[int, Field(ge=1, le=1_000_000)]

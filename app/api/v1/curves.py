@@ -14,11 +14,11 @@ from app.api.documentation import NO_SAMPLES, PROBLEMS, body_schema
 from app.api.v1 import examples
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.present import json_response
-from app.domain.samples import Rule
-from app.kernel.curves import Curve, CurveName
-from app.kernel.rules import Corrected, Correction
-from app.services.curves import curve_of
-from app.services.thresholds import MOST_RESAMPLES, BestRule, Limit, RuleQuestion, RuleValue, best_rule
+from app.domain.inputs.samples import Rule
+from app.kernel.decide.rules import Corrected, Correction
+from app.kernel.samples.curves import Curve, CurveName
+from app.services.decide.curves import curve_of
+from app.services.decide.thresholds import MOST_RESAMPLES, BestRule, Limit, RuleQuestion, RuleValue, best_rule
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 _MOST_POINTS = 100_000

@@ -12,13 +12,13 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from app.api.body import Wire
 from app.api.v1.inputs import AnyInput, clean_text
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.domain.inputs import MOST_CLASSES
+from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.uncertainty.design import Prior, Shares
 from app.kernel.uncertainty.estimation import DRAWS
-from app.services.evaluate import MOST_EXPRESSIONS
-from app.services.evaluations import NewEvaluation
-from app.services.full_intervals import FEWEST_DRAWS, MOST_DRAWS
+from app.services.estimates.full_intervals import FEWEST_DRAWS, MOST_DRAWS
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.matrix_report import MOST_EXPRESSIONS
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(clean_text)]
 TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$")]

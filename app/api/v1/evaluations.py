@@ -38,10 +38,10 @@ from app.api.v1.present import (
 )
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
-from app.domain.expressions import suggest
-from app.kernel.card import Scope
-from app.kernel.catalogue import whole_catalogue
-from app.services.evaluations import Evaluation, Keeping, NewEvaluation
+from app.domain.expressions.expressions import suggest
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import whole_catalogue
+from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 # Bodies from here on are parsed in a thread.

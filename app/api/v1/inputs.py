@@ -7,8 +7,15 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.api.body import Wire
-from app.domain.inputs import LONGEST_LABEL, MatrixInput, from_binary_counts, from_matrix, from_predictions, pooled
-from app.domain.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
+from app.domain.inputs.matrices import (
+    LONGEST_LABEL,
+    MatrixInput,
+    from_binary_counts,
+    from_matrix,
+    from_predictions,
+    pooled,
+)
+from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
 _MOST_ROWS = 10_000_000
 _GROUPS = (

@@ -13,7 +13,7 @@ from app.api.problems import InvalidQuery
 from app.api.v1.present import json_response, present_dataset, present_model, present_time
 from app.domain.errors import Fault, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
-from app.services.ranking import Leaderboard, LeaderboardQuery, Line
+from app.services.rank.ranking import Leaderboard, LeaderboardQuery, Line
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 Name = Annotated[str, Query(min_length=1, max_length=256)]

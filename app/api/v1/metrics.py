@@ -11,11 +11,11 @@ from app.api.deps import StrictRoute
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1 import examples
 from app.api.v1.present import json_response
+from app.domain.advice.recommendations import Request as Question
+from app.domain.advice.recommendations import recommend
 from app.domain.catalogue import describe_metric, find_metrics, metric_by_name
-from app.domain.recommendations import Request as Question
-from app.domain.recommendations import recommend
-from app.kernel.bounds import critical_recall, h_mean_upper_bound, rounded_down
-from app.kernel.references import REFERENCES
+from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, rounded_down
+from app.kernel.metrics.references import REFERENCES
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], route_class=StrictRoute)
 Text = Annotated[str | None, Query(max_length=128)]

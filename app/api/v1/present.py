@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from app.domain.evaluation import Content, DatasetRef, EvaluationSummary, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationSummary, ModelRef
 from app.domain.findings import Finding
+from app.domain.inputs.content import Content
 from app.domain.report import Report, Undefined
-from app.services.evaluations import Evaluation
+from app.services.evaluate.evaluations import Evaluation
 
 
 def write_json(content: Any) -> bytes:

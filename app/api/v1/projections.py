@@ -16,10 +16,10 @@ from app.api.v1.comparison_models import Identifier
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.inputs import LabelField
 from app.api.v1.present import json_response
-from app.services.projection import MOST_BOXED
-from app.services.scenarios import Scenario, Sweep
-from app.services.simulation import DRAWS, FEWEST_DRAWS
-from app.services.what_if import DEFAULT_METRICS, Unlabelled
+from app.services.project.projection import MOST_BOXED
+from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.what_if import DEFAULT_METRICS, Unlabelled
+from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.losses import Codes
-from app.kernel.numerics import Array
-from app.kernel.ranking import Ranking
-from app.kernel.scores import Scores
-from app.kernel.sorting import ascending_order
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.sorting import ascending_order
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.scores import Scores
 
 
 def centred(values: Array) -> Array:

@@ -10,9 +10,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics import Array, silently
-from app.kernel.special import normal_cdf, normal_quantile
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.special import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.posterior import CELLS_PER_BATCH
 

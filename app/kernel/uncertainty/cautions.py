@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from app.kernel.numerics import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.posterior import pseudo_counts
 

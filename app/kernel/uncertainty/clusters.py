@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.losses import sums_by_code
-from app.kernel.numerics import Array, silently
-from app.kernel.special import normal_cdf, student_cdf, student_quantile
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.special import normal_cdf, student_cdf, student_quantile
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.delta import cell_sensitivities
 from app.kernel.uncertainty.design import generator

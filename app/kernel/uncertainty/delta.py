@@ -7,8 +7,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics import Array, each, ones, silently, total
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, each, ones, silently, total
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z

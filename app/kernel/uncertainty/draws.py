@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.kernel.numerics import Array, Mask, inner, silently, total
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, Mask, inner, silently, total
 from app.kernel.uncertainty.intervals import two_sided_z
 
 # Anything computed on a batch of tables: a metric's function or a whole expression. Gives (...) or (..., K).

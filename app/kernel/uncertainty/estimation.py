@@ -6,8 +6,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from app.kernel.numerics import Array, silently
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import bootstrap, delta, posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.delta import Scale

@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.catalogue import catalogue
-from app.kernel.losses import sums_by_code
-from app.kernel.numerics import Array, Mask, ones, silently
-from app.kernel.special import student_quantile
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, Mask, ones, silently
+from app.kernel.numerics.special import student_quantile
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty import mover
 from app.kernel.uncertainty.clusters import Codes, GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.delta import (

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.kernel.losses import sums_by_code
-from app.kernel.numerics import silently
-from app.kernel.special import student_quantile
+from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.special import student_quantile
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import Grouping, Groups, wilson_of_variance
 from app.kernel.uncertainty.headline import Method as Closed
 from app.kernel.uncertainty.headline import logit_limits

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.card import Metric
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array, silently
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import mover
 from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z, wilson

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.comparison.auc import newcombe_area_limits
-from app.kernel.losses import CLIP, TOLERANCE, Codes
-from app.kernel.numerics import Array, silently
-from app.kernel.scores import Scores
-from app.kernel.special import student_quantile
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.special import student_quantile
+from app.kernel.samples.losses import CLIP, TOLERANCE, Codes
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.areas import area_influences, centred, centred_by_class, micro_influence, pair_influence
+from app.kernel.uncertainty.auc import newcombe_area_limits
 from app.kernel.uncertainty.headline import logit_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from app.kernel.numerics import Array
-from app.kernel.special import beta_quantile, normal_quantile
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.special import beta_quantile, normal_quantile
 
 Limits = tuple[Array, Array]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics import Array, ones, silently
+from app.kernel.numerics.arrays import Array, ones, silently
 
 # Limits of H were seen to hold the truth less than 93 times in 100 where the reciprocals of the class sizes add up to
 # more than this: 88 times with 10 classes of 25 samples each and 94 with 10 of 100, 64 to 94 with 35 of 25 and 86 to

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.design import Prior, Shares
 
 # Cells per batch: 4 MB of matrices, and some times that in what metrics make of them.

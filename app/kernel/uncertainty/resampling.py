@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.expression import Subject
-from app.kernel.losses import Codes, sums_by_code
-from app.kernel.numerics import Array, silently
-from app.kernel.scores import Scores
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Subject
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.clusters import Grouping, expanded_level
 from app.kernel.uncertainty.design import ClassCounts, generator

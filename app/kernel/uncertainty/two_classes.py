@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from app.kernel.numerics import Array, silently
-from app.kernel.special import beta_cdf, beta_quantile
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.special import beta_cdf, beta_quantile
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.posterior import pseudo_counts
 

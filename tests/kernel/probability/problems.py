@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.numerics import Array, silently
-from app.kernel.scores import Scores
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.scores import Scores
 
 Codes = NDArray[np.intp]
 

@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
-from app.kernel import calibration
-from app.kernel.calibration import (
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples import calibration
+from app.kernel.samples.calibration import (
     decompose,
     expected_by_chance,
     expected_by_chance_of_classes,
@@ -18,8 +19,7 @@ from app.kernel.calibration import (
     murphy,
     spiegelhalter,
 )
-from app.kernel.numerics import Array
-from app.kernel.scores import Scores
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 PROBLEMS = {

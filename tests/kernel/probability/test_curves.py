@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel import curves
-from app.kernel.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
-from app.kernel.scores import Scores
+from app.kernel.samples import curves
+from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
 PROBLEMS = {

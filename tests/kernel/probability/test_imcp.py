@@ -6,10 +6,10 @@ import imcp
 import numpy as np
 import pytest
 
-from app.kernel.curves import imbalanced_performance, performance
-from app.kernel.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
-from app.kernel.losses import closeness
-from app.kernel.scores import Scores
+from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
+from app.kernel.samples.curves import imbalanced_performance, performance
+from app.kernel.samples.losses import closeness
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
 

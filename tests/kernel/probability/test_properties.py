@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from app.domain.probabilities import decide
-from app.kernel.card import Metric, Number, Orientation, Scope
-from app.kernel.catalogue import Catalogue, catalogue, probability_catalogue
-from app.kernel.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
-from app.kernel.fold import Fold
-from app.kernel.numerics import Array, silently
-from app.kernel.scores import Scores
+from app.domain.inputs.probabilities import decide
+from app.kernel.metrics.card import Metric, Number, Orientation, Scope
+from app.kernel.metrics.catalogue import Catalogue, catalogue, probability_catalogue
+from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.complementary_order import Fold
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, replicated, softmax_problem, tied_problem
 
 METRICS = probability_catalogue().metrics

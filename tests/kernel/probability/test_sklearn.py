@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.losses import closeness
-from app.kernel.numerics import Array
-from app.kernel.scores import Scores
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.losses import closeness
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 Witness = Callable[[Codes, Array, Array | None], object]

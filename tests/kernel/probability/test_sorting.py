@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kernel.sorting import Flagged, Range, ascending_order, sort_flagged
+from app.kernel.numerics.sorting import Flagged, Range, ascending_order, sort_flagged
 
 RNG = np.random.default_rng(0)
 SIZES = (1, 2, 63, 2048, 5000, 70_000)

@@ -5,14 +5,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from app.kernel.catalogue import catalogue
-from app.kernel.class_weights import confusion, decide, search_weights
-from app.kernel.expression import Combination, Every, Expression, Measure, compute
-from app.kernel.numerics import Array
-from app.kernel.rules import Constraint, Correction, NoFeasibleRule
-from app.kernel.scores import Scores
-from app.kernel.table import Table
-from app.kernel.thresholds import cut_matrices, search_threshold
+from app.kernel.decide.class_weights import confusion, decide, search_weights
+from app.kernel.decide.rules import Constraint, Correction, NoFeasibleRule
+from app.kernel.decide.thresholds import cut_matrices, search_threshold
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
 

@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels.regression.linear_model import OLS
 
-from app.kernel.catalogue import catalogue
-from app.kernel.comparison.paired import mcnemar
-from app.kernel.numerics import Array
-from app.kernel.table import Table
+from app.kernel.compare.paired import mcnemar
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import clusters
 from app.kernel.uncertainty.clusters import (
     GroupedRuns,

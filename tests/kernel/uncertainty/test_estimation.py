@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.delta import Scale

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from statsmodels.regression.linear_model import OLS
 
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array
-from app.kernel.scores import Scores
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.clusters import GroupedRuns, Grouping, design_effect, group_variance, grouped_wilson
 from app.kernel.uncertainty.delta import kappa_gradient
 from app.kernel.uncertainty.group_headline import additive_influences, group_headline

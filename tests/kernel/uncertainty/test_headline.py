@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
 from app.kernel.uncertainty.headline import (
     Given,

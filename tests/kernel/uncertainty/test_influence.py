@@ -8,12 +8,12 @@ from scipy import stats
 from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
-from app.kernel.card import Scope
-from app.kernel.catalogue import probability_catalogue
-from app.kernel.comparison.auc import delong, macro_area, newcombe_area_limits
-from app.kernel.numerics import Array
-from app.kernel.scores import Scores
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.areas import area_influences, area_variance
+from app.kernel.uncertainty.auc import delong, macro_area, newcombe_area_limits
 from app.kernel.uncertainty.influence import (
     Influences,
     Limits,

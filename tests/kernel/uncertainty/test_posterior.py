@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from app.kernel.catalogue import catalogue
-from app.kernel.expression import Combination, Every, Measure, compute
-from app.kernel.numerics import Array, silently
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Combination, Every, Measure, compute
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import Prior, Shares, generator, seed_of
 from app.kernel.uncertainty.draws import (
     bonferroni_level,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
-from app.kernel.catalogue import catalogue
-from app.kernel.numerics import Array
-from app.kernel.table import Table
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import delta
 from app.kernel.uncertainty.bootstrap import BootstrapInterval, acceleration, bca_limits, item_weights, resample
 from app.kernel.uncertainty.delta import Scale

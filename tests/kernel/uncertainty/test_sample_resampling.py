@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.catalogue import catalogue, probability_catalogue
-from app.kernel.expression import Combination, Every, Measure, Subject, compute
-from app.kernel.numerics import Array
-from app.kernel.scores import Scores
+from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.expression import Combination, Every, Measure, Subject, compute
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, tail_ranks

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kernel.catalogue import catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
 from app.kernel.uncertainty.two_classes import BOUNDARIES, mean_cdf, mean_limits

@@ -1,0 +1,1 @@
+"""Which metrics to use, and who says so."""

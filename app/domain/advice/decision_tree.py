@@ -1,0 +1,101 @@
+"""A decision tree as data: questions with branches, and at the leaves the metrics that are advised."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.kernel.metrics.card import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something is said: an id of the references, and the place in it."""
+
+    reference: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another metric for the same purpose, and when to prefer it."""
+
+    metric: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One metric that is advised.
+
+    Attributes:
+        condition: When it applies, if the questions do not settle that.
+        parameters: Parameters that differ from the default, as in an expression.
+        curve: Name of the curve to look at with it.
+        disagreement: What another source says against it, or what the source itself gets wrong.
+        instead: What takes its place when there are no probabilities.
+    """
+
+    metric: str
+    reason: str
+    source: Source
+    inputs: Inputs = Inputs.MATRIX
+    condition: str | None = None
+    parameters: str | None = None
+    curve: str | None = None
+    alternatives: tuple[Alternative, ...] = ()
+    disagreement: str | None = None
+    instead: "Advice | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where a path ends."""
+
+    advice: tuple[Advice, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What follows from any of some answers, and why."""
+
+    answers: tuple[Any, ...]
+    reason: str
+    next: "Question | Leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A fork. ``about`` is the attribute of the request that answers it."""
+
+    about: str
+    text: str
+    source: Source
+    branches: tuple[Branch, ...]
+
+    def branch(self, answer: object) -> Branch:
+        """The branch of an answer. Raises KeyError when there is none."""
+        for branch in self.branches:
+            if answer in branch.answers:
+                return branch
+        raise KeyError(answer)
+
+
+Node = Question | Leaf
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Every end of a tree."""
+    if isinstance(node, Leaf):
+        yield node
+        return
+    for branch in node.branches:
+        yield from leaves(branch.next)
+
+
+def questions(node: Node) -> Iterator[Question]:
+    """Every fork of a tree."""
+    if isinstance(node, Question):
+        yield node
+        for branch in node.branches:
+            yield from questions(branch.next)

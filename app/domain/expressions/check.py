@@ -1,0 +1,26 @@
+"""Whether an expression makes sense before the classes are known that it will be asked for."""
+
+from collections.abc import Collection, Iterator
+
+from app.domain.expressions.expressions import parse
+from app.domain.expressions.syntax import Call, read
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Every, Expression
+
+
+def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({Inputs.MATRIX})) -> Expression:
+    """Tree of an expression as if every class that it names existed.
+
+    Raises:
+        InvalidExpression: it makes no sense whatever the classes are.
+    """
+    named = dict.fromkeys(_labels(read(text)))
+    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs)
+
+
+def _labels(call: Call) -> Iterator[str]:
+    if call.selector is not None and not isinstance(call.selector.label, Every):
+        yield call.selector.label
+    for argument in call.arguments or ():
+        if isinstance(argument, Call):
+            yield from _labels(argument)

@@ -1,0 +1,1 @@
+"""What can be evaluated, brought to one form."""

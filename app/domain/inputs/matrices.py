@@ -1,0 +1,413 @@
+"""What can be evaluated from counts or labels, brought to one form: a confusion matrix with its labels.
+
+Every function here raises InvalidInput with pointers relative to the ``input`` object it was given a pointer for.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import Fault, InvalidInput
+from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
+from app.domain.inputs.samples import Samples, ids_as_array, joined
+from app.kernel.matrix.labels import confusion_counts
+
+MOST_CLASSES = 1000
+# Doubles hold every whole number up to here; beyond it sums of counts would be rounded in silence.
+LARGEST_TOTAL = 2.0**53
+# Products of four margins stay far inside the range of doubles between these.
+SMALLEST_ENTRY = 1e-15
+LONGEST_LABEL = 256
+# Entries of all folds together: 80 MB.
+MOST_FOLD_ENTRIES = 10_000_000
+# Kinds of input that say more of a sample than what was predicted.
+SCORED_KINDS = frozenset({"probabilities", "scores"})
+_COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixInput:
+    """An input in its canonical form.
+
+    Attributes:
+        kind: The kind it came as.
+        labels: The K classes in the order of the matrix.
+        positive: Index of the positive class, K = 2 only.
+        content: What the entries are.
+        counts: [K, K], rows actual; int64 for counts, float64 otherwise.
+        fold_counts: [F, K, K] of the folds that ``counts`` is the sum of.
+        facts: Small facts of this kind of input to give back, as JSON.
+        samples: What is known of each sample, where something is worth keeping: ids, probabilities, scores.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    positive: int | None
+    content: Content
+    counts: NDArray[Any]
+    fold_counts: NDArray[Any] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    samples: Samples | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it came with probabilities or scores."""
+        return self.kind in SCORED_KINDS or self.facts.get("fold_kind") in SCORED_KINDS
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether its samples came in groups, so that they are not independent."""
+        return GROUPS_FACT in self.facts
+
+
+def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
+    return InvalidInput([Fault(pointer, code, detail)])
+
+
+def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
+    """Labels as text: at least two, at most 1,000, all different."""
+    texts = tuple(label_text(label) for label in labels)
+    check_class_count(len(texts), pointer)
+    seen: set[str] = set()
+    for index, text in enumerate(texts):
+        if text in seen:
+            raise _refuse(
+                f"{pointer}/{index}", "duplicate_label", f"expected labels that differ, got {shown(text)} twice"
+            )
+        seen.add(text)
+    return texts
+
+
+def check_class_count(count: int, pointer: str) -> None:
+    """Between 2 and 1,000 classes."""
+    if count < 2:
+        raise _refuse(pointer, "too_few_classes", f"expected at least 2 classes, got {count}")
+    if count > MOST_CLASSES:
+        raise _refuse(pointer, "too_many_classes", f"expected at most {MOST_CLASSES} classes, got {count}")
+
+
+def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) -> int | None:
+    """Index of the positive class: the second label by default for two classes, none beyond two."""
+    if len(labels) != 2:
+        if positive is not None:
+            raise _refuse(
+                pointer,
+                "positive_needs_two_classes",
+                f"expected no positive class with {len(labels)} classes: it is a choice for two classes only",
+            )
+        return None
+    if positive is None:
+        return 1
+    text = label_text(positive)
+    if text not in labels:
+        raise _refuse(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+    return labels.index(text)
+
+
+def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..., str]) -> None:
+    """Entries non-negative, within the range that keeps the arithmetic exact, not all zero.
+
+    Args:
+        entries: Of any shape.
+        pointer: JSON pointer to all of them.
+        where: Gives the pointer to one from its indices.
+    """
+    if entries.min() < 0:
+        raise _refuse_entry(entries, entries < 0, where, "negative_entry", "expected 0 or more")
+    with np.errstate(over="ignore"):
+        largest = entries.sum()
+    if largest == 0:
+        raise _refuse(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
+    if largest > LARGEST_TOTAL:
+        raise _refuse(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {largest:g}")
+    small = (entries > 0) & (entries < SMALLEST_ENTRY)
+    if small.any():
+        raise _refuse_entry(entries, small, where, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}")
+
+
+def _refuse_entry(
+    entries: NDArray[np.float64], bad: NDArray[np.bool_], where: Callable[..., str], code: str, expected: str
+) -> InvalidInput:
+    first = tuple(int(index) for index in np.argwhere(bad)[0])
+    return _refuse(where(*first), code, f"{expected}, got {entries[first]:g}")
+
+
+def _square(rows: Sequence[Sequence[float]], labels: Sequence[Label] | None, pointer: str) -> NDArray[np.float64]:
+    count = len(rows)
+    check_class_count(count, f"{pointer}/matrix")
+    for index, row in enumerate(rows):
+        if len(row) != count:
+            raise _refuse(
+                f"{pointer}/matrix/{index}",
+                "not_square",
+                f"expected {count} entries as there are {count} rows, got {len(row)}",
+            )
+    if labels is not None and len(labels) != count:
+        raise _refuse(
+            f"{pointer}/labels", "wrong_label_count", f"expected {count} labels for {count} rows, got {len(labels)}"
+        )
+    return np.array(rows, dtype=np.float64)
+
+
+def from_matrix(
+    rows: Sequence[Sequence[float]],
+    *,
+    labels: Sequence[Label] | None,
+    positive: Label | None,
+    predicted_rows: bool,
+    normalized: bool,
+    pointer: str,
+) -> MatrixInput:
+    """A confusion matrix; whole numbers are counts, others weights, ``normalized`` ones rates."""
+    matrix = _square(rows, labels, pointer)
+    check_entries(matrix, f"{pointer}/matrix", lambda row, column: f"{pointer}/matrix/{row}/{column}")
+    texts = (
+        check_labels(labels, f"{pointer}/labels") if labels is not None else tuple(str(k) for k in range(len(matrix)))
+    )
+    content = Content.rates if normalized else whole_or_weights(matrix)
+    # A transposed view would be stored in the wrong order.
+    actual = np.ascontiguousarray(matrix.T) if predicted_rows else matrix
+    return MatrixInput(
+        kind="confusion_matrix",
+        labels=texts,
+        positive=positive_index(positive, texts, f"{pointer}/positive"),
+        content=content,
+        counts=actual.astype(np.int64) if content is Content.counts else actual,
+    )
+
+
+def whole_or_weights(matrix: NDArray[np.float64]) -> Content:
+    """Counts when every entry is a whole number, weights otherwise."""
+    return Content.counts if (matrix == np.floor(matrix)).all() else Content.weights
+
+
+def from_binary_counts(
+    *, tp: float, fn: float, fp: float, tn: float, negative: Label, positive: Label, pointer: str
+) -> MatrixInput:
+    """Four counts, as [[tn, fp], [fn, tp]]."""
+    matrix = np.array([[tn, fp], [fn, tp]], dtype=np.float64)
+    check_entries(matrix, pointer, lambda row, column: f"{pointer}/{_COUNT_NAMES[row][column]}")
+    names = (label_text(negative), label_text(positive))
+    if names[0] == names[1]:
+        raise _refuse(f"{pointer}/positive", "duplicate_label", f"expected two different names, got {names[0]!r} twice")
+    content = whole_or_weights(matrix)
+    return MatrixInput(
+        kind="binary_counts",
+        labels=names,
+        positive=1,
+        content=content,
+        counts=matrix.astype(np.int64) if content is Content.counts else matrix,
+    )
+
+
+def from_predictions(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    labels: Sequence[Label] | None,
+    positive: Label | None,
+    sample_ids: Column | None,
+    sample_weight: Column | None,
+    group_ids: Column | None = None,
+    pointer: str,
+) -> MatrixInput:
+    """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted."""
+    size = len(y_true)
+    if size == 0:
+        raise _refuse(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
+    columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
+    for name, column in columns.items():
+        if column is not None and len(column) != size:
+            raise _refuse(
+                f"{pointer}/{name}",
+                "wrong_length",
+                f"expected {size} entries as in y_true, got {len(column)}",
+            )
+    weights = None if sample_weight is None else read_weights(sample_weight, f"{pointer}/sample_weight")
+    ids = None if sample_ids is None else read_ids(sample_ids, f"{pointer}/sample_ids")
+    groups = None if group_ids is None else read_groups(group_ids, f"{pointer}/group_ids")
+    declared = None if labels is None else check_labels(labels, f"{pointer}/labels")
+    coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
+    if declared is None:
+        check_found_labels(coded.labels, {"y_true": y_true, "y_pred": y_pred}, pointer)
+    counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), weights)
+    if weights is not None:
+        check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
+    return MatrixInput(
+        kind="predictions",
+        labels=coded.labels,
+        positive=positive_index(positive, coded.labels, f"{pointer}/positive"),
+        content=Content.counts if weights is None else Content.weights,
+        counts=counts,
+        facts={**({"rows": size} if weights is not None else {}), **group_facts(groups)},
+        samples=None
+        if ids is None and groups is None
+        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups),
+    )
+
+
+def check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
+    """The same demands on labels that were found in the data as on declared ones."""
+    if len(labels) == 1:
+        raise _refuse(
+            pointer,
+            "too_few_classes",
+            f"expected at least 2 classes, got only {shown(labels[0])}; name all classes in `labels`",
+        )
+    check_class_count(len(labels), pointer)
+    for text in labels:
+        if 0 < len(text) <= LONGEST_LABEL and "\x00" not in text:
+            continue
+        name, index = next(
+            (name, index)
+            for name, column in columns.items()
+            for index, value in enumerate(column)
+            if label_text(value) == text
+        )
+        raise _refuse(
+            f"{pointer}/{name}/{index}",
+            "bad_label",
+            f"expected a label of 1 to {LONGEST_LABEL} characters without U+0000",
+        )
+
+
+def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
+    """Weights (n), finite and 0 or more."""
+    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
+        index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
+        raise _refuse(f"{pointer}/{index}", "not_a_number", f"expected a number, got {described(value)}")
+    try:
+        weights = np.asarray(column, dtype=np.float64)
+    except OverflowError:
+        weights = np.array([float(v) if -LARGEST_TOTAL <= v <= LARGEST_TOTAL else math.inf for v in column])
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise _refuse(
+            f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
+        )
+    return weights
+
+
+def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
+    """Ids (n) that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
+    _check_names(sample_ids, pointer)
+    texts = list(map(str, sample_ids))
+    if len(set(texts)) == len(texts):
+        return ids_as_array(sample_ids)
+    seen: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        if text in seen:
+            raise _refuse(
+                f"{pointer}/{index}",
+                "duplicate_sample_id",
+                f"expected ids that differ, got {shown(text)} at {seen[text]} and again here",
+            )
+        seen[text] = index
+    raise AssertionError("ids that differ in number differ somewhere")
+
+
+def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:
+    """The group (n) of each sample."""
+    _check_names(group_ids, pointer)
+    return ids_as_array(group_ids)
+
+
+def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
+    """How many groups there are, where samples come in groups."""
+    return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}
+
+
+def _check_names(names: Column, pointer: str) -> None:
+    """Strings and integers."""
+    index = None
+    if not isinstance(names, list):
+        index = first_fraction(names) if names.dtype.kind == "f" else None
+    elif not set(map(type, names)) <= {int, str}:
+        index = next(i for i, v in enumerate(names) if type(v) not in (int, str))
+    if index is not None:
+        raise _refuse(
+            f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(names[index])}"
+        )
+
+
+def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
+    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early."""
+    taken: list[MatrixInput] = []
+    for index, fold in enumerate(folds):
+        where = f"{pointer}/folds/{index}"
+        _check_fold(fold, taken[0] if taken else fold, where)
+        taken.append(fold)
+        if len(taken) * fold.counts.size > MOST_FOLD_ENTRIES:
+            raise _refuse(
+                where,
+                "too_many_folds",
+                f"expected at most {MOST_FOLD_ENTRIES // fold.counts.size} folds of {len(fold.labels)} classes",
+            )
+    first = taken[0]
+    whole = all(fold.content is Content.counts for fold in taken)
+    stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
+    if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
+        raise _refuse(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
+    samples = [fold.samples for fold in taken if fold.samples is not None]
+    together = joined(samples) if len(samples) == len(taken) else None
+    return MatrixInput(
+        kind="folds",
+        labels=first.labels,
+        positive=first.positive,
+        content=Content.counts if whole else Content.weights,
+        counts=stack.sum(axis=0),
+        fold_counts=stack,
+        facts={
+            "fold_kind": first.kind,
+            **_fold_facts(taken, pointer),
+            **group_facts(None if together is None else together.groups),
+        },
+        samples=together,
+    )
+
+
+def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
+    """What folds of probabilities or scores say of all of them: counts added up, thresholds side by side."""
+    if folds[0].kind not in SCORED_KINDS:
+        return {}
+    facts: dict[str, Any] = {}
+    for name in ("rows", "ties", "renormalized"):
+        values = [fold.facts[name] for fold in folds if name in fold.facts]
+        if values:
+            facts[name] = sum(values)
+    rules = {fold.facts["rule"] for fold in folds}
+    if len(rules) > 1:
+        raise _refuse(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
+    facts["rule"] = rules.pop()
+    thresholds = [fold.facts["threshold"] for fold in folds if "threshold" in fold.facts]
+    if thresholds:
+        facts["threshold"] = thresholds[0] if len(set(thresholds)) == 1 else thresholds
+    if any("threshold_assumed" in fold.facts for fold in folds):
+        facts["threshold_assumed"] = True
+    return facts
+
+
+def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
+    if fold.kind != first.kind:
+        raise _refuse(f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}")
+    if fold.is_grouped != first.is_grouped:
+        raise _refuse(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
+    if fold.content is Content.rates:
+        raise _refuse(
+            where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"
+        )
+    if fold.labels != first.labels:
+        raise _refuse(
+            where,
+            "mixed_labels",
+            f"expected the labels of the first fold in the same order, {listed(first.labels)}, "
+            f"got {listed(fold.labels)}; name all classes in the `labels` of every fold",
+        )
+    if fold.positive != first.positive:
+        raise _refuse(f"{where}/positive", "mixed_labels", "expected the positive class of the first fold")

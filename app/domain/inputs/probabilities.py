@@ -1,0 +1,277 @@
+"""Probabilities and scores brought to the form of every input: the matrix of their decisions, and the samples.
+
+Every function here raises InvalidInput with a pointer to the first element at fault.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import Fault, InvalidInput
+from app.domain.inputs.content import Content
+from app.domain.inputs.labels import Column, Label, described, encode
+from app.domain.inputs.matrices import (
+    MatrixInput,
+    check_entries,
+    check_found_labels,
+    check_labels,
+    group_facts,
+    positive_index,
+    read_groups,
+    read_ids,
+    read_weights,
+)
+from app.domain.inputs.samples import Rule, Samples
+from app.kernel.matrix.labels import confusion_counts
+
+SUM_TOLERANCE = 1e-6
+Rows = list[Any] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accompanying:
+    """What comes beside the probabilities or scores of an input."""
+
+    labels: Sequence[Label] | None = None
+    positive: Label | None = None
+    sample_ids: Column | None = None
+    sample_weight: Column | None = None
+    group_ids: Column | None = None
+    threshold: float | None = None
+
+
+def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
+    return InvalidInput([Fault(pointer, code, detail)])
+
+
+def from_probabilities(
+    y_true: Column, rows: Rows, beside: Accompanying, *, sum_tolerance: float, renormalize: bool, pointer: str
+) -> MatrixInput:
+    """Probabilities [n, K] in the order of the labels; the class decided for is the most probable one, ties the first.
+
+    With a threshold (K = 2) it is the positive class from that probability on. Without ``labels`` the classes are those
+    that occur, sorted, and there have to be as many as columns.
+    """
+    size = _check_lengths(y_true, {"probabilities": rows, **_beside(beside)}, pointer)
+    matrix = _read_matrix(rows, f"{pointer}/probabilities")
+    matrix, changed = _check_matrix(matrix, f"{pointer}/probabilities", sum_tolerance, renormalize=renormalize)
+    truth, labels = _read_truth(y_true, beside.labels, matrix.shape[1], pointer)
+    if beside.threshold is not None and len(labels) != 2:
+        raise _refuse(
+            f"{pointer}/threshold",
+            "threshold_needs_two_classes",
+            f"expected no threshold with {len(labels)} classes: it is a choice for two classes only",
+        )
+    positive = positive_index(beside.positive, labels, f"{pointer}/positive")
+    facts: dict[str, Any] = {"rows": size, "rule": Rule.ARGMAX.value}
+    if beside.threshold is None:
+        predicted, ties = decide(matrix)
+        facts["ties"] = ties
+    else:
+        predicted = decide_by_threshold(matrix[:, positive or 0], beside.threshold, positive or 0)
+        facts |= {"rule": Rule.THRESHOLD.value, "threshold": beside.threshold}
+    if renormalize:
+        facts["renormalized"] = changed
+    return _made("probabilities", labels, positive, truth, predicted, matrix, beside, facts, pointer)
+
+
+def from_scores(y_true: Column, scores: Column, beside: Accompanying, *, pointer: str) -> MatrixInput:
+    """Scores (n) of two classes, higher for the positive one, which is decided for from the threshold on.
+
+    The threshold is 0.5 when none is given and all scores lie in [0, 1], and 0 otherwise.
+    """
+    size = _check_lengths(y_true, {"scores": scores, **_beside(beside)}, pointer)
+    values = _read_numbers(scores, f"{pointer}/scores")
+    truth, labels = _read_truth(y_true, beside.labels, 2, pointer)
+    positive = positive_index(beside.positive, labels, f"{pointer}/positive")
+    threshold = beside.threshold
+    if threshold is None:
+        threshold = 0.5 if values.min() >= 0.0 and values.max() <= 1.0 else 0.0
+    predicted = decide_by_threshold(values, threshold, positive or 0)
+    facts: dict[str, Any] = {"rows": size, "rule": Rule.THRESHOLD.value, "threshold": threshold}
+    if beside.threshold is None:
+        facts["threshold_assumed"] = True
+    return _made("scores", labels, positive, truth, predicted, values, beside, facts, pointer)
+
+
+def decide(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    """Codes (n) of the most probable classes, the first of equals, and how many rows had equals."""
+    n_classes = probabilities.shape[1]
+    best = probabilities[:, 0].copy()
+    codes = np.zeros(len(best), dtype=np.int64)
+    for code in range(1, n_classes):
+        column = probabilities[:, code]
+        codes[column > best] = code
+        np.maximum(best, column, out=best)
+    at_top = np.count_nonzero(probabilities == best[:, None], axis=1)
+    return codes, int(np.count_nonzero(at_top > 1))
+
+
+def decide_by_threshold(scores: NDArray[np.float64], threshold: float, positive: int) -> NDArray[np.int64]:
+    """Codes (n): the positive class from the threshold on, the other one below."""
+    above = scores >= threshold
+    return np.where(above, positive, 1 - positive).astype(np.int64)
+
+
+def _beside(beside: Accompanying) -> dict[str, Column | None]:
+    return {"sample_ids": beside.sample_ids, "sample_weight": beside.sample_weight, "group_ids": beside.group_ids}
+
+
+def _check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
+    size = len(y_true)
+    if size == 0:
+        raise _refuse(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
+    for name, column in columns.items():
+        if column is not None and len(column) != size:
+            raise _refuse(
+                f"{pointer}/{name}", "wrong_length", f"expected {size} entries as in y_true, got {len(column)}"
+            )
+    return size
+
+
+def _read_truth(
+    y_true: Column, declared: Sequence[Label] | None, columns: int, pointer: str
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    texts = None if declared is None else check_labels(declared, f"{pointer}/labels")
+    if texts is not None and len(texts) != columns:
+        raise _refuse(
+            f"{pointer}/labels",
+            "wrong_label_count",
+            f"expected {columns} labels for {columns} columns, got {len(texts)}",
+        )
+    coded = encode({"y_true": y_true}, texts, pointer)
+    if texts is None:
+        if len(coded.labels) != columns:
+            raise _refuse(
+                f"{pointer}/labels",
+                "labels_needed",
+                f"expected labels for {columns} columns, since {len(coded.labels)} different ones occur in y_true",
+            )
+        check_found_labels(coded.labels, {"y_true": y_true}, pointer)
+    return coded.codes["y_true"], coded.labels
+
+
+def _read_matrix(rows: Rows, pointer: str) -> NDArray[np.float64]:
+    """[n, K] of finite numbers."""
+    if isinstance(rows, np.ndarray):
+        if rows.ndim != 2:
+            raise _refuse(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
+        matrix = rows.astype(np.float64, copy=False)
+    else:
+        matrix = _matrix_of_lists(rows, pointer)
+    if matrix.shape[1] < 2:
+        raise _refuse(pointer, "too_few_classes", f"expected at least 2 probabilities in a row, got {matrix.shape[1]}")
+    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+        row, column = _first(~np.isfinite(matrix))
+        raise _refuse(f"{pointer}/{row}/{column}", "not_finite", f"expected a finite number, got {matrix[row, column]}")
+    return matrix
+
+
+def _matrix_of_lists(rows: list[Any], pointer: str) -> NDArray[np.float64]:
+    if not isinstance(rows[0], list):
+        raise _refuse(f"{pointer}/0", "not_a_row", f"expected an array of numbers, got {described(rows[0])}")
+    width = len(rows[0])
+    for index, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise _refuse(f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}")
+        if len(row) != width:
+            raise _refuse(
+                f"{pointer}/{index}", "ragged_row", f"expected {width} entries as in the first row, got {len(row)}"
+            )
+        if not set(map(type, row)) <= {int, float}:
+            column = next(k for k, value in enumerate(row) if type(value) not in (int, float))
+            raise _not_a_number(f"{pointer}/{index}/{column}", row[column])
+    try:
+        return np.array(rows, dtype=np.float64)
+    except OverflowError:
+        raise _refuse(pointer, "out_of_range", "expected probabilities between 0 and 1") from None
+
+
+def _not_a_number(pointer: str, value: Any) -> InvalidInput:
+    return _refuse(pointer, "not_a_number", f"expected a number, got {described(value)}")
+
+
+def _read_numbers(column: Column, pointer: str) -> NDArray[np.float64]:
+    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
+        index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
+        raise _not_a_number(f"{pointer}/{index}", column[index])
+    try:
+        values = np.asarray(column, dtype=np.float64)
+    except OverflowError:
+        index = next(i for i, value in enumerate(column) if abs(value) > 1e300)
+        raise _refuse(f"{pointer}/{index}", "not_finite", "expected a number that fits a double") from None
+    bad = ~np.isfinite(values)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise _refuse(f"{pointer}/{index}", "not_finite", f"expected a finite number, got {values[index]}")
+    return values
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:
+    row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    return int(row), int(column)
+
+
+def _check_matrix(
+    matrix: NDArray[np.float64], pointer: str, tolerance: float, *, renormalize: bool
+) -> tuple[NDArray[np.float64], int]:
+    """Probabilities in [0, 1] that sum to 1, and how many rows had to be renormalised for it."""
+    low, high = float(matrix.min()), float(matrix.max())
+    if low < -tolerance or (high > 1.0 + tolerance and not renormalize):
+        row, column = _first((matrix < -tolerance) | (matrix > (np.inf if renormalize else 1.0 + tolerance)))
+        expected = "0 or more" if renormalize else "a probability between 0 and 1"
+        raise _refuse(f"{pointer}/{row}/{column}", "out_of_range", f"expected {expected}, got {matrix[row, column]:g}")
+    if low < 0.0 or (high > 1.0 and not renormalize):
+        # Within the tolerance: rounding of whoever computed them.
+        matrix = np.clip(matrix, 0.0, None if renormalize else 1.0)
+    with np.errstate(over="ignore"):
+        sums = matrix @ np.ones(matrix.shape[1])
+    if sums.min() <= 0.0:
+        row = int(np.argmin(sums))
+        raise _refuse(f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros")
+    wrong = np.abs(sums - 1.0) > tolerance
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return matrix, 0
+    row = int(np.argmax(wrong))
+    if not renormalize or not np.isfinite(sums).all():
+        raise _refuse(
+            f"{pointer}/{row}",
+            "row_sum",
+            f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}; "
+            "`renormalize` divides every row by its sum",
+        )
+    return matrix / np.where(wrong, sums, 1.0)[:, None], count
+
+
+def _made(
+    kind: str,
+    labels: tuple[str, ...],
+    positive: int | None,
+    truth: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    outputs: NDArray[np.float64],
+    beside: Accompanying,
+    facts: Mapping[str, Any],
+    pointer: str,
+) -> MatrixInput:
+    weights = None
+    if beside.sample_weight is not None:
+        weights = read_weights(beside.sample_weight, f"{pointer}/sample_weight")
+    ids = None if beside.sample_ids is None else read_ids(beside.sample_ids, f"{pointer}/sample_ids")
+    groups = None if beside.group_ids is None else read_groups(beside.group_ids, f"{pointer}/group_ids")
+    counts = confusion_counts(truth, predicted, len(labels), weights)
+    if weights is not None:
+        check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
+    return MatrixInput(
+        kind=kind,
+        labels=labels,
+        positive=positive,
+        content=Content.counts if weights is None else Content.weights,
+        counts=counts,
+        facts={**facts, **group_facts(groups)},
+        samples=Samples(truth, predicted, outputs, ids, weights, groups=groups),
+    )

@@ -1,0 +1,1 @@
+"""Several runs, models or datasets: differences, tests, rankings."""

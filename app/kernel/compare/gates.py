@@ -1,0 +1,138 @@
+"""The arithmetic of gates: a bound against a threshold, never a point estimate, with three outcomes."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.kernel.numerics.special import log_beta
+from app.kernel.uncertainty.intervals import one_sided_z
+
+
+class Verdict(StrEnum):
+    """Outcome of a rule: settled one way or the other, or open."""
+
+    PASS = "pass"  # noqa: S105 - a verdict
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Bound(StrEnum):
+    """What is held against the threshold.
+
+    LOWER passes when the whole interval is above and fails when it is below. UPPER is a guardrail: it fails only when
+    the whole interval is below. VALUE looks at the estimate alone and is as reliable as a coin near the threshold.
+    """
+
+    VALUE = "value"
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its limits; limits are NaN where there is no interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def mirrored(self) -> "Interval":
+        """The interval of the negative, which turns a ceiling into a floor."""
+        return Interval(-self.value, -self.high, -self.low)
+
+
+def judge(found: Interval, threshold: float, bound: Bound = Bound.LOWER) -> Verdict:
+    """Hold an interval against a floor. For a ceiling give the mirrored interval and the negative threshold.
+
+    A bound exactly at the floor clears it. Without estimate or interval the outcome is inconclusive.
+    """
+    if bound is Bound.VALUE:
+        if math.isnan(found.value):
+            return Verdict.INCONCLUSIVE
+        return Verdict.PASS if found.value >= threshold else Verdict.FAIL
+    if math.isnan(found.low) or math.isnan(found.high):
+        return Verdict.INCONCLUSIVE
+    if found.high < threshold:
+        return Verdict.FAIL
+    return Verdict.PASS if bound is Bound.UPPER or found.low >= threshold else Verdict.INCONCLUSIVE
+
+
+def superiority(difference: Interval, margin: float = 0.0) -> Verdict:
+    """Is the candidate better by more than the margin (>= 0)? The bound has to be strictly above."""
+    verdict = judge(difference, margin)
+    return Verdict.INCONCLUSIVE if verdict is Verdict.PASS and difference.low == margin else verdict
+
+
+def non_inferiority(difference: Interval, margin: float) -> Verdict:
+    """Is the candidate worse by less than the margin (>= 0)? The bound has to be strictly above -margin."""
+    return superiority(difference, -margin)
+
+
+def equivalence(difference: Interval, margin: float) -> Verdict:
+    """Do candidate and baseline differ by less than the margin? Two one-sided tests: give the interval at level 1 - 2
+    alpha.
+    """
+    sides = non_inferiority(difference, margin), non_inferiority(difference.mirrored(), margin)
+    if Verdict.FAIL in sides:
+        return Verdict.FAIL
+    return Verdict.PASS if sides == (Verdict.PASS, Verdict.PASS) else Verdict.INCONCLUSIVE
+
+
+def guardrail(difference: Interval, margin: float) -> Verdict:
+    """Has the candidate become worse by more than the margin beyond doubt?"""
+    return judge(difference, -margin, Bound.UPPER)
+
+
+def combine(verdicts: list[Verdict]) -> Verdict:
+    """All rules have to pass: one failure fails, else one open rule leaves it open.
+
+    Intersection-union: no correction for several rules is needed, though each makes passing harder.
+    """
+    if Verdict.FAIL in verdicts:
+        return Verdict.FAIL
+    return Verdict.INCONCLUSIVE if Verdict.INCONCLUSIVE in verdicts else Verdict.PASS
+
+
+def samples_to_settle(found: Interval, threshold: float, samples: float) -> float:
+    """Number of samples at which the interval would no longer hold the threshold, were the estimate to stay.
+
+    The distance to the limit on the side of the threshold shrinks with the root of n. Infinite where estimate and
+    threshold are the same; NaN where there is no interval.
+    """
+    gap = abs(found.value - threshold)
+    reach = found.value - found.low if found.value > threshold else found.high - found.value
+    if math.isnan(gap) or math.isnan(reach):
+        return math.nan
+    return math.inf if gap == 0 else float(max(math.ceil(samples * (reach / gap) ** 2), math.ceil(samples)))
+
+
+def paired_sample_size(
+    discordant: float, *, difference: float, margin: float, alpha: float = 0.025, power: float = 0.8
+) -> float:
+    """Items needed to show a paired difference in accuracy above -margin.
+
+    n = (z_{1-alpha} + z_power)^2 (p_disc - d^2) / (d + margin)^2. Infinite where the difference is at -margin or below.
+
+    Args:
+        discordant: share of items on which exactly one run is right.
+        difference: true difference in accuracy, candidate less baseline.
+        margin: what the candidate may be worse by; a negative margin asks for superiority.
+        alpha: one-sided.
+        power: probability of passing.
+    """
+    distance = difference + margin
+    if distance <= 0:
+        return math.inf
+    z = one_sided_z(alpha) + one_sided_z(1.0 - power)
+    return float(math.ceil(z * z * (discordant - difference * difference) / (distance * distance)))
+
+
+def sequential_evidence(only_first: float, only_second: float) -> float:
+    """E-value against equal accuracy of paired runs that may be looked at again whenever items are added.
+
+    Each discordant item multiplies by 2 theta or 2 (1 - theta); averaged over all theta this is 2^(b+c) B(b+1, c+1)
+    whatever the order. Under equality it exceeds 1/alpha with probability at most alpha over all looks together
+    (Ville), so min(1, 1/e) is a p-value that stays valid.
+    """
+    total = only_first + only_second
+    return math.exp(min(total * math.log(2.0) + log_beta(only_first + 1.0, only_second + 1.0), 700.0))

@@ -1,0 +1,258 @@
+"""Several runs on the same items, as counts: how often each truth met each combination of predictions.
+
+For two runs it is the tensor T[truth, a, b]. It holds everything that paired inference on labels needs, has no more
+entries than there are items, and no order and no ids.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Shares
+from app.kernel.uncertainty.posterior import CELLS_PER_BATCH, checked_shares
+
+Codes = NDArray[np.int64]
+
+# Up to here combinations are counted in an array of all of them, beyond by sorting.
+_DENSE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCounts:
+    """P distinct combinations of a truth and R predictions with their counts.
+
+    Attributes:
+        n_classes: K.
+        truth: (P), the actual class.
+        predictions: (R, P), the class that each run predicts.
+        counts: (P), positive.
+    """
+
+    n_classes: int
+    truth: Codes
+    predictions: Codes
+    counts: Array
+
+    @property
+    def n_runs(self) -> int:
+        """R."""
+        return int(self.predictions.shape[0])
+
+    @property
+    def n(self) -> float:
+        """All items."""
+        return float(self.counts.sum())
+
+    def actual(self) -> Array:
+        """Items of each class (K)."""
+        members: Array = np.bincount(self.truth, weights=self.counts, minlength=self.n_classes).astype(np.float64)
+        return members
+
+    def matrices(self) -> Array:
+        """The confusion matrix of each run, (R, K, K)."""
+        size = self.n_classes * self.n_classes
+        return np.array(
+            [
+                np.bincount(cells, weights=self.counts, minlength=size).reshape(self.n_classes, -1)
+                for cells in self.cells()
+            ]
+        )
+
+    def cells(self) -> Codes:
+        """Position of every combination in the flattened matrix of each run, (R, P)."""
+        return self.truth * self.n_classes + self.predictions
+
+    def correct(self) -> NDArray[np.bool_]:
+        """Which runs are right, (R, P)."""
+        right: NDArray[np.bool_] = self.predictions == self.truth
+        return right
+
+    def pair(self, first: int, second: int) -> "JointCounts":
+        """The same items for two of the runs."""
+        return combine(self.truth, self.predictions[[first, second]], self.n_classes, weights=self.counts)
+
+
+def combine(truth: Codes, predictions: Codes, n_classes: int, weights: Array | None = None) -> JointCounts:
+    """Count the combinations of label codes.
+
+    Args:
+        truth: (n) codes 0..K-1.
+        predictions: (R, n) codes 0..K-1.
+        n_classes: K.
+        weights: (n) how often each item counts; once when None.
+    """
+    codes = np.asarray(truth, dtype=np.int64)
+    span = n_classes
+    columns = np.asarray(predictions, dtype=np.int64)
+    levels = np.arange(n_classes)[:, None]
+    for column in columns:
+        codes = codes * n_classes + column
+        span *= n_classes
+        present, codes = _renumber(codes, span)
+        levels = np.column_stack([levels[present // n_classes], present % n_classes])
+        span = len(present)
+    if not len(columns):
+        present, codes = _renumber(codes, span)
+        levels = levels[present]
+    counts = np.bincount(codes, weights=weights, minlength=len(levels)).astype(np.float64)
+    filled = counts > 0
+    return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled])
+
+
+def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:
+    """The distinct codes in order, and every code as its position among them."""
+    if span > _DENSE:
+        distinct, positions = np.unique(codes, return_inverse=True)
+        return distinct, positions
+    present = np.flatnonzero(np.bincount(codes, minlength=span))
+    numbers = np.zeros(span, dtype=np.int64)
+    numbers[present] = np.arange(present.size)
+    return present, numbers[codes]
+
+
+def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
+    """Classes (K) whose counts would leave a degenerate posterior.
+
+    A run has recall 0 or 1 there, or of some pair of runs one is never right where the other is wrong.
+    """
+    right = joint.correct().astype(np.float64)
+    actual = joint.actual()
+    guarded = np.zeros(joint.n_classes, dtype=np.bool_)
+    order = np.argsort(joint.truth, kind="stable")
+    ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
+    for k in np.flatnonzero(actual):
+        mine = order[ends[k] : ends[k + 1]]
+        hits, counts = right[:, mine], joint.counts[mine]
+        only = (hits * counts) @ (1.0 - hits).T
+        np.fill_diagonal(only, 1.0)
+        total = hits @ counts
+        guarded[k] = bool((only == 0).any() or (total == 0).any() or (total == actual[k]).any())
+    return guarded
+
+
+class _Scatter:
+    """Sums the weights of combinations into the matrices of all runs."""
+
+    def __init__(self, joint: JointCounts) -> None:
+        self.shape = (joint.n_runs, joint.n_classes, joint.n_classes)
+        self.plans = []
+        for cells in joint.cells():
+            order = np.argsort(cells, kind="stable")
+            filled, starts = np.unique(cells[order], return_index=True)
+            self.plans.append((order, filled, starts))
+
+    def __call__(self, weights: Array) -> Array:
+        """Weights (d, P) to matrices (d, R, K, K)."""
+        runs, size, _ = self.shape
+        matrices = np.zeros((weights.shape[0], runs, size * size))
+        for run, (order, filled, starts) in enumerate(self.plans):
+            matrices[:, run, filled] = np.add.reduceat(weights[:, order], starts, axis=1)
+        return matrices.reshape(-1, *self.shape)
+
+
+def _batches(joint: JointCounts, draws: int) -> Iterator[int]:
+    cells = max(joint.counts.size, joint.n_runs * joint.n_classes**2)
+    batch = max(1, CELLS_PER_BATCH // cells)
+    for start in range(0, draws, batch):
+        yield min(batch, draws - start)
+
+
+def draw_matrices(
+    joint: JointCounts,
+    *,
+    draws: int,
+    random: np.random.Generator,
+    shares: Shares = Shares.OBSERVED,
+    given: Array | None = None,
+) -> Iterator[Array]:
+    """Batches (d, R, K, K) of posterior matrices of all runs together, so that what the runs have in common stays in
+    common.
+
+    Within each class the combinations follow a Dirichlet with their counts as parameters. A class of
+    ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
+    predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
+    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth
+    a single item more per class.
+
+    Raises:
+        ValueError: as ``posterior.draw_matrices`` for given shares.
+    """
+    actual = joint.actual()
+    scatter, matrices = _Scatter(joint), joint.matrices()
+    guards = np.flatnonzero(guarded_classes(joint))
+    spread = _guard_rows(matrices, actual, guards)
+    row_sums: Array = actual
+    if shares is Shares.GIVEN:
+        row_sums = joint.n * checked_shares(given, actual)
+    for size in _batches(joint, draws):
+        rows = scatter(random.standard_gamma(joint.counts, (size, joint.counts.size)))
+        if guards.size:
+            weight = random.standard_exponential((size, 1, guards.size, 1))
+            parts = random.standard_gamma(spread, (size, *spread.shape))
+            sums = parts.sum(axis=-1, keepdims=True)
+            # All parts of a very uneven row can underflow together; its expectation then stands in.
+            parts = np.where(sums > 0, parts / np.where(sums > 0, sums, 1.0), spread)
+            rows[:, :, guards] += weight * parts
+        if shares is Shares.SAMPLED:
+            drawn = random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, actual.size))
+            row_sums = (drawn * (joint.n / drawn.sum(axis=-1, keepdims=True)))[:, None]
+        sums = rows.sum(axis=-1)
+        rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
+        yield rows
+
+
+def _guard_rows(matrices: Array, actual: Array, guards: NDArray[np.intp]) -> Array:
+    """Distribution (R, G, K) of the extra item of each guarded class over the predicted classes of each run."""
+    size = matrices.shape[-1]
+    rows = matrices[:, guards] / actual[guards, None]
+    hits = np.take_along_axis(rows, np.broadcast_to(guards[None, :, None], (*rows.shape[:2], 1)), axis=-1)
+    edge = np.full((guards.size, size), 0.5 / (size - 1))
+    edge[np.arange(guards.size), guards] = 0.5
+    return np.where((hits == 0) | (hits == 1), edge, rows)
+
+
+def resample(
+    joint: JointCounts, *, draws: int, random: np.random.Generator, stratified: bool = False
+) -> Iterator[Array]:
+    """Batches (d, R, K, K) of the matrices of resampled items; ``stratified`` keeps the number of each class.
+
+    Raises:
+        ValueError: the counts are not whole numbers or there are none.
+    """
+    if not (joint.counts == np.round(joint.counts)).all() or joint.n == 0:
+        raise ValueError("only whole counts of at least one sample can be resampled")
+    scatter = _Scatter(joint)
+    strata = (
+        [np.flatnonzero(joint.truth == k) for k in np.unique(joint.truth)]
+        if stratified
+        else [np.arange(joint.counts.size)]
+    )
+    for size in _batches(joint, draws):
+        weights = np.empty((size, joint.counts.size))
+        for members in strata:
+            counts = joint.counts[members]
+            weights[:, members] = random.multinomial(int(counts.sum()), counts / counts.sum(), size=size)
+        yield scatter(weights)
+
+
+def permute(joint: JointCounts, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
+    """Batches (d, 2, K, K) for two runs with the two predictions of every item swapped or not by a fair coin.
+
+    Under exchangeability of the runs every such pair is as likely as the observed one.
+
+    Raises:
+        ValueError: there are not two runs, or the counts are not whole numbers.
+    """
+    if joint.n_runs != 2:
+        raise ValueError(f"a permutation of labels needs two runs, not {joint.n_runs}")
+    if not (joint.counts == np.round(joint.counts)).all():
+        raise ValueError("only whole counts can be permuted")
+    scatter = _Scatter(joint)
+    swapped = _Scatter(JointCounts(joint.n_classes, joint.truth, joint.predictions[::-1], joint.counts))
+    whole = joint.counts.astype(np.int64)
+    for size in _batches(joint, draws):
+        moved = random.binomial(whole, 0.5, size=(size, whole.size)).astype(np.float64)
+        yield scatter(joint.counts - moved) + swapped(moved)

@@ -1,0 +1,160 @@
+"""Two runs on the same items: is the difference in accuracy, or in one class's recall, more than chance?
+
+b counts the items that only the first run gets right, c those that only the second does, n all items. Everything is
+elementwise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from app.kernel.compare.joint import JointCounts
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.bisection import crossing
+from app.kernel.numerics.special import chi_squared_upper_tail, fair_binomial_cdf, fair_binomial_mass
+from app.kernel.uncertainty.intervals import two_sided_z
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Discordance:
+    """Items on which exactly one of two runs is right."""
+
+    only_first: Array
+    only_second: Array
+    n: Array
+
+
+def discordance(joint: JointCounts) -> Discordance:
+    """The discordant items of two runs over all classes, scalars.
+
+    Raises:
+        ValueError: there are not two runs.
+    """
+    by_class = discordance_by_class(joint)
+    return Discordance(by_class.only_first.sum(), by_class.only_second.sum(), by_class.n.sum())
+
+
+def discordance_by_class(joint: JointCounts) -> Discordance:
+    """The discordant items of two runs among the members of each class, (K).
+
+    Raises:
+        ValueError: there are not two runs.
+    """
+    if joint.n_runs != 2:
+        raise ValueError(f"discordant items are those of two runs, not {joint.n_runs}")
+    first, second = joint.correct()
+    size = joint.n_classes
+    return Discordance(
+        np.bincount(joint.truth, weights=joint.counts * (first & ~second), minlength=size).astype(np.float64),
+        np.bincount(joint.truth, weights=joint.counts * (second & ~first), minlength=size).astype(np.float64),
+        joint.actual(),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class McNemar:
+    """The p-values of McNemar's test, two-sided; ``mid_p`` is the one to use (Fagerland, Lydersen & Laake 2013)."""
+
+    exact: Array
+    mid_p: Array
+    chi_squared: Array
+    corrected: Array
+
+
+def mcnemar(b: ArrayLike, c: ArrayLike) -> McNemar:
+    """McNemar's test of b = c, in four variants. Without discordant items every p is 1.
+
+    exact = 2 P(Bin(b+c, 1/2) <= min), at most 1; mid_p = exact - P(min), and 1 where b = c.
+    """
+    b, c = np.asarray(b, dtype=np.float64), np.asarray(c, dtype=np.float64)
+    total, smaller, gap = b + c, np.minimum(b, c), np.abs(b - c)
+    exact = np.minimum(2.0 * fair_binomial_cdf(smaller, total), 1.0)
+    mid = np.where(gap == 0, 1.0, exact - fair_binomial_mass(smaller, total))
+    size = np.maximum(total, 1.0)
+    return McNemar(
+        exact,
+        mid,
+        chi_squared_upper_tail(gap * gap / size, 1.0),
+        chi_squared_upper_tail(np.maximum(gap - 1.0, 0.0) ** 2 / size, 1.0),
+    )
+
+
+def tango_z(b: ArrayLike, c: ArrayLike, n: ArrayLike, difference: ArrayLike = 0.0) -> Array:
+    """Score statistic of the hypothesis that accuracy of the first less the second is ``difference``. Tango (1998).
+
+    z = (b - c - n d) / sqrt(n (2 q + d (1 - d))) with q the maximum-likelihood share of c under the hypothesis; 0
+    where both are 0.
+    """
+    b, c = np.asarray(b, dtype=np.float64), np.asarray(c, dtype=np.float64)
+    n, d = np.asarray(n, dtype=np.float64), np.asarray(difference, dtype=np.float64)
+    linear = (2.0 * n - b + c) * d - b - c
+    constant = -c * d * (1.0 - d)
+    root = np.sqrt(np.maximum(linear * linear - 8.0 * n * constant, 0.0))
+    with silently():
+        # The root of 2 n q^2 + linear q + constant = 0, in the form that does not cancel.
+        share = np.where(linear <= 0, (root - linear) / (4.0 * n), -2.0 * constant / (root + linear))
+        share = np.where(np.isnan(share), 0.0, share)
+        gap = b - c - n * d
+        z = gap / np.sqrt(np.maximum(n * (2.0 * share + d * (1.0 - d)), 0.0))
+    return np.where(gap == 0, 0.0, z)
+
+
+def tango_interval(b: ArrayLike, c: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+    """Score interval of the difference in accuracy of paired runs: the differences that ``tango_z`` does not reject."""
+    z = two_sided_z(level)
+    b, c, n = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (b, c, n)))
+    with silently():
+        estimate = (b - c) / n
+
+    def statistic(difference: Array) -> Array:
+        return tango_z(b, c, n, difference)
+
+    one = np.ones(estimate.shape)
+    low, high = crossing(statistic, -one, estimate, z), crossing(statistic, estimate, one, -z)
+    # At an end of the range there is nothing beyond the estimate.
+    return np.where(estimate == -1.0, -1.0, low), np.where(estimate == 1.0, 1.0, high)
+
+
+@dataclass(frozen=True, slots=True)
+class PairingBounds:
+    """What the unknown pairing of two matrices of one test set leaves open about McNemar's test.
+
+    Attributes:
+        difference: b - c, known without the pairing.
+        fewest: smallest possible number of discordant items.
+        most: largest possible number.
+        smallest: p-values at ``fewest``.
+        largest: p-values at ``most``.
+    """
+
+    difference: float
+    fewest: float
+    most: float
+    smallest: McNemar
+    largest: McNemar
+
+
+def pairing_bounds(first: Array, second: Array) -> PairingBounds:
+    """Range of McNemar's p over every pairing of two matrices (K, K) of the same items.
+
+    The discordant items number at least sum |a_i - b_i| and at most sum min(a_i + b_i, 2 n_i - a_i - b_i) for
+    diagonals a and b; p grows with them.
+
+    Raises:
+        ValueError: the row sums differ: these are not the same items.
+    """
+    actual = first.sum(axis=1)
+    if not np.array_equal(actual, second.sum(axis=1)):
+        raise ValueError("the two matrices have different class counts, so they are not of the same items")
+    a, b = np.diagonal(first), np.diagonal(second)
+    difference = float(a.sum() - b.sum())
+    fewest = float(np.abs(a - b).sum())
+    most = float(np.minimum(a + b, 2 * actual - a - b).sum())
+    return PairingBounds(
+        difference,
+        fewest,
+        most,
+        mcnemar((fewest + difference) / 2.0, (fewest - difference) / 2.0),
+        mcnemar((most + difference) / 2.0, (most - difference) / 2.0),
+    )

@@ -1,0 +1,153 @@
+"""The bootstrap of several runs together: one set of item weights for all of them, each sorted once per batch."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.design import ClassCounts
+from app.kernel.uncertainty.draws import MOST_UNDEFINED
+from app.kernel.uncertainty.resampling import (
+    Plan,
+    Run,
+    SampleFunctional,
+    replicated,
+    resamples,
+    subject_of,
+    values_of,
+    weighted,
+)
+
+# Values that differ by less are equal, reached by other sums.
+DECIMALS = 12
+# Probabilities times permutations in memory at once.
+_AT_ONCE = 1 << 19
+
+
+def importance(y: Codes, shares: Array) -> Array:
+    """Weights (n) that give the classes these shares (K) and leave the total, 0 for a class that is not to count."""
+    return _scaled(y, y, shares)
+
+
+def replicate(
+    runs: Sequence[Run], functionals: Sequence[SampleFunctional], *, seed: int, made: Plan, shares: Array | None = None
+) -> list[Array]:
+    """Values (B, R, V) of every functional in resamples within the classes, the same for all runs.
+
+    Args:
+        runs: R, without weights, on the same samples in the same order.
+        functionals: What is computed.
+        seed: Of the resamples.
+        made: How many, of what.
+        shares: Class shares (K) that the samples are weighted to; as they are when None.
+    """
+    scores = runs[0].scores
+    weighting = None if shares is None else importance(scores.y, shares)
+    estimates = [values_of(run, functionals, weighting) for run in runs]
+    return replicated(runs, functionals, resamples(scores, made, seed, ClassCounts.FIXED), estimates, weighting)
+
+
+def variance_of(draws: Array) -> Array:
+    """Variances (V) of draws (D, V), undefined ones left out; NaN where these are too many."""
+    defined = np.isfinite(draws)
+    count = defined.sum(axis=0)
+    enough = count >= (1.0 - MOST_UNDEFINED) * len(draws)
+    with silently():
+        center = np.where(defined, draws, 0.0).sum(axis=0) / count
+        away = np.where(defined, draws - center, 0.0)
+        spread = (away * away).sum(axis=0) / (count - 1)
+    # Sums of equal numbers have rounding errors, which are no variance.
+    spread = np.where(spread <= 10.0 ** (-2 * DECIMALS), 0.0, spread)
+    return np.where(enough, spread, np.nan)
+
+
+def permutation_p(
+    first: Run,
+    second: Run,
+    functionals: Sequence[SampleFunctional],
+    *,
+    draws: int,
+    random: np.random.Generator,
+    paired: bool,
+    shares: Array | None = None,
+) -> list[Array]:
+    """Two-sided permutation p-values (V) of the difference of two runs, exact when the runs are exchangeable.
+
+    What the runs say is exchanged item by item when they are paired, and dealt out anew within the classes when they
+    are not. All samples of both are sorted once: a permutation is the weights with which they belong to either run.
+
+    p = (1 + permutations with a difference as large as observed) / (1 + permutations). Where the metric is undefined
+    for a permutation, that one counts as extreme; where it is undefined for the data, p is NaN.
+
+    Args:
+        first: One run, without weights.
+        second: The other, with the same samples in the same order when they are paired.
+        functionals: What is computed.
+        draws: How many permutations.
+        random: Source of the random numbers.
+        paired: Are they of the same samples?
+        shares: Class shares (K) that the samples are weighted to; as they are when None.
+    """
+    pooled = Run(
+        Scores(*(np.concatenate(parts) for parts in zip(_columns(first), _columns(second), strict=True))),
+        np.concatenate([first.predicted, second.predicted]),
+    )
+    pooled.scores.are_probabilities = first.scores.are_probabilities
+    weighting = [None if shares is None else _scaled(pooled.scores.y, run.scores.y, shares) for run in (first, second)]
+    own = np.arange(pooled.predicted.size) < first.predicted.size
+
+    def gaps(members: Array) -> list[Array]:
+        sides = [
+            subject_of(pooled.scores, pooled.predicted, weighted(side, scale))
+            for side, scale in zip((members, 1.0 - members), weighting, strict=True)
+        ]
+        with silently():
+            return [
+                np.abs(np.subtract(*(functional(side).reshape(len(members), -1) for side in sides)))
+                for functional in functionals
+            ]
+
+    observed = [gap[0] for gap in gaps(own[None].astype(np.float64))]
+    extreme = [np.zeros(gap.shape) for gap in observed]
+    for members in _memberships(pooled.scores, own, draws, random, paired=paired):
+        for count, gap, found in zip(extreme, observed, gaps(members), strict=True):
+            # Equal values reached by other sums differ by rounding; they are as extreme.
+            np.add(count, (~(found < gap * (1.0 - 1e-12) - 1e-15)).sum(axis=0), out=count)
+    return [
+        np.where(np.isnan(gap), np.nan, (1.0 + count) / (1.0 + draws))
+        for gap, count in zip(observed, extreme, strict=True)
+    ]
+
+
+def _columns(run: Run) -> tuple[Codes, Array]:
+    return run.scores.y, run.scores.probabilities
+
+
+def _scaled(pooled: Codes, own: Codes, shares: Array) -> Array:
+    """What a sample of each class weighs in a run whose classes (n) are to have these shares."""
+    counts = np.bincount(own, minlength=shares.size)
+    with silently():
+        scale = np.where(counts > 0, shares * own.size / counts, 0.0)
+    found: Array = scale.take(pooled)
+    return found
+
+
+def _memberships(
+    scores: Scores, own: NDArray[np.bool_], draws: int, random: np.random.Generator, *, paired: bool
+) -> Iterator[Array]:
+    """Batches (d, n) of which of the pooled samples make the first run."""
+    batch = max(1, _AT_ONCE // (own.size * scores.n_classes))
+    classes = [np.flatnonzero(scores.y == code) for code in range(scores.n_classes)]
+    for start in range(0, draws, batch):
+        size = min(batch, draws - start)
+        if paired:
+            kept = random.integers(0, 2, (size, own.size // 2)).astype(np.float64)
+            yield np.concatenate([kept, 1.0 - kept], axis=1)
+            continue
+        members = np.zeros((size, own.size))
+        for places in classes:
+            members[:, places] = random.permuted(np.tile(own[places].astype(np.float64), (size, 1)), axis=1)
+        yield members

@@ -1,0 +1,1 @@
+"""Could any confusion matrix have produced what was reported?"""

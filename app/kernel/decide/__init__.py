@@ -1,0 +1,1 @@
+"""Decision rules: thresholds for two classes, class weights for more."""

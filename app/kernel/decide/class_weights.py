@@ -1,0 +1,246 @@
+"""The class weights for argmax of weight times probability that are best for any metric expression."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.kernel.decide.rules import (
+    Constraint,
+    Corrected,
+    Correction,
+    NoFeasibleRule,
+    corrected,
+    drawn_again,
+    evaluate,
+    feasible,
+    scalar,
+)
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Expression
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.ranking import Positions
+from app.kernel.samples.scores import Codes, Scores
+
+# Candidate weights looked at for each class in each sweep.
+_WEIGHTS_TRIED = 512
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRule:
+    """Predict the class with the highest weight times probability, ties to the lowest index.
+
+    Weights are scaled to a geometric mean of 1. ``evaluated`` counts the matrices that were looked at.
+    """
+
+    weights: Array
+    objective: float
+    counts: Array
+    default_objective: float
+    default_counts: Array
+    evaluated: int
+    corrected: Corrected | None
+
+
+def decide(scores: Scores, weights: Array) -> Codes:
+    """Predicted classes under class weights (K,)."""
+    codes: Codes = np.argmax(scores.columns * weights[:, None], axis=0)
+    return codes
+
+
+def confusion(scores: Scores, predicted: Codes) -> Array:
+    """Confusion matrix (K, K), rows actual, by the weights (n,) of the samples."""
+    classes = scores.n_classes
+    counted = np.bincount(scores.y * classes + predicted, scores.weights, classes * classes)
+    return counted.reshape(classes, classes).astype(np.float64)
+
+
+def search_weights(
+    scores: Scores,
+    objective: Expression,
+    *,
+    constraints: Sequence[Constraint] = (),
+    maximize: bool = True,
+    starts: int = 8,
+    sweeps: int = 20,
+    correction: Correction = Correction.NONE,
+    resamples: int = 20,
+    seed: int = 0,
+) -> WeightRule:
+    """Class weights for argmax of weight times probability that are best for an expression.
+
+    One class after the other: with the weights of the others fixed, each sample changes sides at one value of the
+    weight, so all rules along that line are matrices of one batch. Sweeps go on until none helps, from equal weights,
+    from inverse prevalences and from random starts. A local search: the tests compare it with trying everything on
+    small cases.
+
+    Args:
+        scores: any number of classes, weights (n,) or none.
+        objective: one value per matrix.
+        constraints: all must be met.
+        maximize: False when smaller is better.
+        starts: points to start from, at least one.
+        sweeps: most sweeps over the classes from each.
+        correction: how to correct the value for the search; NONE spares the resamples.
+        resamples: how many of them.
+        seed: of random starts and resamples.
+
+    Raises:
+        NoFeasibleRule: none was found.
+        ValueError: scores that are no probabilities, a batch of weights, or an objective with a value per class.
+    """
+    if not scores.are_probabilities:
+        raise ValueError("class weights need probabilities")
+    if scores.weights is not None and scores.weights.ndim > 1:
+        raise ValueError("one vector of weights at a time")
+    search = _WeightSearch(scores, objective, constraints, 1.0 if maximize else -1.0)
+    rng = np.random.default_rng(seed)
+    best = search.run(rng, starts, sweeps)
+    honest = None
+    if correction is not Correction.NONE:
+        honest = search.correct(best, rng, correction, resamples, starts=min(starts, 2), sweeps=sweeps, seed=seed)
+    equal = confusion(scores, scores.predicted)
+    return WeightRule(
+        weights=best,
+        objective=search.value(best),
+        counts=confusion(scores, decide(scores, best)),
+        default_objective=float(scalar(objective, Table(equal))),
+        default_counts=equal,
+        evaluated=search.evaluated,
+        corrected=honest,
+    )
+
+
+class _WeightSearch:
+    def __init__(self, scores: Scores, objective: Expression, constraints: Sequence[Constraint], sign: float) -> None:
+        self.scores, self.objective, self.constraints, self.sign = scores, objective, constraints, sign
+        self.evaluated = 0
+
+    def value(self, weights: Array) -> float:
+        """Objective of a rule."""
+        return float(scalar(self.objective, Table(confusion(self.scores, decide(self.scores, weights)))))
+
+    def _rated(self, counts: Array) -> Array:
+        """Signed objectives (m,), -inf where a constraint is not met or there is no value."""
+        self.evaluated += counts.shape[0]
+        values = self.sign * evaluate(self.objective, counts)
+        return np.where(feasible(self.constraints, counts) & ~np.isnan(values), values, -np.inf)
+
+    def run(self, rng: np.random.Generator, starts: int, sweeps: int) -> Array:
+        """The best weights found from several starts."""
+        classes = self.scores.n_classes
+        weight = self.scores.class_weight
+        inverse = 1.0 / np.maximum(weight, weight[weight > 0].min())
+        points = [np.ones(classes), inverse, *np.exp(rng.normal(0.0, 1.0, (max(starts - 2, 0), classes)))]
+        found = [self._climb(point, sweeps) for point in points[: max(starts, 1)]]
+        rating, best = max(found, key=lambda pair: pair[0])
+        if rating == -np.inf:
+            raise NoFeasibleRule("no rule that meets the constraints with a defined objective was found")
+        return best
+
+    def _climb(self, start: Array, sweeps: int) -> tuple[float, Array]:
+        weights = _normalised(start)
+        rating = float(self._rated(confusion(self.scores, decide(self.scores, weights))[None])[0])
+        for _ in range(sweeps):
+            before = rating
+            for code in range(self.scores.n_classes):
+                improved, candidate = self._line(weights, code)
+                if improved > rating:
+                    # Recomputed as it will be applied: rounding may put a sample on the other side.
+                    candidate = _normalised(candidate)
+                    actual = float(self._rated(confusion(self.scores, decide(self.scores, candidate))[None])[0])
+                    if actual > rating:
+                        rating, weights = actual, candidate
+            if not rating > before:
+                break
+        return rating, weights
+
+    def _line(self, weights: Array, code: int) -> tuple[float, Array]:
+        """Best rating along the weight of one class, and the weights there."""
+        scores, classes = self.scores, self.scores.n_classes
+        weighted = scores.columns * weights[:, None]
+        weighted[code] = -1.0
+        rival = np.argmax(weighted, axis=0)
+        strongest = weighted[rival, np.arange(scores.n_samples)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # The class takes over a sample when its weight exceeds this; never where its probability is 0.
+            limit = strongest / scores.columns[code]
+        limit[np.isnan(limit)] = np.inf
+        order = np.argsort(limit)
+        limits = limit.take(order)
+        usable = int(np.searchsorted(limits, np.inf, side="left"))
+        ends = (
+            np.flatnonzero(np.append(limits[1:usable] != limits[: usable - 1], [True])) if usable else np.empty(0, int)
+        )
+        if ends.size > _WEIGHTS_TRIED:
+            ends = ends.take(np.unique(np.linspace(0, ends.size - 1, _WEIGHTS_TRIED).astype(np.intp)))
+        each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+        moved = np.zeros((ends.size + 1, classes, classes))
+        moved[0] = np.bincount(scores.y * classes + rival, each, classes * classes).reshape(classes, classes)
+        if ends.size:
+            # Which matrix first shows the sample on the other side.
+            step = np.searchsorted(ends, np.arange(usable), side="left") + 1
+            picked = order[:usable]
+            y, was, weight = scores.y.take(picked), rival.take(picked), each.take(picked)
+            kept = step <= ends.size
+            flat = moved.ravel()
+            size = classes * classes
+            for target, sign in ((was, -1.0), (np.full(usable, code), 1.0)):
+                cells = step * size + y * classes + target
+                flat += sign * np.bincount(cells[kept], weight[kept], flat.size)
+            np.cumsum(moved, axis=0, out=moved)
+        ratings = self._rated(np.maximum(moved, 0.0))
+        best = int(ratings.argmax())
+        changed = weights.copy()
+        changed[code] = _between(limits, ends, best)
+        return float(ratings[best]), changed
+
+    def correct(
+        self,
+        weights: Array,
+        rng: np.random.Generator,
+        method: Correction,
+        resamples: int,
+        *,
+        starts: int,
+        sweeps: int,
+        seed: int,
+    ) -> Corrected:
+        """The value of the rule less the optimism of the search."""
+        apparent = self.value(weights)
+        base = np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
+        members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
+        gaps: list[float] = []
+        outside: list[float] = []
+        for _ in range(resamples):
+            times = drawn_again(members, self.scores.n_samples, rng)
+            again = _WeightSearch(self.scores.with_weights(base * times), self.objective, self.constraints, self.sign)
+            try:
+                found = again.run(rng, starts, sweeps)
+            except NoFeasibleRule:
+                continue
+            gaps.append(again.value(found) - self.value(found))
+            if method is Correction.B632:
+                left = self.scores.with_weights(base * (times == 0))
+                outside.append(_WeightSearch(left, self.objective, (), self.sign).value(found))
+        return corrected(apparent, method, gaps, outside, seed)
+
+
+def _between(limits: Array, ends: Positions, state: int) -> float:
+    """A weight that takes over the samples up to ``ends[state - 1]`` and no other: midway, by ratio, of two limits."""
+    if ends.size == 0:
+        return 1.0
+    lower = float(limits[ends[state - 1]]) if state else 0.0
+    after = int(ends[state - 1]) + 1 if state else 0
+    upper = float(limits[after]) if after < limits.size else np.inf
+    if lower == 0.0:
+        return 0.5 * upper if np.isfinite(upper) else 1.0
+    if not np.isfinite(upper):
+        return 2.0 * lower
+    return float(np.sqrt(lower) * np.sqrt(upper))
+
+
+def _normalised(weights: Array) -> Array:
+    """Scaled to a geometric mean of 1."""
+    scaled: Array = weights / np.exp(np.mean(np.log(weights)))
+    return scaled

@@ -1,0 +1,122 @@
+"""What searches for decision rules share: constraints, batches of matrices, and what a search owes to chance.
+
+What is best on the data is too good to be true on new data: the optimism is estimated by searching again in resamples
+(Efron & Gong 1983; Harrell, Lee & Mark 1996).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Expression, compute, is_list
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.ranking import Positions
+
+# Matrices evaluated at once.
+_BATCH = 1 << 16
+# Values as near as this, relative, are equal.
+EQUAL = 1e-12
+
+
+class Correction(StrEnum):
+    """How to correct the value of a searched rule for having been searched."""
+
+    NONE = "none"
+    OPTIMISM = "optimism"
+    B632 = "632"
+
+
+class NoFeasibleRule(Exception):
+    """No rule meets the constraints, or the objective has no value at any that does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Lower and upper limit, both allowed values, of an expression."""
+
+    expression: Expression
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def met(self, table: Table) -> Mask:
+        """Shape (...); where the expression has no value it is not met."""
+        values = scalar(self.expression, table)
+        with np.errstate(invalid="ignore"):
+            kept = ~np.isnan(values)
+            if self.minimum is not None:
+                kept &= values >= self.minimum - EQUAL * abs(self.minimum)
+            if self.maximum is not None:
+                kept &= values <= self.maximum + EQUAL * abs(self.maximum)
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """The value of the best rule less what the search itself contributed, over ``resamples`` of the data."""
+
+    value: float
+    optimism: float
+    method: Correction
+    resamples: int
+    seed: int
+
+
+def scalar(expression: Expression, table: Table) -> Array:
+    """Values (...) of an expression.
+
+    Raises:
+        ValueError: it gives one value per class.
+    """
+    if is_list(expression):
+        raise ValueError("the expression gives one value per class: name a class, or take the mean or the minimum")
+    return compute(expression, table)
+
+
+def evaluate(expression: Expression, counts: Array) -> Array:
+    """Values (m,) of an expression on matrices (m, K, K), in pieces."""
+    pieces = [scalar(expression, Table(counts[i : i + _BATCH])) for i in range(0, counts.shape[0], _BATCH)]
+    return np.concatenate(pieces)
+
+
+def feasible(constraints: Sequence[Constraint], counts: Array) -> Mask:
+    """Which of matrices (m, K, K) meet all constraints, shape (m,)."""
+    kept = np.ones(counts.shape[0], dtype=bool)
+    for constraint in constraints:
+        for i in range(0, counts.shape[0], _BATCH):
+            kept[i : i + _BATCH] &= constraint.met(Table(counts[i : i + _BATCH]))
+    return kept
+
+
+def drawn_again(sides: Sequence[Positions], size: int, rng: np.random.Generator) -> Array:
+    """How often each of so many samples occurs in a bootstrap sample; drawn within classes, so that none is lost."""
+    times = np.zeros(size)
+    for side in sides:
+        if side.size:
+            times[side] = np.bincount(rng.integers(0, side.size, side.size), minlength=side.size)
+    return times
+
+
+def corrected(
+    apparent: float, method: Correction, gaps: Sequence[float], outside: Sequence[float], seed: int
+) -> Corrected:
+    """The apparent value less the optimism.
+
+    Args:
+        apparent: value of the rule on the data it was found on.
+        method: OPTIMISM takes the mean of ``gaps`` off, B632 mixes in the mean of ``outside``.
+        gaps: per resample, what the rule found there gives there minus what it gives on the data.
+        outside: per resample, what it gives on the samples that were not drawn.
+        seed: of the resamples.
+
+    Raises:
+        NoFeasibleRule: no resample had a rule.
+    """
+    if not gaps:
+        raise NoFeasibleRule("no resample has a rule that meets the constraints")
+    values = np.asarray(outside if method is Correction.B632 else gaps)
+    mean = float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else float("nan")
+    value = 0.368 * apparent + 0.632 * mean if method is Correction.B632 else apparent - mean
+    return Corrected(value, apparent - value, method, len(gaps), seed)

@@ -1,0 +1,230 @@
+"""The threshold of two classes that is best for any metric expression.
+
+Every distinct cut is one confusion matrix of a batch, so any expression over matrices can be the objective and no cut
+inside tied scores is ever considered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.kernel.decide.rules import (
+    EQUAL,
+    Constraint,
+    Corrected,
+    Correction,
+    NoFeasibleRule,
+    corrected,
+    drawn_again,
+    evaluate,
+    feasible,
+)
+from app.kernel.metrics.expression import Expression
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.curves import cuts_of
+from app.kernel.samples.ranking import Positions, Ranking
+from app.kernel.samples.scores import Scores
+
+# Cuts looked at in each resample; beyond that they are thinned evenly, and the chosen one is always among them.
+_CUTS_RESAMPLED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRule:
+    """Predict the positive class when its score is at least ``threshold``.
+
+    ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
+    nothing. ``low`` and ``high`` are the middle 95 % of the thresholds found in the resamples, None without them.
+    """
+
+    threshold: float
+    objective: float
+    counts: Array
+    default_threshold: float | None
+    default_objective: float | None
+    default_counts: Array | None
+    thresholds: Array
+    objectives: Array
+    feasible: Mask
+    corrected: Corrected | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CutMatrices:
+    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts, and thresholds midway between the scores they part.
+
+    ``ranking`` and its distinct ``values`` (g,), falling, are what was cut.
+    """
+
+    thresholds: Array
+    counts: Array
+    values: Array
+    ranking: Ranking
+
+
+def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
+    """Everything a threshold can do to two classes, from predicting nothing as positive to predicting everything.
+
+    Raises:
+        ValueError: there are more than two classes, or a batch of weights.
+    """
+    if scores.n_classes != 2:
+        raise ValueError("a threshold decides between two classes")
+    ranking = scores.literal_ranking(positive)
+    cuts = cuts_of(ranking)
+    values = cuts.thresholds[1:]
+    between = 0.5 * values[:-1] + 0.5 * values[1:]
+    # Between neighbours of the number format nothing fits: the upper one is the cut then.
+    between = np.where(between > values[1:], between, values[:-1])
+    thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
+    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), values, ranking)
+
+
+def _matrices(tp: Array, fp: Array, positive: int) -> Array:
+    """Matrices (..., 2, 2) of cumulative counts (..., g + 1) whose last entry is the total."""
+    counts = np.empty((*tp.shape, 2, 2))
+    negative = 1 - positive
+    counts[..., positive, positive] = tp
+    counts[..., positive, negative] = tp[..., -1:] - tp
+    counts[..., negative, positive] = fp
+    counts[..., negative, negative] = fp[..., -1:] - fp
+    return counts
+
+
+def _best(values: Array, allowed: Mask, closeness: Array, sign: float) -> int:
+    """Index of the best allowed value; of equal ones the closest to the default."""
+    usable = allowed & ~np.isnan(values)
+    if not usable.any():
+        raise NoFeasibleRule("no rule meets the constraints with a defined objective")
+    signed = np.where(usable, sign * values, -np.inf)
+    top = float(signed.max())
+    equal = signed == top if np.isinf(top) else signed >= top - EQUAL * max(1.0, abs(top))
+    candidates = np.flatnonzero(equal)
+    return int(candidates[np.argmin(closeness[candidates])])
+
+
+def search_threshold(
+    scores: Scores,
+    objective: Expression,
+    *,
+    positive: int = 1,
+    constraints: Sequence[Constraint] = (),
+    default_threshold: float | None = None,
+    maximize: bool = True,
+    correction: Correction = Correction.OPTIMISM,
+    resamples: int = 100,
+    seed: int = 0,
+) -> ThresholdRule:
+    """The threshold that is best for an expression of the confusion matrix, over all distinct cuts at once.
+
+    Args:
+        scores: two classes, weights (n,) or none.
+        objective: one value per matrix.
+        positive: the class predicted at and above the threshold.
+        constraints: all must be met.
+        default_threshold: what the rule is compared with; 0.5 for probabilities when not given.
+        maximize: False when smaller is better.
+        correction: how to correct the value for the search.
+        resamples: how many of them.
+        seed: of the resamples.
+
+    Raises:
+        NoFeasibleRule: no cut will do.
+        ValueError: more than two classes, or an objective with a value per class.
+    """
+    if default_threshold is None and scores.are_probabilities:
+        default_threshold = 0.5
+    cuts = cut_matrices(scores, positive)
+    sign = 1.0 if maximize else -1.0
+    values = evaluate(objective, cuts.counts)
+    allowed = feasible(constraints, cuts.counts)
+    middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
+    chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
+    default = None if default_threshold is None else _state(cuts.values, default_threshold)
+    honest, low, high = None, None, None
+    if correction is not Correction.NONE:
+        search = _Resampled(positive, objective, constraints, sign, cuts, chosen)
+        honest, low, high = search.correct(float(values[chosen]), correction, resamples, seed)
+    return ThresholdRule(
+        threshold=float(cuts.thresholds[chosen]),
+        objective=float(values[chosen]),
+        counts=cuts.counts[chosen],
+        default_threshold=default_threshold,
+        default_objective=None if default is None else float(values[default]),
+        default_counts=None if default is None else cuts.counts[default],
+        thresholds=cuts.thresholds,
+        objectives=values,
+        feasible=allowed,
+        corrected=honest,
+        low=low,
+        high=high,
+    )
+
+
+def _state(values: Array, threshold: float) -> int:
+    """Which cut a threshold makes: the number of distinct scores, falling, at or above it."""
+    return values.size - int(np.searchsorted(values[::-1], threshold, side="left"))
+
+
+class _Resampled:
+    """Searches again in bootstrap samples, drawn within the classes so that none is lost."""
+
+    def __init__(
+        self,
+        positive: int,
+        objective: Expression,
+        constraints: Sequence[Constraint],
+        sign: float,
+        cuts: CutMatrices,
+        chosen: int,
+    ) -> None:
+        self.objective, self.constraints, self.sign, self.positive = objective, constraints, sign, positive
+        ranking = cuts.ranking
+        size = ranking.members.size
+        ends = np.arange(size) if ranking.ends is None else ranking.ends
+        states = np.arange(ends.size + 1)
+        if states.size > _CUTS_RESAMPLED:
+            states = np.unique(np.append(np.linspace(0, ends.size, _CUTS_RESAMPLED).astype(np.intp), chosen))
+        # Samples before each kept cut.
+        self.bounds: Positions = np.concatenate([[0], ends + 1]).take(states)
+        self.thresholds = cuts.thresholds.take(states)
+        self.original = evaluate(objective, cuts.counts[states])
+        self.weights = np.ones(size) if ranking.weights is None else ranking.weights
+        self.members = ranking.members
+        self.sides = (np.flatnonzero(~ranking.members), np.flatnonzero(ranking.members))
+
+    def _counts(self, times: Array) -> Array:
+        """Matrices at the kept cuts when each sample occurs so many times."""
+        weights = self.weights * times
+        tp, fp = (
+            np.concatenate([[0.0], np.cumsum(weights * side)]).take(self.bounds)
+            for side in (self.members, ~self.members)
+        )
+        # The kept cuts end with the one that predicts everything.
+        return _matrices(tp, fp, self.positive)
+
+    def correct(self, apparent: float, method: Correction, resamples: int, seed: int) -> tuple[Corrected, float, float]:
+        rng = np.random.default_rng(seed)
+        middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
+        gaps: list[float] = []
+        outside: list[float] = []
+        found: list[float] = []
+        for _ in range(resamples):
+            times = drawn_again(self.sides, self.members.size, rng)
+            counts = self._counts(times)
+            values = evaluate(self.objective, counts)
+            try:
+                best = _best(values, feasible(self.constraints, counts), middle, self.sign)
+            except NoFeasibleRule:
+                continue
+            found.append(float(self.thresholds[best]))
+            gaps.append(float(values[best]) - float(self.original[best]))
+            if method is Correction.B632:
+                left_out = self._counts((times == 0).astype(np.float64))
+                outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))
+        value = corrected(apparent, method, gaps, outside, seed)
+        low, high = (float(limit) for limit in np.quantile(found, (0.025, 0.975)))
+        return value, low, high

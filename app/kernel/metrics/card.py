@@ -1,0 +1,166 @@
+"""What is declared of a metric, beside its function and nowhere else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, Mask
+
+
+class Scope(StrEnum):
+    """Does a metric speak of one class against the rest, or of the whole matrix?"""
+
+    CLASS = "class"
+    OVERALL = "overall"
+
+
+class Prevalence(StrEnum):
+    """Does the value move when whole classes are replicated?"""
+
+    INSENSITIVE = "insensitive"
+    SENSITIVE = "sensitive"
+    INSENSITIVE_BINARY = "insensitive_binary"
+
+    def is_insensitive(self, n_classes: int) -> bool:
+        """Whether the value stays put for this number of classes."""
+        return self is Prevalence.INSENSITIVE or (self is Prevalence.INSENSITIVE_BINARY and n_classes == 2)
+
+
+class Orientation(StrEnum):
+    """Which direction is better."""
+
+    HIGHER = "higher_is_better"
+    LOWER = "lower_is_better"
+    NEAREST = "nearest_the_ideal_is_better"
+    DESCRIPTIVE = "descriptive"
+
+
+class Inputs(StrEnum):
+    """What a metric is computed from."""
+
+    MATRIX = "matrix"
+    PROBABILITIES = "probabilities"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when
+    ``overall``.
+
+    It is asked with the table, or for a metric of probabilities with the scores.
+    """
+
+    code: str
+    reason: str
+    holds: Callable[[Any], Mask]
+    overall: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric parameter with its bounds; ``None`` is unbounded. ``integral`` asks for a whole number."""
+
+    name: str
+    default: float
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    infinite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A parameter with named values."""
+
+    name: str
+    default: str
+    description: str
+    options: tuple[str, ...]
+
+
+Parameter = Number | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Verbal bands for a value: each (upper bound, label), bounds exclusive, the last one open (None)."""
+
+    name: str
+    bands: tuple[tuple[float | None, str], ...]
+    reference: str
+
+    def label(self, value: float) -> str:
+        """Name of the band that holds the value."""
+        for upper, label in self.bands:
+            if upper is None or value < upper:
+                return label
+        raise ValueError(f"scale {self.name} does not end with an open band")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One metric in data. ``range`` uses None where there is no bound; ``elsewhere`` names the metric in other
+    libraries.
+    """
+
+    key: str
+    name: str
+    scope: Scope
+    prevalence: Prevalence
+    formula: str
+    sentence: str
+    symbol: str = ""
+    aliases: tuple[str, ...] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    inputs: Inputs = Inputs.MATRIX
+    range: tuple[float | None, float | None] = (0.0, 1.0)
+    ideal: float | None = 1.0
+    orientation: Orientation = Orientation.HIGHER
+    chance_corrected: bool = False
+    symmetric: bool = False
+    ordered: bool = False
+    needs_counts: bool = False
+    rate: tuple[str, str] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    undefined: tuple[Condition, ...] = ()
+    caution: Callable[..., str | None] | None = None
+    scales: tuple[Scale, ...] = ()
+    references: tuple[str, ...] = ()
+    since: str = "0.1"
+    revision: int = 1
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and the values they have when none is given."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A card and its function: ``compute(table, **parameters)`` gives (..., K) for scope class, (...) for overall."""
+
+    card: Card
+    compute: Callable[..., Array]
+
+    @property
+    def key(self) -> str:
+        """Key of the card."""
+        return self.card.key
+
+    def __call__(self, table: Table, **parameters: Any) -> Array:
+        """Values for a table; parameters that are not given have their defaults."""
+        return self.compute(table, **parameters)
+
+
+def metric(**facts: Any) -> Callable[[Callable[..., Array]], Metric]:
+    """Turn a function into a metric by the facts of its card. The key is the function's name."""
+
+    def declare(compute: Callable[..., Array]) -> Metric:
+        return Metric(Card(key=compute.__name__, **facts), compute)
+
+    return declare

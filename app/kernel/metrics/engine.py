@@ -1,0 +1,134 @@
+"""Every matrix metric of a batch at once, and the reasons for those that have no value."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Condition, Metric, Scope
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.samples.scores import Scores
+
+# What is said when no condition of the card explains a missing value, as can happen with unusual parameters.
+DIVISION_BY_ZERO = Condition(
+    "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
+)
+INFINITE = Condition("infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True)
+
+# Of a long batch, so many cells at a time: what is computed from them stays in the cache.
+_CELLS_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A value that does not exist: of which metric, for which class (None for overall), why, and which classes are at
+    fault.
+    """
+
+    metric: Metric
+    class_index: int | None
+    condition: Condition
+    culprits: tuple[int, ...]
+
+
+def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
+    """Values of metrics of one scope with their default parameters.
+
+    Args:
+        counts: confusion matrices (..., K, K), rows actual.
+        metrics: all of scope class or all of scope overall.
+
+    Returns:
+        Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
+    """
+    return evaluate_groups(counts, metrics)[0]
+
+
+def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
+    """The same on a table, so that two calls share what is already computed."""
+    with silently():
+        return _values(table, metrics)
+
+
+def _values(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
+    return np.array([metric.compute(table) for metric in metrics])
+
+
+def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array, ...]:
+    """Values of several groups of metrics, each of one scope, from tables that they share.
+
+    A long batch is worked off in parts that stay in the cache.
+
+    Args:
+        counts: confusion matrices (..., K, K), rows actual.
+        groups: metrics of scope class or of scope overall, not mixed within a group.
+
+    Returns:
+        For each group what ``evaluate`` gives.
+    """
+    matrices = np.asarray(counts, dtype=np.float64)
+    *batch, _, n_classes = matrices.shape
+    part = max(1, _CELLS_AT_ONCE // n_classes**2)
+    if prod(batch) <= part:
+        table = Table(matrices)
+        with silently():
+            return tuple(_values(table, group) for group in groups)
+    flat = matrices.reshape(-1, n_classes, n_classes)
+    results = [np.empty((len(group), len(flat), *_class_axis(group, n_classes))) for group in groups]
+    for start in range(0, len(flat), part):
+        here = slice(start, start + part)
+        table = Table(flat[here])
+        with silently():
+            for group, values in zip(groups, results, strict=True):
+                for position, metric in enumerate(group):
+                    values[position, here] = metric.compute(table)
+    return tuple(values.reshape(len(values), *batch, *values.shape[2:]) for values in results)
+
+
+def _class_axis(metrics: Sequence[Metric], n_classes: int) -> tuple[int, ...]:
+    return (n_classes,) if metrics[0].card.scope is Scope.CLASS else ()
+
+
+class Explainer:
+    """Finds for missing values of one matrix (K, K) the first condition of the card that holds.
+
+    Masks are computed once.
+    """
+
+    def __init__(self, table: Table | Scores) -> None:
+        self.table = table
+        self._masks: dict[int, Mask] = {}
+
+    def _mask(self, condition: Condition) -> Mask:
+        mask = self._masks.get(id(condition))
+        if mask is None:
+            with silently():
+                mask = np.asarray(condition.holds(self.table))
+            self._masks[id(condition)] = mask
+        return mask
+
+    def explain(self, metric: Metric, class_index: int | None, value: float) -> Gap:
+        """Why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None, for the matrix."""
+        for condition in metric.card.undefined:
+            if (condition.code == "infinite") != bool(np.isinf(value)):
+                continue
+            mask = self._mask(condition)
+            if condition.overall:
+                if mask:
+                    return Gap(metric, class_index, condition, ())
+            elif class_index is not None:
+                if mask[class_index]:
+                    return Gap(metric, class_index, condition, (class_index,))
+            elif mask.any():
+                return Gap(metric, None, condition, tuple(int(k) for k in np.flatnonzero(mask)))
+        return Gap(metric, class_index, INFINITE if np.isinf(value) else DIVISION_BY_ZERO, ())
+
+    def gaps(self, metrics: Sequence[Metric], values: Array) -> Iterator[Gap]:
+        """A gap for every missing entry of values (M,) or (M, K), in order."""
+        for where in np.argwhere(~np.isfinite(values)):
+            position = tuple(int(index) for index in where)
+            class_index = position[1] if len(position) == 2 else None
+            yield self.explain(metrics[position[0]], class_index, float(values[position]))

@@ -1,0 +1,109 @@
+"""Metric expressions as trees: metrics with parameters, of one class or every class, and means over lists of them.
+
+The tree is what the parser of ``app.domain.expressions`` makes of text, and what everything else evaluates: on a single
+matrix as on a batch of a million, because its leaves are batch functions.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Inputs, Metric
+from app.kernel.numerics.arrays import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
+from app.kernel.samples.scores import Scores
+
+
+class Every(StrEnum):
+    """The selector ``@*``: all classes as a list."""
+
+    CLASS = "*"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What is judged when there is more than a matrix: the matrix of the decisions, and the scores behind them."""
+
+    table: Table
+    scores: Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric with its parameters. ``of`` is a class index, every class, or None for an overall metric."""
+
+    metric: Metric
+    parameters: Mapping[str, Any]
+    of: int | Every | None
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A named mean of parts."""
+
+    function: str
+    parts: tuple["Expression", ...]
+
+
+Expression = Measure | Combination
+
+COMBINATIONS: dict[str, Callable[[Array], Array]] = {
+    "gps": harmonic_mean,
+    "gps_sd": dispersion,
+    "mean": mean,
+    "gmean": geometric_mean,
+    "min": lambda parts: np.minimum.reduce(parts, axis=-1),
+    "max": lambda parts: np.maximum.reduce(parts, axis=-1),
+    "range": lambda parts: np.maximum.reduce(parts, axis=-1) - np.minimum.reduce(parts, axis=-1),
+}
+# Harmonic and geometric means of mixed signs mean nothing: their parts must not be able to fall below 0.
+NON_NEGATIVE = frozenset({"gps", "gps_sd", "gmean"})
+
+
+def is_list(expression: Expression) -> bool:
+    """Does it give one value per class?"""
+    return isinstance(expression, Measure) and expression.of is Every.CLASS
+
+
+def measures(expression: Expression) -> tuple[Measure, ...]:
+    """The leaves, left to right."""
+    if isinstance(expression, Measure):
+        return (expression,)
+    return tuple(leaf for part in expression.parts for leaf in measures(part))
+
+
+def of_probabilities(expression: Expression) -> bool:
+    """Is a metric in it that no matrix has?"""
+    return any(leaf.metric.card.inputs is Inputs.PROBABILITIES for leaf in measures(expression))
+
+
+def compute(expression: Expression, subject: Table | Subject) -> Array:
+    """Value of the expression: (..., K) when it is a list, else (...). Metrics of probabilities need a ``Subject``."""
+    with silently():
+        return _compute(expression, subject)
+
+
+def _compute(expression: Expression, subject: Table | Subject) -> Array:
+    if isinstance(expression, Measure):
+        values = expression.metric.compute(data_of(expression.metric, subject), **expression.parameters)
+        return values[..., expression.of] if isinstance(expression.of, int) else values
+    parts = [_compute(part, subject) for part in expression.parts]
+    columns = [
+        part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
+    ]
+    return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
+
+
+def data_of(metric: Metric, subject: Table | Subject) -> Table | Scores:
+    """What the function of a metric is given."""
+    if not isinstance(subject, Subject):
+        return subject
+    return subject.scores if metric.card.inputs is Inputs.PROBABILITIES else subject.table
+
+
+def is_insensitive(expression: Expression, n_classes: int) -> bool:
+    """Is every metric in it prevalence-insensitive for K classes?"""
+    return all(leaf.metric.card.prevalence.is_insensitive(n_classes) for leaf in measures(expression))

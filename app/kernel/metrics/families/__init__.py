@@ -1,0 +1,1 @@
+"""One module per idea; every metric is one function and one card."""

@@ -1,0 +1,169 @@
+"""The plain accuracy, what micro averages come down to, and whether it beats guessing."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import NO_SAMPLES
+from app.kernel.numerics import special
+from app.kernel.numerics.arrays import Array, total
+
+_overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
+_error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
+
+
+@_overall(
+    name="accuracy",
+    symbol="ACC",
+    formula=r"\frac{\sum_k n_{kk}}{n}",
+    sentence="Share of the samples that are classified correctly. Equals micro F1, micro precision and micro recall.",
+    aliases=("micro_f1", "micro_recall", "micro_precision"),
+    elsewhere={
+        "sklearn": "accuracy_score",
+        "pycm": "Overall ACC",
+        "torchmetrics": "MulticlassAccuracy(average=micro)",
+    },
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+)
+def accuracy(t: Table) -> Array:
+    return t.accuracy
+
+
+@_error(
+    name="error rate",
+    formula=r"1-ACC",
+    sentence="Share of the samples that are classified wrongly.",
+    aliases=("hamming_loss",),
+    elsewhere={
+        "sklearn": "zero_one_loss",
+        "pycm": "Hamming Loss",
+        "torchmetrics": "MulticlassHammingDistance(average=micro)",
+    },
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("martin2022", "beddar2025"),
+)
+def error_rate(t: Table) -> Array:
+    return t.wrong / t.n
+
+
+@_error(
+    name="number of errors",
+    formula=r"n-\sum_k n_{kk}",
+    sentence="How many samples are classified wrongly.",
+    range=(0.0, None),
+    elsewhere={"pycm": "Zero-one Loss"},
+    symmetric=True,
+)
+def zero_one_loss_count(t: Table) -> Array:
+    return t.wrong
+
+
+@_overall(
+    name="micro specificity",
+    formula=r"\frac{\sum_k TN_k}{\sum_k N_k}",
+    sentence="Specificity of the pooled one-vs-rest counts; also the pooled F1 of the rests.",
+    elsewhere={"pycm": "TNR Micro"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+)
+def micro_specificity(t: Table) -> Array:
+    return total(t.tn) / ((t.n_classes - 1) * t.n)
+
+
+@_error(
+    name="micro fall-out",
+    formula=r"\frac{\sum_k FP_k}{\sum_k N_k}",
+    sentence="False positive rate of the pooled one-vs-rest counts.",
+    elsewhere={"pycm": "FPR Micro"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+)
+def micro_fpr(t: Table) -> Array:
+    return t.wrong / ((t.n_classes - 1) * t.n)
+
+
+@_error(
+    name="micro miss rate",
+    formula=r"\frac{\sum_k FN_k}{\sum_k P_k}",
+    sentence="Miss rate of the pooled one-vs-rest counts; equals the error rate.",
+    elsewhere={"pycm": "FNR Micro"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+)
+def micro_fnr(t: Table) -> Array:
+    return t.wrong / t.n
+
+
+@_overall(
+    name="micro NPV",
+    formula=r"\frac{\sum_k TN_k}{\sum_k(n-T_k)}",
+    sentence="Negative predictive value of the pooled one-vs-rest counts.",
+    elsewhere={"pycm": "NPV Micro"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+)
+def micro_npv(t: Table) -> Array:
+    return total(t.tn) / ((t.n_classes - 1) * t.n)
+
+
+@_overall(
+    name="micro F-beta",
+    formula=r"\frac{(1+\beta^2)\sum TP_k}{(1+\beta^2)\sum TP_k+\beta^2\sum FN_k+\sum FP_k}",
+    sentence="F-beta of the pooled one-vs-rest counts; equals accuracy whatever beta is, since each sample has one "
+    "label.",
+    elsewhere={"sklearn": "fbeta_score(average=micro)", "torchmetrics": "MulticlassFBetaScore(average=micro)"},
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("beddar2025",),
+)
+def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
+    square = beta * beta
+    found = (1.0 + square) * t.correct
+    return found / (found + square * t.wrong + t.wrong)
+
+
+@_error(
+    name="standard error of accuracy",
+    range=(0.0, None),
+    formula=r"\sqrt{\frac{ACC(1-ACC)}{n}}",
+    sentence="Binomial standard error of the accuracy.",
+    elsewhere={"pycm": "Standard Error"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    needs_counts=True,
+)
+def accuracy_standard_error(t: Table) -> Array:
+    return np.sqrt(t.accuracy * t.wrong) / t.n
+
+
+@_overall(
+    name="largest prevalence",
+    symbol="NIR",
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    formula=r"\max_k\frac{P_k}{n}",
+    sentence="Accuracy of always predicting the most frequent class (no-information rate).",
+    elsewhere={"pycm": "NIR"},
+    undefined=(NO_SAMPLES,),
+)
+def no_information_rate(t: Table) -> Array:
+    return t.largest / t.n
+
+
+@_error(
+    name="p-value of accuracy above the no-information rate",
+    formula=r"P\left(\mathrm{Bin}(n,NIR)\ge\sum_k n_{kk}\right)",
+    sentence="Probability of at least this many correct when the most frequent class is guessed; exact at any "
+    "sample size.",
+    elsewhere={"pycm": "P-Value"},
+    undefined=(NO_SAMPLES,),
+    needs_counts=True,
+)
+def accuracy_p_value(t: Table) -> Array:
+    return special.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)

@@ -1,0 +1,361 @@
+"""Chance-corrected agreement of the whole matrix: MCC, the kappa family, alpha and Bangdiwala's B.
+
+Denominators such as n^2 - sum P T are written as sums of products of counts: the difference loses all digits when one
+class dominates.
+"""
+
+from functools import cache, lru_cache, partial
+
+import numpy as np
+
+from app.kernel.matrix import aickin
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Choice, Condition, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import (
+    CHANCE_IS_CERTAIN,
+    NO_SAMPLES,
+    ONE_ACTUAL_CLASS,
+    ONE_PREDICTED_CLASS,
+    POOLED_CHANCE_IS_CERTAIN,
+)
+from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
+from app.kernel.numerics.arrays import Array, inner, total
+
+_agreement = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    range=(-1.0, 1.0),
+    chance_corrected=True,
+    symmetric=True,
+)
+_chance = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+)
+_WEIGHTS = Choice(
+    "weights",
+    "linear",
+    "disagreement |i-j| ('linear') or (i-j)^2 ('quadratic') in label order",
+    ("linear", "quadratic"),
+)
+
+
+@lru_cache(maxsize=8)
+def _disagreement(n_classes: int, weights: str) -> Array:
+    """Disagreement weights |i-j| or (i-j)^2 of shape (K, K)."""
+    distance = np.abs(np.subtract.outer(np.arange(n_classes, dtype=np.float64), np.arange(n_classes, dtype=np.float64)))
+    return distance if weights == "linear" else distance * distance
+
+
+def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
+    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
+    if weights == "linear":
+        return t.distance, t.chance_distance
+    v = _disagreement(t.n_classes, weights)
+    return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
+
+
+@_agreement(
+    name="Matthews correlation coefficient",
+    symbol="R_K",
+    formula=r"\frac{n\sum_k n_{kk}-\sum_k P_kT_k}{\sqrt{(n^2-\sum_k P_k^2)(n^2-\sum_k T_k^2)}}",
+    sentence="Correlation of the actual and the predicted class over all classes (Gorodkin's R_K).",
+    aliases=("matthews_correlation", "r_k"),
+    elsewhere={
+        "sklearn": "matthews_corrcoef",
+        "pycm": "Overall MCC",
+        "torchmetrics": "MulticlassMatthewsCorrCoef",
+    },
+    undefined=(ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS),
+    scales=(MATTHEWS,),
+    references=("gorodkin2004", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
+)
+def mcc(t: Table) -> Array:
+    return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
+
+
+@_agreement(
+    name="Cohen's kappa",
+    symbol=r"\kappa",
+    formula=r"\frac{p_o-p_e}{1-p_e},\quad p_e=\sum_k\frac{P_kT_k}{n^2}",
+    sentence="Agreement beyond what the class shares alone would give.",
+    aliases=("kappa",),
+    elsewhere={"sklearn": "cohen_kappa_score", "pycm": "Kappa", "torchmetrics": "MulticlassCohenKappa"},
+    undefined=(CHANCE_IS_CERTAIN,),
+    scales=KAPPA_SCALES,
+    references=("cohen1960", "aguilar2025", "martin2022", "beddar2025"),
+)
+def cohen_kappa(t: Table) -> Array:
+    return t.covariance / t.chance_disagreement
+
+
+@_agreement(
+    name="weighted kappa",
+    symbol=r"\kappa_w",
+    formula=r"1-\frac{\sum_{ij}v_{ij}n_{ij}}{\sum_{ij}v_{ij}P_iT_j/n}",
+    sentence="Kappa for ordered classes: a confusion counts by how far apart the two classes are.",
+    elsewhere={"sklearn": "cohen_kappa_score(weights=...)", "pycm": "weighted_kappa"},
+    parameters=(_WEIGHTS,),
+    undefined=(CHANCE_IS_CERTAIN,),
+    ordered=True,
+    scales=KAPPA_SCALES,
+    references=("cohen1968", "beddar2025"),
+)
+def weighted_kappa(t: Table, weights: str = "linear") -> Array:
+    observed, expected = _disagreements(t, weights)
+    return 1.0 - t.n * observed / expected
+
+
+@_agreement(
+    name="Scott's pi",
+    symbol=r"\pi",
+    formula=r"\frac{p_o-p_e}{1-p_e},\quad p_e=\sum_k\left(\frac{P_k+T_k}{2n}\right)^2",
+    sentence="Kappa with one pooled class distribution for data and predictions.",
+    aliases=("kappa_unbiased",),
+    elsewhere={"pycm": "Scott PI"},
+    undefined=(POOLED_CHANCE_IS_CERTAIN,),
+    scales=KAPPA_SCALES,
+    references=("scott1955", "beddar2025"),
+)
+def scott_pi(t: Table) -> Array:
+    return (4.0 * t.n * t.correct - t.pooled_squares) / t.pooled_disagreement
+
+
+@_agreement(
+    name="Bennett's S",
+    symbol=r"\kappa_n",
+    formula=r"\frac{p_o-1/K}{1-1/K}",
+    sentence="Agreement beyond guessing each class equally often (free-marginal kappa, Brennan-Prediger).",
+    aliases=("kappa_n", "brennan_prediger"),
+    elsewhere={"pycm": "Bennett S"},
+    undefined=(NO_SAMPLES,),
+    scales=KAPPA_SCALES,
+    references=("bennett1954", "beddar2025"),
+)
+def bennett_s(t: Table) -> Array:
+    chance = 1.0 / t.n_classes
+    return (t.accuracy - chance) / (1.0 - chance)
+
+
+@_agreement(
+    name="kappa no prevalence",
+    formula=r"2p_o-1",
+    sentence="Twice the accuracy less one. Despite its name in other tools it moves with prevalence.",
+    elsewhere={"pycm": "Kappa No Prevalence"},
+    undefined=(NO_SAMPLES,),
+    chance_corrected=False,
+    references=("byrt1993",),
+)
+def kappa_no_prevalence(t: Table) -> Array:
+    return 2.0 * t.accuracy - 1.0
+
+
+@_agreement(
+    name="Gwet's AC1",
+    symbol="AC_1",
+    formula=r"\frac{p_o-e}{1-e},\quad e=\frac{1}{K-1}\sum_k\pi_k(1-\pi_k),\ \pi_k=\frac{P_k+T_k}{2n}",
+    sentence="Chance-corrected agreement that stays high when one class dominates.",
+    elsewhere={"pycm": "Gwet AC1"},
+    undefined=(NO_SAMPLES,),
+    references=("gwet2008",),
+)
+def gwet_ac1(t: Table) -> Array:
+    chance = t.pooled_disagreement / (4.0 * t.pairs) / (t.n_classes - 1)
+    return (t.accuracy - chance) / (1.0 - chance)
+
+
+@_agreement(
+    name="Krippendorff's alpha",
+    symbol=r"\alpha",
+    formula=r"\frac{p_a-p_e}{1-p_e},\quad p_a=\left(1-\frac{1}{2n}\right)p_o+\frac{1}{2n}",
+    sentence="Nominal reliability with pooled class shares and a small-sample correction.",
+    elsewhere={"pycm": "Krippendorff Alpha"},
+    undefined=(POOLED_CHANCE_IS_CERTAIN,),
+    needs_counts=True,
+    scales=(KRIPPENDORFF,),
+    references=("krippendorff2004",),
+)
+def krippendorff_alpha(t: Table) -> Array:
+    wrong = t.wrong / t.n
+    return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.pairs) / t.pooled_disagreement
+
+
+@cache
+def _credit_sums(n_classes: int, weights: str) -> Array:
+    """sum_j (1 - v_ij/v_max) of shape (K,)."""
+    v = _disagreement(n_classes, weights)
+    sums: Array = (1.0 - v / v.max()).sum(axis=0)
+    return sums
+
+
+def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
+    """1 - p_o and 1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
+    largest = float(t.n_classes - 1) ** (1 if weights == "linear" else 2)
+    observed, expected = _disagreements(t, weights)
+    # sum (1 - v_ij/v_max)(P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
+    squares = total((t.actual * t.actual + t.predicted * t.predicted) * _credit_sums(t.n_classes, weights))
+    chance = (squares + 2.0 * (t.pairs - expected / largest)) / (4.0 * t.pairs)
+    return observed / (largest * t.n), 1.0 - chance
+
+
+@_agreement(
+    name="weighted Krippendorff alpha",
+    formula=r"\frac{p_a-p_e}{1-p_e},\quad "
+    r"p_e=\sum_{ij}\left(1-\frac{v_{ij}}{v_{max}}\right)\left(\frac{P_i+T_j}{2n}\right)^2",
+    sentence="Krippendorff's alpha with partial credit for confusions of neighbouring classes, in PyCM's definition.",
+    elsewhere={"pycm": "weighted_alpha"},
+    range=(None, None),
+    parameters=(_WEIGHTS,),
+    undefined=(
+        NO_SAMPLES,
+        Condition(
+            "chance_agreement_is_one",
+            "agreement by chance is complete in this definition and nothing is wrong",
+            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
+            overall=True,
+        ),
+        Condition(
+            "infinite",
+            "agreement by chance is complete in this definition although there are errors",
+            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
+            overall=True,
+        ),
+    ),
+    ordered=True,
+    needs_counts=True,
+    scales=(KRIPPENDORFF,),
+    references=("haghighi2018",),
+)
+def weighted_alpha(t: Table, weights: str = "linear") -> Array:
+    observed, by_chance = _weighted_alpha_parts(t, weights)
+    return 1.0 - (1.0 - 0.5 / t.n) * observed / by_chance
+
+
+@_agreement(
+    name="Aickin's alpha",
+    symbol=r"\alpha_A",
+    formula=r"\alpha=\frac{p_o-p_e}{1-p_e},\ p_e=\sum_k a_kb_k,\ a_k=\frac{T_k/n}{1-\alpha+\alpha b_k/p_e},\ "
+    r"b_k=\frac{P_k/n}{1-\alpha+\alpha a_k/p_e}",
+    sentence="Agreement not due to chance when only the cases hard to classify are thought to agree by chance; the "
+    "fixed point.",
+    elsewhere={"pycm": "aickin_alpha"},
+    range=(None, 1.0),
+    undefined=(
+        CHANCE_IS_CERTAIN,
+        Condition(
+            "no_solution",
+            "agreement is below chance and the iteration that defines it does not settle",
+            lambda t: np.isnan(_aickin(t)),
+            overall=True,
+        ),
+    ),
+    references=("aickin1990",),
+)
+def aickin_alpha(t: Table) -> Array:
+    return _aickin(t)
+
+
+def _aickin(t: Table) -> Array:
+    kappa = t.covariance / t.chance_disagreement
+    return aickin.alpha(t.prevalence, t.predicted_prevalence, t.accuracy, kappa)
+
+
+@_agreement(
+    name="Bangdiwala's B",
+    symbol="B",
+    range=(0.0, 1.0),
+    formula=r"\frac{\sum_k n_{kk}^2}{\sum_k P_kT_k}",
+    sentence="Area of agreement over the area of the rectangles of the margins in the agreement chart.",
+    elsewhere={"pycm": "Bangdiwala B"},
+    undefined=(
+        Condition(
+            "no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0, overall=True
+        ),
+    ),
+    chance_corrected=False,
+    references=("bangdiwala1985",),
+)
+def bangdiwala_b(t: Table) -> Array:
+    return inner(t.tp, t.tp) / t.correct_margins
+
+
+@_chance(
+    name="chance agreement (Cohen)",
+    symbol="p_e",
+    formula=r"\sum_k\frac{P_kT_k}{n^2}",
+    sentence="Accuracy of drawing predictions at random with the same class shares.",
+    elsewhere={"pycm": "Overall RACC"},
+    references=("cohen1960",),
+)
+def expected_accuracy(t: Table) -> Array:
+    return t.correct_margins / t.pairs
+
+
+@_chance(
+    name="chance agreement (Scott)",
+    formula=r"\sum_k\left(\frac{P_k+T_k}{2n}\right)^2",
+    sentence="Chance agreement with actual and predicted shares pooled.",
+    elsewhere={"pycm": "Overall RACCU"},
+    references=("scott1955",),
+)
+def expected_accuracy_unbiased(t: Table) -> Array:
+    return t.pooled_squares / (4.0 * t.pairs)
+
+
+@_chance(
+    name="standard error of kappa",
+    range=(0.0, None),
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    formula=r"\sqrt{\frac{p_o(1-p_o)}{n(1-p_e)^2}}",
+    sentence="Simple standard error of kappa with chance agreement taken as known; intervals use the delta method "
+    "instead.",
+    elsewhere={"pycm": "Kappa Standard Error"},
+    undefined=(CHANCE_IS_CERTAIN,),
+    needs_counts=True,
+    references=("cohen1960",),
+)
+def kappa_standard_error(t: Table) -> Array:
+    return np.sqrt(t.accuracy * (t.wrong / t.n) / t.n) * t.pairs / t.chance_disagreement
+
+
+@_agreement(
+    name="adjusted Rand index of the matrix",
+    symbol="ARI",
+    formula=r"\frac{\sum_{ij}\binom{n_{ij}}2-E}{\frac12\left[\sum_i\binom{P_i}2+\sum_j\binom{T_j}2\right]-E},\quad "
+    r"E=\frac{\sum_i\binom{P_i}2\sum_j\binom{T_j}2}{\binom n2}",
+    sentence="Agreement of the two groupings about which pairs belong together, whatever the groups are called.",
+    elsewhere={"pycm": "ARI", "sklearn": "adjusted_rand_score"},
+    undefined=(
+        Condition("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2, overall=True),
+        Condition(
+            "trivial_grouping",
+            "both groupings put all samples together or every sample alone",
+            lambda t: _rand_parts(t)[1] == 0,
+            overall=True,
+        ),
+    ),
+    needs_counts=True,
+    references=("hubert1985", "beddar2025"),
+)
+def adjusted_rand(t: Table) -> Array:
+    agreement, spread = _rand_parts(t)
+    return agreement / spread
+
+
+def _rand_parts(t: Table) -> tuple[Array, Array]:
+    """Numerator and denominator in counts of ordered pairs of samples: together or apart in data and in prediction.
+
+    They are sums of squares, exact while n^2 < 2^53, where the binomials less their expectation lose digits.
+    """
+    squares = total(np.vecdot(t.counts, t.counts))
+    both, apart = squares - t.n, t.pairs + squares - t.actual_squares - t.predicted_squares
+    only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
+    spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)
+    return 2.0 * (both * apart - only_actual * only_predicted), spread

@@ -1,0 +1,314 @@
+"""Macro and prevalence-weighted averages of one-vs-rest scores."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Choice, Condition, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import (
+    ABSENT,
+    ALWAYS_PREDICTED,
+    NEVER_PREDICTED,
+    NO_ACTUAL,
+    NO_REST,
+    NO_SAMPLES,
+    NOT_PREDICTED_THOUGH_ACTUAL,
+    UNIVERSAL,
+)
+from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
+
+_overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
+_error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
+
+_MISSING = Choice(
+    "undefined",
+    "strict",
+    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as "
+    "scikit-learn does",
+    ("strict", "zero"),
+)
+# Weighted averages leave out classes without actual samples; what is left needs a specificity.
+_ONE_CLASS = Condition(
+    "one_actual_class",
+    "all samples belong to class {label}, so its specificity does not exist",
+    lambda t: (t.rest == 0) & (t.actual > 0),
+)
+
+
+def _filled(values: Array, undefined: str) -> Array:
+    return values if undefined == "strict" else np.where(np.isnan(values), 0.0, values)
+
+
+@_overall(
+    name="mean of macro recall and macro specificity",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\frac{1}{2}\left(TPR_{macro}+TNR_{macro}\right)",
+    sentence="The survey's multiclass balanced accuracy. For K > 2 it depends on the class mix, unlike the mean of "
+    "the recalls.",
+    aliases=("aunu",),
+    elsewhere={"pycm": "AUNU"},
+    undefined=(NO_ACTUAL, NO_REST),
+    references=("beddar2025",),
+)
+def survey_balanced_accuracy(t: Table) -> Array:
+    return (t.mean_rates.recall + t.mean_rates.specificity) / 2.0
+
+
+@_overall(
+    name="prevalence-weighted single-point AUC",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\sum_k\frac{P_k}{n}\,\frac{TPR_k+TNR_k}{2}",
+    sentence="One-vs-rest balanced accuracy averaged by class frequency.",
+    aliases=("aunp",),
+    elsewhere={"pycm": "AUNP"},
+    undefined=(NO_SAMPLES, _ONE_CLASS),
+)
+def prevalence_weighted_auc(t: Table) -> Array:
+    # Recalls weighted by prevalence are the accuracy.
+    return (t.correct + inner(t.actual, t.specificity)) / (2.0 * t.n)
+
+
+@_overall(
+    name="macro precision",
+    formula=r"\frac{1}{K}\sum_k PPV_k",
+    sentence="Mean per-class precision.",
+    elsewhere={
+        "sklearn": "precision_score(average=macro)",
+        "pycm": "PPV Macro",
+        "torchmetrics": "MulticlassPrecision(average=macro)",
+    },
+    parameters=(_MISSING,),
+    undefined=(NEVER_PREDICTED,),
+    references=("martin2022", "beddar2025"),
+)
+def macro_precision(t: Table, undefined: str = "strict") -> Array:
+    return t.mean_rates.precision if undefined == "strict" else mean(_filled(t.precision, undefined))
+
+
+@_overall(
+    name="macro F1",
+    formula=r"\frac{1}{K}\sum_k F_{1,k}",
+    sentence="Mean per-class F1.",
+    elsewhere={
+        "sklearn": "f1_score(average=macro)",
+        "pycm": "F1 Macro",
+        "torchmetrics": "MulticlassF1Score(average=macro)",
+    },
+    parameters=(_MISSING,),
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("martin2022", "beddar2025", "opitz2019"),
+)
+def macro_f1(t: Table, undefined: str = "strict") -> Array:
+    return t.mean_f1 if undefined == "strict" else mean(_filled(t.f1, undefined))
+
+
+@_overall(
+    name="macro NPV",
+    formula=r"\frac{1}{K}\sum_k NPV_k",
+    sentence="Mean per-class negative predictive value.",
+    elsewhere={"pycm": "NPV Macro"},
+    undefined=(ALWAYS_PREDICTED,),
+    references=("martin2022", "beddar2025"),
+)
+def macro_npv(t: Table) -> Array:
+    return t.mean_rates.npv
+
+
+@_overall(
+    name="macro Jaccard",
+    formula=r"\frac{1}{K}\sum_k J_k",
+    sentence="Mean per-class Jaccard index.",
+    elsewhere={"sklearn": "jaccard_score(average=macro)", "torchmetrics": "MulticlassJaccardIndex(average=macro)"},
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("martin2022", "beddar2025"),
+)
+def macro_jaccard(t: Table) -> Array:
+    return mean(t.jaccard)
+
+
+@_overall(
+    name="F1 of macro precision and macro recall",
+    formula=r"\frac{2\,PPV_{macro}\,TPR_{macro}}{PPV_{macro}+TPR_{macro}}",
+    sentence="The survey's macro F1. A different number from the mean of the F1 scores.",
+    aliases=("survey_macro_f1",),
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("beddar2025", "opitz2019"),
+)
+def macro_f1_of_means(t: Table) -> Array:
+    return harmonic_mean_of_two(t.mean_rates.precision, t.mean_rates.recall)
+
+
+@_overall(
+    name="macro F-beta",
+    formula=r"\frac{1}{K}\sum_k F_{\beta,k}",
+    sentence="Mean per-class F-beta.",
+    elsewhere={"sklearn": "fbeta_score(average=macro)", "torchmetrics": "MulticlassFBetaScore(average=macro)"},
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
+    undefined=(ABSENT,),
+    references=("beddar2025",),
+)
+def macro_f_beta(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.mean_f1
+    square = beta * beta
+    return (1.0 + square) * mean(t.tp / (square * t.actual + t.predicted))
+
+
+@_overall(
+    name="macro F1 of the rests",
+    formula=r"\frac{1}{K}\sum_k F^{-}_{1,k}",
+    sentence="Mean over the classes of the F1 of everything else.",
+    undefined=(UNIVERSAL,),
+    symmetric=True,
+    references=("martin2022",),
+)
+def macro_f1_negative(t: Table) -> Array:
+    return mean(t.f1_negative)
+
+
+@_overall(
+    name="macro specificity",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\frac{1}{K}\sum_k TNR_k",
+    sentence="Mean per-class specificity.",
+    elsewhere={
+        "pycm": "TNR Macro",
+        "imblearn": "specificity_score(average=macro)",
+        "torchmetrics": "MulticlassSpecificity(average=macro)",
+    },
+    undefined=(NO_REST,),
+    references=("beddar2025",),
+)
+def macro_specificity(t: Table) -> Array:
+    return t.mean_rates.specificity
+
+
+@_error(
+    name="macro fall-out",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\frac{1}{K}\sum_k FPR_k",
+    sentence="Mean per-class false positive rate.",
+    elsewhere={"pycm": "FPR Macro"},
+    undefined=(NO_REST,),
+)
+def macro_fpr(t: Table) -> Array:
+    return mean(t.fpr)
+
+
+@_overall(
+    name="prevalence-weighted precision",
+    formula=r"\sum_k\frac{P_k}{n}PPV_k",
+    sentence="Per-class precision averaged by class frequency.",
+    elsewhere={
+        "sklearn": "precision_score(average=weighted)",
+        "torchmetrics": "MulticlassPrecision(average=weighted)",
+    },
+    parameters=(_MISSING,),
+    undefined=(NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
+    references=("aguilar2025", "beddar2025"),
+)
+def weighted_precision(t: Table, undefined: str = "strict") -> Array:
+    return t.weighted_sum(_filled(t.precision, undefined)) / t.n
+
+
+@_overall(
+    name="prevalence-weighted F1",
+    formula=r"\sum_k\frac{P_k}{n}F_{1,k}",
+    sentence="Per-class F1 averaged by class frequency.",
+    elsewhere={"sklearn": "f1_score(average=weighted)", "torchmetrics": "MulticlassF1Score(average=weighted)"},
+    undefined=(NO_SAMPLES,),
+    references=("aguilar2025", "beddar2025"),
+)
+def weighted_f1(t: Table) -> Array:
+    return t.weighted_sum(t.f1) / t.n
+
+
+@_overall(
+    name="prevalence-weighted Jaccard",
+    formula=r"\sum_k\frac{P_k}{n}J_k",
+    sentence="Per-class Jaccard index averaged by class frequency.",
+    elsewhere={
+        "sklearn": "jaccard_score(average=weighted)",
+        "torchmetrics": "MulticlassJaccardIndex(average=weighted)",
+    },
+    undefined=(NO_SAMPLES,),
+    references=("aguilar2025", "beddar2025"),
+)
+def weighted_jaccard(t: Table) -> Array:
+    return t.weighted_sum(t.jaccard) / t.n
+
+
+@_overall(
+    name="class balance accuracy",
+    symbol="CBA",
+    formula=r"\frac{1}{K}\sum_k\frac{n_{kk}}{\max(P_k,T_k)}",
+    sentence="Mean over the classes of the smaller of recall and precision.",
+    elsewhere={"pycm": "CBA"},
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("mosley2013",),
+)
+def class_balance_accuracy(t: Table) -> Array:
+    return mean(t.tp / np.maximum(t.actual, t.predicted))
+
+
+@_overall(
+    name="classification success index",
+    symbol="CSI",
+    range=(-1.0, 1.0),
+    formula=r"\frac{1}{K}\sum_k(PPV_k+TPR_k-1)",
+    sentence="Mean individual classification success index.",
+    elsewhere={"pycm": "CSI"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("labatut2012",),
+)
+def classification_success_index(t: Table) -> Array:
+    return t.mean_rates.precision + t.mean_rates.recall - 1.0
+
+
+@_overall(
+    name="sum of the Jaccard indices",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\sum_k J_k",
+    sentence="Sum over the classes of the Jaccard index; its ideal is the number of classes.",
+    elsewhere={"pycm": "Overall J"},
+    undefined=(ABSENT,),
+    symmetric=True,
+)
+def jaccard_sum(t: Table) -> Array:
+    return total(t.jaccard)
+
+
+@_overall(
+    name="mean predicted count per class",
+    symbol="RR",
+    range=(0.0, None),
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    formula=r"\frac{n}{K}",
+    sentence="Samples per class (PyCM's global performance index).",
+    elsewhere={"pycm": "RR"},
+    symmetric=True,
+)
+def global_performance_index(t: Table) -> Array:
+    return t.n / t.n_classes
+
+
+@_overall(
+    name="average accuracy",
+    formula=r"\frac{1}{K}\sum_k\frac{TP_k+TN_k}{n}",
+    sentence="Mean one-vs-rest accuracy. With many classes it is high for almost any classifier.",
+    aliases=("macro_accuracy",),
+    elsewhere={"pycm": "ACC Macro"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("martin2022", "beddar2025"),
+)
+def average_accuracy(t: Table) -> Array:
+    return mean(t.accuracy_ovr)

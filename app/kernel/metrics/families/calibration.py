@@ -1,0 +1,81 @@
+"""Calibration errors: how far stated probabilities and observed frequencies lie apart in bins."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.score_conditions import NO_SAMPLES, NOT_PROBABILITIES
+from app.kernel.numerics.arrays import Array, mean
+from app.kernel.samples.calibration import Bins, equal_mass, equal_width
+from app.kernel.samples.scores import Scores
+
+_BINS = (Number("bins", 15.0, "how many bins, a whole number", minimum=1.0),)
+_error = partial(
+    metric,
+    scope=Scope.OVERALL,
+    inputs=Inputs.PROBABILITIES,
+    prevalence=Prevalence.SENSITIVE,
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    parameters=_BINS,
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+)
+
+
+def _top_label(s: Scores, bins: float) -> Bins:
+    return equal_width(s.top_label, int(bins))
+
+
+def _missing(s: Scores) -> Array:
+    return np.full(s.n.shape, np.nan)
+
+
+@_error(
+    name="expected calibration error",
+    symbol="ECE",
+    formula=r"\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|, \quad b = (lo, hi]",
+    sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equal width.",
+    aliases=("ece",),
+    references=("naeini2015", "guo2017"),
+)
+def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
+    return _top_label(s, bins).error if s.are_probabilities else _missing(s)
+
+
+@_error(
+    name="adaptive calibration error",
+    symbol="ACE",
+    formula=r"\frac{1}{B} \sum_b |\mathrm{acc}_b - \mathrm{conf}_b|, \quad n_b \approx n / B",
+    sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equally many samples.",
+    aliases=("ace",),
+    references=("nixon2019",),
+)
+def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
+    return equal_mass(s.top_label, int(bins)).error if s.are_probabilities else _missing(s)
+
+
+@_error(
+    name="maximum calibration error",
+    symbol="MCE",
+    formula=r"\max_b |\mathrm{acc}_b - \mathrm{conf}_b|",
+    sentence="Largest gap of a bin between the confidence in the predicted class and how often it is right.",
+    aliases=("mce",),
+    references=("naeini2015",),
+)
+def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
+    return _top_label(s, bins).largest if s.are_probabilities else _missing(s)
+
+
+@_error(
+    name="class-wise calibration error",
+    symbol="cwECE",
+    formula=r"\frac{1}{K} \sum_k \sum_b \frac{n_{bk}}{n} |\mathrm{freq}_{bk} - \bar p_{bk}|",
+    sentence="Mean over the classes of the gap between the probability of the class and how often it occurs, over bins of equal width.",
+    aliases=("cwece",),
+    references=("kull2019",),
+)
+def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
+    if not s.are_probabilities:
+        return _missing(s)
+    return mean(np.stack([equal_width(ranking, int(bins)).error for ranking in s.rankings], axis=-1))

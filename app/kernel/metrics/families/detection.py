@@ -1,0 +1,376 @@
+"""Scores of one class against the rest that combine what is found with what is claimed: F, Jaccard, UPM and kin."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import (
+    ABSENT,
+    ALWAYS_PREDICTED,
+    MARGINS,
+    NEVER_PREDICTED,
+    NO_ACTUAL,
+    NO_SAMPLES,
+    NO_TRUE_POSITIVES,
+    UNIVERSAL,
+)
+from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
+
+_FIVE = FOUR + ONE
+_score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
+_BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall higher", above=0.0)
+
+
+@_score(
+    name="F1",
+    symbol="F_1",
+    formula=r"\frac{2TP}{2TP+FP+FN}",
+    sentence="Harmonic mean of precision and recall.",
+    aliases=("f1_positive", "dice", "sorensen_dice"),
+    elsewhere={"sklearn": "f1_score", "pycm": "F1", "torchmetrics": "MulticlassF1Score(average=none)"},
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+)
+def f1(t: Table) -> Array:
+    return t.f1
+
+
+@_score(
+    name="F-beta",
+    symbol=r"F_\beta",
+    formula=r"\frac{(1+\beta^2)TP}{(1+\beta^2)TP+\beta^2FN+FP}",
+    sentence="Weighted harmonic mean of precision and recall; beta above 1 weighs recall higher.",
+    elsewhere={"sklearn": "fbeta_score", "pycm": "F_beta", "torchmetrics": "MulticlassFBetaScore(average=none)"},
+    parameters=(_BETA,),
+    undefined=(ABSENT,),
+    references=("aguilar2025", "beddar2025"),
+)
+def f_beta(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.f1
+    square = beta * beta
+    # The denominator is (1 + b^2) TP + b^2 FN + FP.
+    return (1.0 + square) * t.tp / (square * t.actual + t.predicted)
+
+
+@_score(
+    name="F1 of the rest",
+    symbol="F_1^-",
+    formula=r"\frac{2TN}{2TN+FP+FN}",
+    sentence="F1 with the roles of the class and the rest exchanged.",
+    undefined=(UNIVERSAL,),
+    symmetric=True,
+    references=("wu2025", "martin2022"),
+)
+def f1_negative(t: Table) -> Array:
+    return t.f1_negative
+
+
+@_score(
+    name="F-beta of the rest",
+    symbol=r"F_\beta^-",
+    formula=r"\frac{(1+\beta^2)TN}{(1+\beta^2)TN+\beta^2FP+FN}",
+    sentence="F-beta with the roles of the class and the rest exchanged.",
+    parameters=(_BETA,),
+    undefined=(UNIVERSAL,),
+    references=("martin2022",),
+)
+def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.f1_negative
+    square = beta * beta
+    return (1.0 + square) * t.tn / (square * t.rest + t.predicted_rest)
+
+
+@_score(
+    name="unified performance measure",
+    symbol="UPM",
+    formula=r"\frac{4\,TP\,TN}{4\,TP\,TN+(TP+TN)(FP+FN)}",
+    sentence="Harmonic mean of precision, recall, specificity and NPV in counts; 0 when the class is never found.",
+    undefined=(ABSENT, UNIVERSAL),
+    symmetric=True,
+    references=("martin2022",),
+)
+def upm(t: Table) -> Array:
+    return t.upm
+
+
+@_score(
+    name="unified performance measure, strict",
+    symbol=r"UPM^{\ast}",
+    formula=r"\frac{4}{1/PPV+1/TPR+1/TNR+1/NPV}",
+    sentence="Harmonic mean of precision, recall, specificity and NPV; undefined when any of the four is.",
+    undefined=MARGINS,
+    symmetric=True,
+    references=("martin2022",),
+)
+def upm_strict(t: Table) -> Array:
+    reciprocals: Array = np.add.reduce(t.reciprocal_block, axis=0)
+    return FOUR / reciprocals
+
+
+@_score(
+    name="Fowlkes-Mallows index of the class",
+    symbol="FM",
+    formula=r"\sqrt{PPV\cdot TPR}",
+    sentence="Geometric mean of precision and recall.",
+    aliases=("otsuka_ochiai", "g_measure"),
+    elsewhere={"pycm": "G"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("martin2022", "beddar2025"),
+)
+def fowlkes_mallows(t: Table) -> Array:
+    return t.tp / np.sqrt(t.joint_margins)
+
+
+@_score(
+    name="Jaccard index",
+    symbol="J",
+    formula=r"\frac{TP}{TP+FP+FN}",
+    sentence="Overlap of the actual and the predicted members, over their union.",
+    aliases=("iou", "tanimoto", "threat_score", "critical_success_index"),
+    elsewhere={"sklearn": "jaccard_score", "pycm": "J", "torchmetrics": "MulticlassJaccardIndex(average=none)"},
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("beddar2025",),
+)
+def jaccard(t: Table) -> Array:
+    return t.jaccard
+
+
+@_score(
+    name="Tversky index",
+    formula=r"\frac{TP}{TP+\alpha FP+\beta FN}",
+    sentence="Overlap of the actual and the predicted members with separate weights for the two kinds of error.",
+    elsewhere={"pycm": "TI"},
+    parameters=(
+        Number("alpha", 0.5, "weight of the false positives", above=0.0),
+        Number("beta", 0.5, "weight of the false negatives", above=0.0),
+    ),
+    undefined=(ABSENT,),
+    references=("tversky1977",),
+)
+def tversky_index(t: Table, alpha: float = 0.5, beta: float = 0.5) -> Array:
+    return t.f1 if alpha == beta == 0.5 else t.tp / (t.tp + alpha * t.fp + beta * t.fn)
+
+
+@_score(
+    name="overlap coefficient",
+    formula=r"\frac{TP}{\min(T,P)}",
+    sentence="Overlap of the actual and the predicted members, over the smaller of the two.",
+    aliases=("szymkiewicz_simpson",),
+    elsewhere={"pycm": "OC"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("haghighi2018",),
+)
+def overlap_coefficient(t: Table) -> Array:
+    return t.tp / np.minimum(t.actual, t.predicted)
+
+
+@_score(
+    name="Braun-Blanquet similarity",
+    formula=r"\frac{TP}{\max(T,P)}",
+    sentence="Overlap of the actual and the predicted members, over the larger of the two.",
+    elsewhere={"pycm": "BB"},
+    undefined=(ABSENT,),
+    symmetric=True,
+    references=("haghighi2018",),
+)
+def braun_blanquet(t: Table) -> Array:
+    return t.tp / np.maximum(t.actual, t.predicted)
+
+
+@_score(
+    name="individual classification success index",
+    symbol="ICSI",
+    range=(-1.0, 1.0),
+    formula=r"PPV+TPR-1",
+    sentence="Precision plus recall less one: how far both together are above an even trade.",
+    aliases=("icsi",),
+    elsewhere={"pycm": "ICSI"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("labatut2012",),
+)
+def class_success_index(t: Table) -> Array:
+    return t.precision + t.recall - ONE
+
+
+@_score(
+    name="mean of precision and recall",
+    formula=r"\frac{PPV+TPR}{2}",
+    sentence="Area under the precision-recall curve that has this single point.",
+    elsewhere={"pycm": "AUPR"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    references=("haghighi2018",),
+)
+def single_point_aupr(t: Table) -> Array:
+    return (t.precision + t.recall) * HALF
+
+
+@_score(
+    name="adjusted F score",
+    symbol="AGF",
+    formula=r"\sqrt{F_2\cdot F_{0.5}^{-}}",
+    sentence="Geometric mean of F2 and of F0.5 after the classes are exchanged: favours the class while watching "
+    "the rest.",
+    elsewhere={"pycm": "AGF"},
+    aliases=("agf",),
+    undefined=(ABSENT, UNIVERSAL),
+    references=("maratea2014",),
+)
+def adjusted_f(t: Table) -> Array:
+    # F2 = 5 TP/(4 P + T), and F0.5 of the rest = 5 TN/(N + 4 (n - T)).
+    return _FIVE * np.sqrt(t.right / ((FOUR * t.actual + t.predicted) * (t.rest + FOUR * t.predicted_rest)))
+
+
+@_score(
+    name="information score",
+    symbol="IS",
+    range=(None, None),
+    ideal=None,
+    formula=r"\log_2\frac{PPV}{\pi}",
+    sentence="Bits by which a prediction of the class raises its probability above the prevalence.",
+    elsewhere={"pycm": "IS"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED, NO_TRUE_POSITIVES),
+    symmetric=True,
+    chance_corrected=True,
+    references=("kononenko1991",),
+)
+def information_score(t: Table) -> Array:
+    return np.log2(t.lift)
+
+
+@_score(
+    name="lift",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{PPV}{\pi}",
+    sentence="How many times more frequent the class is among its predictions than in the data.",
+    aliases=("lift_score",),
+    elsewhere={"pycm": "LS"},
+    undefined=(NO_ACTUAL, NEVER_PREDICTED),
+    symmetric=True,
+    chance_corrected=True,
+    references=("haghighi2018",),
+)
+def lift(t: Table) -> Array:
+    return t.lift
+
+
+@_score(
+    name="net benefit",
+    symbol="NB",
+    range=(None, 1.0),
+    ideal=None,
+    formula=r"\frac{TP}{n}-\frac{FP}{n}\frac{t}{1-t}",
+    sentence="True positives per sample less false positives at the exchange rate of the threshold probability.",
+    elsewhere={"pycm": "NB"},
+    parameters=(
+        Number("threshold", 0.5, "probability at which acting and not acting weigh the same", minimum=0.0, below=1.0),
+    ),
+    undefined=(NO_SAMPLES,),
+    references=("vickers2006",),
+)
+def net_benefit(t: Table, threshold: float = 0.5) -> Array:
+    return (t.tp - t.fp * (threshold / (1.0 - threshold))) / t.n_each
+
+
+@_score(
+    name="predicted minus actual count",
+    symbol="AM",
+    range=(None, None),
+    ideal=0.0,
+    orientation=Orientation.NEAREST,
+    formula=r"T-P",
+    sentence="How many samples too many are predicted as the class; negative when too few.",
+    elsewhere={"pycm": "AM"},
+    references=("haghighi2018",),
+)
+def automatic_manual_difference(t: Table) -> Array:
+    return t.surplus
+
+
+@_score(
+    name="Bray-Curtis dissimilarity",
+    range=(0.0, 0.5),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"\frac{|T-P|}{2n}",
+    sentence="Difference of the predicted and the actual count, over twice the samples.",
+    elsewhere={"pycm": "BCD"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("haghighi2018",),
+)
+def bray_curtis(t: Table) -> Array:
+    return np.abs(t.surplus) / (t.n_each + t.n_each)
+
+
+@_score(
+    name="one-vs-rest errors",
+    symbol="HD",
+    range=(0.0, None),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"FP+FN",
+    sentence="Samples on the wrong side of the question 'this class or not'.",
+    elsewhere={"pycm": "HD"},
+    symmetric=True,
+    references=("haghighi2018",),
+)
+def hamming_distance(t: Table) -> Array:
+    return t.errors
+
+
+@_score(
+    name="chance agreement of the class",
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    formula=r"\frac{PT}{n^2}",
+    sentence="Share of samples that would fall on this diagonal cell if predictions were drawn at random.",
+    elsewhere={"pycm": "RACC"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("cohen1960",),
+)
+def random_accuracy(t: Table) -> Array:
+    return t.joint_margins / (t.n_each * t.n_each)
+
+
+@_score(
+    name="unbiased chance agreement of the class",
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    formula=r"\left(\frac{P+T}{2n}\right)^2",
+    sentence="Chance agreement of the class when actual and predicted shares are pooled.",
+    elsewhere={"pycm": "RACCU"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("scott1955",),
+)
+def random_accuracy_unbiased(t: Table) -> Array:
+    share = t.margins / (t.n_each + t.n_each)
+    return share * share
+
+
+@_score(
+    name="markedness",
+    symbol="MK",
+    range=(-1.0, 1.0),
+    formula=r"PPV+NPV-1",
+    sentence="How much more often than chance a prediction, for or against the class, is right.",
+    aliases=("delta_p",),
+    elsewhere={"pycm": "MK"},
+    undefined=(NEVER_PREDICTED, ALWAYS_PREDICTED),
+    chance_corrected=True,
+    references=("martin2022",),
+)
+def markedness(t: Table) -> Array:
+    return t.precision + t.npv - ONE

@@ -1,0 +1,364 @@
+"""Scores of one class against the rest built from sensitivity and specificity alone, and the associations of the 2 x 2
+table.
+"""
+
+from functools import partial
+from math import pi, sqrt
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import (
+    A_RATE_AT_ITS_END,
+    ABSENT,
+    ALWAYS_PREDICTED,
+    MARGINS,
+    NEVER_PREDICTED,
+    NO_ACTUAL,
+    NO_FALSE_POSITIVES,
+    NO_ONE_SIDED_ERROR,
+    NO_REST,
+    NO_TRUE_NEGATIVES,
+    NOTHING_CORRECT,
+    UNIVERSAL,
+)
+from app.kernel.metrics.scales import (
+    DISCRIMINANT_POWER,
+    KAPPA_SCALES,
+    MATTHEWS,
+    NEGATIVE_LIKELIHOOD_RATIO,
+    POSITIVE_LIKELIHOOD_RATIO,
+    SINGLE_POINT_AUC,
+    YULE,
+)
+from app.kernel.numerics import special
+from app.kernel.numerics.arrays import ONE, Array
+
+_BOTH_SIDES = (NO_ACTUAL, NO_REST)
+_score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE_BINARY, undefined=_BOTH_SIDES)
+_association = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE, range=(-1.0, 1.0), symmetric=True)
+_WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", minimum=0.0, maximum=1.0)
+
+
+@_association(
+    name="one-vs-rest Matthews correlation",
+    symbol=r"\phi",
+    formula=r"\frac{TP\,TN-FP\,FN}{\sqrt{T\,P\,N\,(n-T)}}",
+    sentence="Correlation of being the class with being predicted as the class.",
+    aliases=("phi_coefficient",),
+    elsewhere={"pycm": "MCC"},
+    undefined=MARGINS,
+    chance_corrected=True,
+    scales=(MATTHEWS,),
+    references=("matthews1975", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
+)
+def mcc_ovr(t: Table) -> Array:
+    return t.determinant / np.sqrt(t.actual_spread * t.predicted_spread)
+
+
+@_association(
+    name="one-vs-rest Cohen kappa",
+    symbol=r"\kappa",
+    formula=r"\frac{2(TP\,TN-FP\,FN)}{T\,N+P\,(n-T)}",
+    sentence="Agreement on the class beyond what the shares alone would give.",
+    undefined=(ABSENT, UNIVERSAL),
+    chance_corrected=True,
+    scales=KAPPA_SCALES,
+    references=("cohen1960", "martin2022"),
+)
+def cohen_kappa_ovr(t: Table) -> Array:
+    return (t.determinant + t.determinant) / (t.predicted * t.rest + t.actual * t.predicted_rest)
+
+
+@_score(
+    name="bookmaker informedness",
+    symbol="J",
+    range=(-1.0, 1.0),
+    formula=r"TPR+TNR-1",
+    sentence="How much better than chance the class is told from the rest (Youden's J).",
+    aliases=("youden_j", "bookmaker_informedness", "gini_index"),
+    elsewhere={"pycm": "BM"},
+    chance_corrected=True,
+    references=("youden1950", "aguilar2025", "wu2025", "martin2022"),
+)
+def informedness(t: Table) -> Array:
+    return t.recall + t.specificity - ONE
+
+
+@_score(
+    name="positive likelihood ratio",
+    symbol="LR_+",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{TPR}{FPR}",
+    sentence="How many times more often members than non-members are predicted as the class.",
+    aliases=("lr_positive", "plr"),
+    elsewhere={"sklearn": "class_likelihood_ratios", "pycm": "PLR"},
+    undefined=(NO_ACTUAL, NO_REST, NEVER_PREDICTED, NO_FALSE_POSITIVES),
+    chance_corrected=True,
+    scales=(POSITIVE_LIKELIHOOD_RATIO,),
+    references=("beddar2025",),
+)
+def likelihood_ratio_positive(t: Table) -> Array:
+    return t.recall / t.fpr
+
+
+@_score(
+    name="negative likelihood ratio",
+    symbol="LR_-",
+    range=(0.0, None),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"\frac{FNR}{TNR}",
+    sentence="How many times more often members than non-members are predicted as something else.",
+    aliases=("lr_negative", "nlr"),
+    elsewhere={"sklearn": "class_likelihood_ratios", "pycm": "NLR"},
+    undefined=(NO_ACTUAL, NO_REST, ALWAYS_PREDICTED, NO_TRUE_NEGATIVES),
+    chance_corrected=True,
+    scales=(NEGATIVE_LIKELIHOOD_RATIO,),
+    references=("beddar2025",),
+)
+def likelihood_ratio_negative(t: Table) -> Array:
+    return t.fnr / t.specificity
+
+
+@_score(
+    name="diagnostic odds ratio",
+    symbol="DOR",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{TP\,TN}{FP\,FN}",
+    sentence="Odds of a positive prediction among members over those among non-members.",
+    aliases=("dor",),
+    elsewhere={"pycm": "DOR"},
+    undefined=(*MARGINS, NO_ONE_SIDED_ERROR),
+    symmetric=True,
+    chance_corrected=True,
+    references=("glas2003",),
+)
+def diagnostic_odds_ratio(t: Table) -> Array:
+    return t.odds
+
+
+@_score(
+    name="discriminant power",
+    symbol="DP",
+    range=(None, None),
+    ideal=None,
+    formula=r"\frac{\sqrt3}{\pi}\left(\ln\frac{TPR}{FNR}+\ln\frac{TNR}{FPR}\right)",
+    sentence="Logarithm of the diagnostic odds ratio in units of a logistic standard deviation (natural logarithm).",
+    elsewhere={"pycm": "DP (base 10)"},
+    undefined=(*MARGINS, A_RATE_AT_ITS_END),
+    symmetric=True,
+    chance_corrected=True,
+    scales=(DISCRIMINANT_POWER,),
+    references=("sokolova2006",),
+)
+def discriminant_power(t: Table) -> Array:
+    return sqrt(3.0) / pi * np.log(t.odds)
+
+
+@_score(
+    name="Yule's Q",
+    symbol="Q",
+    range=(-1.0, 1.0),
+    formula=r"\frac{TP\,TN-FP\,FN}{TP\,TN+FP\,FN}",
+    sentence="The diagnostic odds ratio brought to the interval from -1 to 1.",
+    elsewhere={"pycm": "Q"},
+    undefined=MARGINS,
+    symmetric=True,
+    chance_corrected=True,
+    scales=(YULE,),
+    references=("yule1912",),
+)
+def yule_q(t: Table) -> Array:
+    return t.determinant / (t.right + t.mixed_up)
+
+
+@_score(
+    name="Yule's Y",
+    symbol="Y",
+    range=(-1.0, 1.0),
+    formula=r"\frac{\sqrt{TP\,TN}-\sqrt{FP\,FN}}{\sqrt{TP\,TN}+\sqrt{FP\,FN}}",
+    sentence="Coefficient of colligation: Yule's Q on the square root of the odds ratio.",
+    undefined=MARGINS,
+    symmetric=True,
+    chance_corrected=True,
+    references=("yule1912",),
+)
+def yule_y(t: Table) -> Array:
+    right: Array = np.sqrt(t.right)
+    wrong: Array = np.sqrt(t.mixed_up)
+    return (right - wrong) / (right + wrong)
+
+
+@_score(
+    name="one-vs-rest balanced accuracy",
+    symbol="A",
+    formula=r"\frac{TPR+TNR}{2}",
+    sentence="Arithmetic mean of sensitivity and specificity: the area under the ROC curve that has this single point.",
+    aliases=("single_point_auc",),
+    elsewhere={"pycm": "AUC"},
+    scales=(SINGLE_POINT_AUC,),
+    references=("wu2025", "martin2022", "beddar2025"),
+)
+def balanced_accuracy_ovr(t: Table) -> Array:
+    return t.balanced_accuracy_ovr
+
+
+@_score(
+    name="one-vs-rest geometric mean",
+    symbol="G",
+    formula=r"\sqrt{TPR\cdot TNR}",
+    sentence="Geometric mean of sensitivity and specificity.",
+    elsewhere={"pycm": "GM", "imblearn": "geometric_mean_score(average=None)"},
+    references=("aguilar2025", "wu2025", "martin2022"),
+)
+def g_mean_ovr(t: Table) -> Array:
+    return t.g_mean_ovr
+
+
+@_score(
+    name="one-vs-rest harmonic mean of TPR and TNR",
+    symbol="H",
+    formula=r"\frac{2\,TPR\,TNR}{TPR+TNR}",
+    sentence="Harmonic mean of sensitivity and specificity (the AC-score of the class): low as soon as one is low.",
+    aliases=("ac_score_ovr",),
+    references=("aguilar2025", "wu2025", "martin2022"),
+)
+def h_mean_ovr(t: Table) -> Array:
+    return t.h_mean_ovr
+
+
+@_score(
+    name="weighted arithmetic mean of TPR and TNR",
+    symbol="A_w",
+    formula=r"w\,TPR+(1-w)\,TNR",
+    sentence="Arithmetic mean of sensitivity and specificity with a chosen weight.",
+    parameters=(_WEIGHT,),
+    references=("aguilar2025",),
+)
+def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
+    return t.balanced_accuracy_ovr if weight == 0.5 else weight * t.recall + (1.0 - weight) * t.specificity
+
+
+@_score(
+    name="weighted geometric mean of TPR and TNR",
+    symbol="G_w",
+    formula=r"TPR^{w}\,TNR^{1-w}",
+    sentence="Geometric mean of sensitivity and specificity with a chosen weight.",
+    parameters=(_WEIGHT,),
+    references=("aguilar2025",),
+)
+def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
+    if weight == 0.5:
+        return t.g_mean_ovr
+    mean = t.recall**weight * t.specificity ** (1.0 - weight)
+    # x^0 is 1 even where x does not exist.
+    return mean if 0.0 < weight < 1.0 else mean + 0.0 * (t.recall + t.specificity)
+
+
+@_score(
+    name="weighted harmonic mean of TPR and TNR",
+    symbol=r"H_\beta",
+    formula=r"\frac{(1+\beta^2)\,TPR\,TNR}{\beta^2\,TPR+TNR}",
+    sentence="Harmonic mean of sensitivity and specificity; beta above 1 weighs specificity higher.",
+    parameters=(Number("beta", 1.0, "beta squared is the weight of specificity", above=0.0),),
+    references=("aguilar2025",),
+)
+def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
+    if beta == 1.0:
+        return t.h_mean_ovr
+    square = beta * beta
+    return (1.0 + square) / (square * t.reciprocals.specificity + t.reciprocals.recall)
+
+
+@_score(
+    name="adjusted geometric mean",
+    symbol="AGM",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{GM+TNR\,N/n}{1+N/n}\ \text{if}\ TPR>0,\ \text{else}\ 0",
+    sentence="Geometric mean of sensitivity and specificity that rewards specificity by the share of non-members.",
+    aliases=("agm",),
+    elsewhere={"pycm": "AGM"},
+    references=("batuwita2009",),
+)
+def adjusted_g_mean(t: Table) -> Array:
+    # With N/n multiplied out; the factor is 0 where nothing of the class is found, by definition.
+    return (t.g_mean_ovr * t.n_each + t.tn) / (t.n_each + t.rest) * np.sign(t.tp)
+
+
+@_score(
+    name="index of balanced accuracy",
+    symbol=r"IBA_\alpha",
+    formula=r"(1+\alpha(TPR-TNR))\,TPR\,TNR",
+    sentence="Squared geometric mean weighted by which side dominates; alpha sets by how much.",
+    aliases=("iba",),
+    elsewhere={"pycm": "IBA", "imblearn": "make_index_balanced_accuracy"},
+    parameters=(Number("alpha", 1.0, "weight of the dominance TPR - TNR", minimum=0.0, maximum=1.0),),
+    references=("garcia2009", "wu2025"),
+)
+def index_balanced_accuracy(t: Table, alpha: float = 1.0) -> Array:
+    return (ONE + alpha * (t.recall - t.specificity)) * t.rate_product
+
+
+@_score(
+    name="optimized precision",
+    symbol="OP",
+    prevalence=Prevalence.SENSITIVE,
+    range=(-1.0, 1.0),
+    formula=r"ACC-\frac{|TNR-TPR|}{TNR+TPR}",
+    sentence="One-vs-rest accuracy less the imbalance of sensitivity and specificity.",
+    elsewhere={"pycm": "OP"},
+    undefined=(*_BOTH_SIDES, NOTHING_CORRECT),
+    references=("ranawana2006",),
+)
+def optimized_precision(t: Table) -> Array:
+    return t.accuracy_ovr - np.abs(t.specificity - t.recall) / (t.specificity + t.recall)
+
+
+@_score(
+    name="distance to the ideal ROC corner",
+    symbol="dInd",
+    range=(0.0, sqrt(2.0)),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"\sqrt{FPR^2+FNR^2}",
+    sentence="Distance of the operating point from perfect discrimination in the ROC plane.",
+    aliases=("dind",),
+    elsewhere={"pycm": "dInd"},
+    references=("haghighi2018",),
+)
+def roc_distance(t: Table) -> Array:
+    return t.roc_distance
+
+
+@_score(
+    name="similarity to the ideal ROC corner",
+    symbol="sInd",
+    formula=r"1-\frac{dInd}{\sqrt2}",
+    sentence="One less the distance to perfect discrimination, scaled to the interval from 0 to 1.",
+    aliases=("sind",),
+    elsewhere={"pycm": "sInd"},
+    references=("haghighi2018",),
+)
+def roc_similarity(t: Table) -> Array:
+    return ONE - t.roc_distance * sqrt(0.5)
+
+
+@_score(
+    name="sensitivity index",
+    symbol="d'",
+    range=(None, None),
+    ideal=None,
+    formula=r"z(TPR)-z(FPR)",
+    sentence="Distance of the two classes on the observer's scale in normal standard deviations.",
+    aliases=("d_prime",),
+    elsewhere={"pycm": "sensitivity_index"},
+    undefined=(*MARGINS, A_RATE_AT_ITS_END),
+    chance_corrected=True,
+    references=("green1966",),
+)
+def sensitivity_index(t: Table) -> Array:
+    return special.normal_quantile(t.recall) - special.normal_quantile(t.fpr)

@@ -1,0 +1,190 @@
+"""How near the probabilities come to the truth: the (imbalanced) multiclass classification performance curves and
+phi.
+"""
+
+from functools import partial
+from math import sqrt
+
+import numpy as np
+
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
+from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
+from app.kernel.samples.losses import closeness
+from app.kernel.samples.scores import Scores
+
+# Samples handled at once: the arrays of a piece fit in the second-level cache.
+_BLOCK = 16384
+_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
+_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
+
+
+def threshold_correct() -> float:
+    """1 - eta = 1 - sqrt(1 - sqrt(1/2)): a phi above it means p_true > 1/2, so the prediction is right."""
+    return 1.0 - sqrt(1.0 - sqrt(0.5))
+
+
+def threshold_incorrect(n_classes: int) -> float:
+    """1 - theta = 1 - sqrt(1 - 1/sqrt(K)): a phi below it means p_true < 1/K, so the prediction is wrong."""
+    return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
+
+
+@_overall(
+    name="area under the IMCP curve",
+    symbol="AU(IMCP)",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"\sum_i \delta_i \varphi_i = \frac{1}{K} \sum_k \frac{1}{n_k} \sum_{i: y_i = k} \varphi_i",
+    sentence="Mean closeness of the probabilities to the truth, every class counting the same.",
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    references=("aguilar2024",),
+)
+def au_imcp(s: Scores) -> Array:
+    return mean(mean_phi.compute(s))
+
+
+@_overall(
+    name="area under the IMCP curve, trapezoids",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\sum_i \delta_i \varphi_i - \frac{1}{4} \sum_i (\delta_{i+1} - \delta_i)(\varphi_{i+1} - \varphi_i)",
+    sentence="The area as the package of the authors computes it: it moves slightly with the shares of the classes.",
+    elsewhere={"imcp": "imcp_score"},
+    undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
+    references=("aguilar2024",),
+)
+def au_imcp_trapezoid(s: Scores) -> Array:
+    if not s.are_probabilities or s.weights is not None or (s.class_weight == 0).any():
+        return np.full(s.n.shape, np.nan)
+    widths = ratio(np.ones(()), s.n_classes * s.class_weight)
+    folded = s.folded_losses
+    if folded is not None and folded.cross_steps is not None:
+        return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * folded.cross_steps
+    values, codes, _ = s.by_p_true
+    area = 0.0
+    for start in range(0, s.n_samples, _BLOCK):
+        # With the first sample of the next block, to which the last one of this makes a step.
+        part = slice(start, start + _BLOCK + 1)
+        heights, along = closeness(values[part]), widths.take(codes[part])
+        area += float(along[:_BLOCK].dot(heights[:_BLOCK]))
+        area -= 0.25 * float((along[1:] - along[:-1]).dot(heights[1:] - heights[:-1]))
+    return np.asarray(area)
+
+
+@_overall(
+    name="area under the MCP curve",
+    symbol="AU(MCP)",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} \sum_i \varphi_i",
+    sentence="Mean closeness of the probabilities to the truth, every sample counting the same.",
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("aguilar2022", "aguilar2024", "aguilar2025"),
+)
+def au_mcp(s: Scores) -> Array:
+    return ratio(total(s.phi_sums), s.n)
+
+
+@_overall(
+    name="area under the MCP curve, trapezoids",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\bar\varphi + \frac{\bar\varphi - (\varphi_{\min} + \varphi_{\max})/2}{n - 1}",
+    sentence="The area as the package of the authors computes it, over n - 1 steps.",
+    elsewhere={"imcp": "mcp_score"},
+    needs_counts=True,
+    undefined=(NOT_PROBABILITIES, WEIGHTED, ONE_SAMPLE),
+    references=("aguilar2022", "aguilar2024", "aguilar2025"),
+)
+def au_mcp_trapezoid(s: Scores) -> Array:
+    if s.weights is not None or s.n_samples < 2:
+        return np.full(s.n.shape, np.nan)
+    average = au_mcp.compute(s)
+    ends = closeness(np.array([s.losses.lowest, s.losses.highest]))
+    area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
+    return area
+
+
+@_per_class(
+    name="mean phi",
+    symbol=r"\bar\varphi_k",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"\frac{1}{n_k} \sum_{i: y_i = k} \left(1 - \sqrt{1 - \sqrt{p_{ik}}}\right)",
+    sentence="Conditional classification performance: how close the probabilities come to the truth for members of the class.",
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    references=("aguilar2024",),
+)
+def mean_phi(s: Scores) -> Array:
+    return ratio(s.phi_sums, s.class_weight)
+
+
+@_per_class(
+    name="median phi",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"\mathrm{med}_{i: y_i = k}\, \varphi_i",
+    sentence="Half of the members of the class come at least this close to the truth. A quantile of 0.25 or 0.75 gives the box.",
+    aliases=("phi_median",),
+    parameters=(Number("quantile", 0.5, "which quantile, 0.5 for the median", above=0.0, below=1.0),),
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    references=("aguilar2024",),
+)
+def median_phi(s: Scores, quantile: float = 0.5) -> Array:
+    if not s.are_probabilities:
+        return np.full(s.class_weight.shape, np.nan)
+    ends = [ranking.member_quantile(quantile) for ranking in s.rankings]
+    lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
+    return 0.5 * (closeness(lower) + closeness(upper))
+
+
+def phi_quartiles(s: Scores) -> Array:
+    """First quartile, median and third quartile of phi of each class, shape (3, ..., K): the box plots of the paper.
+
+    The averaged inverse of the distribution function: unlike interpolation it stays when all samples are replicated.
+    """
+    return np.stack([median_phi.compute(s, quantile) for quantile in (0.25, 0.5, 0.75)])
+
+
+@_overall(
+    name="share certainly right",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} |\{i: p_{i y_i} > 1/2\}|",
+    sentence="Share of samples whose class was given more than one half, so that nothing else could be predicted.",
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("aguilar2024",),
+)
+def fraction_correct_certain(s: Scores) -> Array:
+    return ratio(total(s.losses.sure), s.n)
+
+
+@_overall(
+    name="share uncertain",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} |\{i: 1/K \le p_{i y_i} \le 1/2\}|",
+    sentence="Share of samples whose class was given neither less than chance nor more than one half.",
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("aguilar2024",),
+)
+def fraction_uncertain(s: Scores) -> Array:
+    return ratio(total(_undecided(s)), s.n)
+
+
+@_overall(
+    name="share certainly wrong",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} |\{i: p_{i y_i} < 1/K\}|",
+    sentence="Share of samples whose class was given less than chance, so that it could not be predicted.",
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("aguilar2024",),
+)
+def fraction_incorrect_certain(s: Scores) -> Array:
+    return ratio(total(s.losses.ruled_out), s.n)
+
+
+def _undecided(s: Scores) -> Array:
+    return s.class_weight - s.losses.sure - s.losses.ruled_out
+
+
+def regions(s: Scores) -> Array:
+    """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
+    with silently():
+        return np.stack([ratio(sums, s.class_weight) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])

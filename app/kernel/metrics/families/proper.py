@@ -1,0 +1,123 @@
+"""Proper scores: losses that are smallest, on average, for the true probabilities."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
+from app.kernel.numerics.arrays import Array, mean, ratio, total
+from app.kernel.samples.losses import CLIP
+from app.kernel.samples.scores import Scores
+
+_CLIPPED = (Number("clip", CLIP, "smallest probability that is believed; 0 for none", minimum=0.0, below=1.0),)
+_loss = partial(
+    metric,
+    scope=Scope.OVERALL,
+    inputs=Inputs.PROBABILITIES,
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    range=(0.0, None),
+)
+
+
+def _surprise_sums(s: Scores, clip: float) -> Array:
+    if clip == CLIP:
+        return s.losses.surprise
+    return s.sums_of(-np.log(np.maximum(s.p_true, clip)))
+
+
+def clipped(s: Scores, clip: float = CLIP) -> int:
+    """How many samples have a p_true below the smallest probability that is believed."""
+    return int(np.count_nonzero(s.p_true < clip))
+
+
+@_loss(
+    name="log loss",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"-\frac{1}{n} \sum_i \ln p_{i y_i}",
+    sentence="Mean surprise at the actual class, in nats; confident mistakes cost most.",
+    aliases=("cross_entropy",),
+    elsewhere={"sklearn": "log_loss"},
+    parameters=_CLIPPED,
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES, RULED_OUT),
+    references=("good1952", "gneiting2007"),
+)
+def log_loss(s: Scores, clip: float = CLIP) -> Array:
+    return ratio(total(_surprise_sums(s, clip)), s.n)
+
+
+@_loss(
+    name="Brier score",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} \sum_i \sum_k (p_{ik} - [k = y_i])^2, \quad \text{half of it for } K = 2",
+    sentence="Mean squared distance between the probabilities and what happened.",
+    aliases=("brier",),
+    elsewhere={"sklearn": "brier_score_loss"},
+    range=(0.0, 2.0),
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("brier1950", "gneiting2007", "beddar2025"),
+)
+def brier_score(s: Scores) -> Array:
+    return ratio(total(s.losses.squared_error), s.n)
+
+
+@_loss(
+    name="class-averaged log loss",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"-\frac{1}{K} \sum_k \frac{1}{n_k} \sum_{i: y_i = k} \ln p_{ik}",
+    sentence="Log loss of each class, averaged so that every class counts the same.",
+    parameters=_CLIPPED,
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL, RULED_OUT),
+    references=("good1952",),
+)
+def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
+    return mean(ratio(_surprise_sums(s, clip), s.class_weight))
+
+
+@_loss(
+    name="class-averaged Brier score",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"\frac{1}{K} \sum_k \frac{1}{n_k} \sum_{i: y_i = k} \sum_j (p_{ij} - [j = k])^2, \quad \text{half of it for } K = 2",
+    sentence="Brier score of each class, averaged so that every class counts the same.",
+    range=(0.0, 2.0),
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    references=("brier1950",),
+)
+def balanced_brier_score(s: Scores) -> Array:
+    return mean(ratio(s.losses.squared_error, s.class_weight))
+
+
+@_loss(
+    name="Brier skill score",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"1 - \mathrm{Brier} / \mathrm{Brier}(\pi)",
+    sentence="Share of the Brier score that is saved against always saying the shares of the classes; 0 or less is no skill.",
+    elsewhere={"sklearn": "d2_brier_score"},
+    orientation=Orientation.HIGHER,
+    ideal=1.0,
+    range=(None, 1.0),
+    chance_corrected=True,
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES, ONE_ACTUAL_CLASS),
+    references=("brier1950", "murphy1973"),
+)
+def brier_skill_score(s: Scores) -> Array:
+    # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
+    spread = total(s.class_weight * s.rest_weight) / (2.0 if s.n_classes == 2 else 1.0)
+    # Of one class nothing can be saved: without a reference there is no skill, however large the score.
+    return 1.0 - ratio(total(s.losses.squared_error) * s.n, np.where(spread > 0, spread, np.nan))
+
+
+@_loss(
+    name="spherical score",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} \sum_i p_{i y_i} / \lVert p_i \rVert_2",
+    sentence="Mean cosine of the angle between the probabilities and what happened.",
+    orientation=Orientation.HIGHER,
+    ideal=1.0,
+    range=(0.0, 1.0),
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("gneiting2007",),
+)
+def spherical_score(s: Scores) -> Array:
+    return ratio(total(s.losses.cosine), s.n)

@@ -1,0 +1,307 @@
+"""How well the scores order the samples: areas under ROC and precision-recall curves and what is read off them."""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_REST, NO_SAMPLES, NOT_PROBABILITIES
+from app.kernel.numerics.arrays import Array, mean, ratio, total
+from app.kernel.numerics.special import incomplete_beta
+from app.kernel.samples.scores import Scores
+
+_BOTH_SIDES = (NO_ACTUAL, NO_REST)
+_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
+_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
+
+
+def _stack(values: list[Array]) -> Array:
+    return np.stack(values, axis=-1)
+
+
+@_per_class(
+    name="area under the ROC curve",
+    symbol="AUC",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"P(s^+ > s^-) + \tfrac{1}{2} P(s^+ = s^-)",
+    sentence="Chance that a random member of the class gets a higher score than a random non-member.",
+    aliases=("auroc", "auc"),
+    elsewhere={"sklearn": "roc_auc_score"},
+    chance_corrected=False,
+    undefined=_BOTH_SIDES,
+    references=("hanley1982", "fawcett2006", "aguilar2025", "wu2025", "beddar2025"),
+)
+def roc_auc(s: Scores) -> Array:
+    return _stack([ranking.auc for ranking in s.rankings])
+
+
+@_overall(
+    name="macro one-vs-rest AUC",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\frac{1}{K} \sum_k \mathrm{AUC}_k",
+    sentence="Mean over the classes of the AUC of each against all others.",
+    elsewhere={"sklearn": 'roc_auc_score(multi_class="ovr")'},
+    undefined=_BOTH_SIDES,
+    references=("fawcett2006", "aguilar2024", "beddar2025"),
+)
+def roc_auc_ovr_macro(s: Scores) -> Array:
+    return mean(roc_auc.compute(s))
+
+
+@_overall(
+    name="prevalence-weighted one-vs-rest AUC",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\sum_k \pi_k \mathrm{AUC}_k",
+    sentence="Mean of the AUCs of each class against all others, large classes counting more.",
+    elsewhere={"sklearn": 'roc_auc_score(multi_class="ovr", average="weighted")'},
+    undefined=_BOTH_SIDES,
+    references=("provost2000", "aguilar2024"),
+)
+def roc_auc_ovr_weighted(s: Scores) -> Array:
+    return total(roc_auc.compute(s) * s.prevalence)
+
+
+@_overall(
+    name="micro AUC",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\mathrm{AUC} \text{ of all } nK \text{ entries against the one-hot truth}",
+    sentence="Chance that the probability of an actual class exceeds that of a class that is not, over all samples and classes.",
+    elsewhere={"sklearn": 'roc_auc_score(average="micro")'},
+    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    references=("fawcett2006", "aguilar2024"),
+)
+def roc_auc_ovr_micro(s: Scores) -> Array:
+    if not s.are_probabilities:
+        return np.full(s.n.shape, np.nan)
+    above, _ = s.common_threshold
+    return 1.0 - ratio(above - 0.5 * s.n * s.n, s.n * s.n * (s.n_classes - 1))
+
+
+@_overall(
+    name="Hand-Till M",
+    symbol="M",
+    prevalence=Prevalence.INSENSITIVE,
+    formula=r"\frac{1}{K(K-1)} \sum_{i \ne j} A(i \mid j)",
+    sentence="Mean over all pairs of classes of the AUC that separates the two, whatever the sizes of the classes.",
+    aliases=("hand_till_m",),
+    elsewhere={"sklearn": 'roc_auc_score(multi_class="ovo")'},
+    undefined=(NO_ACTUAL,),
+    references=("hand2001", "aguilar2025", "aguilar2024"),
+)
+def roc_auc_ovo_macro(s: Scores) -> Array:
+    classes = s.n_classes
+    return total(total(_pair_areas(s))) / (classes * (classes - 1))
+
+
+@_overall(
+    name="prevalence-weighted one-vs-one AUC",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{\sum_{i<j} (\pi_i + \pi_j) \tfrac{1}{2}[A(i \mid j) + A(j \mid i)]}{\sum_{i<j} (\pi_i + \pi_j)}",
+    sentence="Mean over all pairs of classes of the AUC that separates the two, pairs of large classes counting more.",
+    elsewhere={"sklearn": 'roc_auc_score(multi_class="ovo", average="weighted")'},
+    undefined=(NO_ACTUAL,),
+    references=("ferri2009",),
+)
+def roc_auc_ovo_weighted(s: Scores) -> Array:
+    # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).
+    pair_weights = s.prevalence[..., :, None] + s.prevalence[..., None, :]
+    return total(total(pair_weights * _pair_areas(s))) / (2.0 * (s.n_classes - 1))
+
+
+def _pair_areas(s: Scores) -> Array:
+    """A(i|j) of every ordered pair of classes, shape (..., K, K), 0 on the diagonal."""
+    pairs = s.class_weight[..., :, None] * s.class_weight[..., None, :]
+    areas = 1.0 - ratio(s.pair_losses, pairs)
+    own = np.arange(s.n_classes)
+    areas[..., own, own] = 0.0
+    return areas
+
+
+@_per_class(
+    name="standardised partial AUC",
+    symbol="pAUC",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\tfrac{1}{2} \left[1 + \frac{\int_0^m \mathrm{TPR}\, d\mathrm{FPR} - m^2/2}{m - m^2/2}\right]",
+    sentence="Area under the ROC curve where false positives are rare, scaled so that 0.5 is chance and 1 is perfect.",
+    elsewhere={"sklearn": "roc_auc_score(max_fpr=...)"},
+    range=(0.0, 1.0),
+    parameters=(Number("max_fpr", 0.1, "largest false positive rate", above=0.0, maximum=1.0),),
+    undefined=_BOTH_SIDES,
+    references=("mcclish1989",),
+)
+def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
+    return _stack([ranking.partial_auc(max_fpr) for ranking in s.rankings])
+
+
+@_per_class(
+    name="Gini coefficient of the ROC curve",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"2\,\mathrm{AUC} - 1",
+    sentence="AUC scaled so that 0 is chance and 1 is perfect.",
+    range=(-1.0, 1.0),
+    chance_corrected=True,
+    undefined=_BOTH_SIDES,
+    references=("hand2001",),
+)
+def roc_gini(s: Scores) -> Array:
+    return 2.0 * roc_auc.compute(s) - 1.0
+
+
+@_per_class(
+    name="average precision",
+    symbol="AP",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\sum_i (R_i - R_{i-1}) P_i",
+    sentence="Mean precision over the cuts at which members of the class are found; that of a random order is their share.",
+    elsewhere={"sklearn": "average_precision_score"},
+    undefined=(NO_ACTUAL,),
+    references=("davis2006", "aguilar2025", "wu2025", "beddar2025"),
+)
+def average_precision(s: Scores) -> Array:
+    return _stack([ranking.average_precision for ranking in s.rankings])
+
+
+@_per_class(
+    name="trapezoid area under the precision-recall curve",
+    symbol="AUPR",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\sum_i (R_i - R_{i-1}) \tfrac{1}{2}(P_i + P_{i-1}), \quad (R_0, P_0) = (0, 1)",
+    sentence="Area under straight lines between the points of the precision-recall curve, which starts at (0, 1).",
+    aliases=("aupr", "auc_pr"),
+    elsewhere={"sklearn": "auc(recall, precision)"},
+    undefined=(NO_ACTUAL,),
+    references=("davis2006", "wu2025", "beddar2025"),
+)
+def pr_auc_trapezoid(s: Scores) -> Array:
+    return _stack([ratio(ranking.precision_sum, ranking.positives) for ranking in s.rankings])
+
+
+@_overall(
+    name="macro average precision",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{K} \sum_k \mathrm{AP}_k",
+    sentence="Mean over the classes of the average precision.",
+    elsewhere={"sklearn": 'average_precision_score(average="macro")'},
+    undefined=(NO_ACTUAL,),
+    references=("davis2006", "beddar2025"),
+)
+def macro_average_precision(s: Scores) -> Array:
+    return mean(average_precision.compute(s))
+
+
+@_overall(
+    name="area under macro precision against macro recall",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\int P_{\text{macro}}(t)\, dR_{\text{macro}}(t) \text{ by trapezoids}",
+    sentence="Area under the macro precision against the macro recall while one threshold falls for all classes together.",
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL),
+    references=("beddar2025",),
+)
+def macro_pr_auc(s: Scores) -> Array:
+    if not s.are_probabilities:
+        return np.full(s.n.shape, np.nan)
+    _, precision = s.common_threshold
+    return mean(ratio(mean(precision), s.class_weight))
+
+
+@_per_class(
+    name="equal error rate",
+    symbol="EER",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\mathrm{FPR}(t^*) \text{ where } \mathrm{FPR}(t^*) = \mathrm{FNR}(t^*)",
+    sentence="Error rate at the cut where false positives and false negatives are equally frequent in their classes.",
+    aliases=("eer",),
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    undefined=_BOTH_SIDES,
+    references=("martin1997", "beddar2025"),
+)
+def equal_error_rate(s: Scores) -> Array:
+    return _stack([ranking.equal_error_rate for ranking in s.rankings])
+
+
+@_per_class(
+    name="Kolmogorov-Smirnov statistic",
+    symbol="KS",
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    formula=r"\max_t\, \mathrm{TPR}(t) - \mathrm{FPR}(t)",
+    sentence="Largest Youden index over all cuts: how far apart the scores of members and non-members lie.",
+    chance_corrected=True,
+    undefined=_BOTH_SIDES,
+    references=("youden1950",),
+)
+def ks_statistic(s: Scores) -> Array:
+    return _stack([ranking.ks for ranking in s.rankings])
+
+
+@_per_class(
+    name="H-measure",
+    symbol="H",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"1 - \frac{\int \min_t [c \pi_0 \mathrm{FPR}(t) + (1-c) \pi_1 \mathrm{FNR}(t)]\, w(c)\, dc}"
+    r"{\int \min(c \pi_0, (1-c) \pi_1)\, w(c)\, dc}, \quad w = \mathrm{Beta}(a, b)",
+    sentence="Share of the unavoidable cost that the best cuts save, averaged over how much worse one error may be than the other.",
+    chance_corrected=True,
+    parameters=(
+        Number(
+            "a",
+            0.0,
+            "first parameter of the Beta distribution of costs; 0 stands for 1 + share of the class",
+            minimum=0.0,
+        ),
+        Number("b", 0.0, "second parameter; 0 stands for 1 + share of the other classes", minimum=0.0),
+    ),
+    undefined=_BOTH_SIDES,
+    references=("hand2009", "hand2014", "beddar2025"),
+)
+def h_measure(s: Scores, a: float = 0.0, b: float = 0.0) -> Array:
+    values = np.full(s.class_weight.shape, np.nan)
+    first, second = severity(s, a, b)
+    for code, ranking in enumerate(s.rankings):
+        defined = (ranking.positives > 0) & (ranking.negatives > 0)
+        for row, (tp, fp) in zip(np.ndindex(defined.shape), ranking.hulls, strict=True):
+            if defined[row]:
+                where = (*row, code)
+                values[where] = _saved_cost(tp, fp, float(first[where]), float(second[where]))
+    return values
+
+
+def severity(s: Scores, a: float = 0.0, b: float = 0.0) -> tuple[Array, Array]:
+    """The parameters of the Beta distribution that ``h_measure`` uses for each class, each of shape (..., K)."""
+    share = s.prevalence
+    first = np.full(share.shape, a) if a > 0 else 1.0 + share
+    second = np.full(share.shape, b) if b > 0 else 1.0 + ratio(s.rest_weight, s.n[..., None])
+    return first, second
+
+
+def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
+    """H of a hull (tp, fp) in counts; the cost c of a false positive is Beta(a, b). Exact, by incomplete beta
+    functions.
+    """
+    positives, negatives = float(tp[-1]), float(fp[-1])
+    up, right = np.diff(tp), np.diff(fp)
+    # A vertex is best between the costs at which its two edges are level, c = dTP / (dTP + dFP).
+    bounds = np.concatenate([[1.0], up / (up + right), [0.0]])
+    chance = positives / (positives + negatives)
+    points = np.append(bounds, chance)
+    below_fp = a / (a + b) * incomplete_beta(a + 1.0, b, points)
+    below_fn = b / (a + b) * incomplete_beta(a, b + 1.0, points)
+    loss = float(fp @ -np.diff(below_fp[:-1]) + (positives - tp) @ -np.diff(below_fn[:-1]))
+    worst = negatives * float(below_fp[-1]) + positives * (b / (a + b) - float(below_fn[-1]))
+    return 1.0 - loss / worst
+
+
+@_overall(
+    name="top-k accuracy",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n} \sum_i [\text{the actual class is among the } k \text{ most probable}]",
+    sentence="Share of samples whose class is among the k most probable ones; ties go to the class that comes first.",
+    elsewhere={"sklearn": "top_k_accuracy_score"},
+    parameters=(Number("k", 2.0, "how many classes may be named, a whole number", minimum=1.0),),
+    undefined=(NO_SAMPLES,),
+    references=("beddar2025",),
+)
+def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
+    if k >= s.n_classes:
+        return ratio(s.n, s.n)
+    return s.share(s.ahead < k)

@@ -1,0 +1,295 @@
+"""Means of the per-class recalls: what is left of a matrix when prevalence is taken out of it.
+
+Aguilar-Ruiz (2025) sections 3 to 5. A recall of 0 is read as the limit x -> 0+, so G, H and every power mean with r <=
+0 are 0 there.
+"""
+
+from functools import partial
+from math import isinf
+from typing import Any
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Choice, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
+from app.kernel.numerics.arrays import TINY, Array, geometric_mean, mean, total
+
+_mean = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.INSENSITIVE,
+    undefined=(NO_ACTUAL,),
+)
+# Below this distance of the two powers a Gini mean is its own limit; the difference quotient would lose half its
+# digits.
+_NEARLY_EQUAL = 1e-5
+# Powers beyond 18 would overflow on the smallest recall that counts below 2^53 can make.
+
+CLASSES = Choice(
+    "classes",
+    "all",
+    "which classes are averaged: 'all' is undefined when one has no actual samples, 'present' leaves those out",
+    ("all", "present"),
+)
+
+
+def _recalls(t: Table, classes: str, neutral: float) -> Array:
+    """Recalls with absent classes replaced by a value that does not change the sum that follows, if they are to be
+    left out.
+    """
+    return t.recall if classes == "all" else np.where(t.actual > 0, t.recall, neutral)
+
+
+def _count(t: Table, classes: str) -> Array | float:
+    return float(t.n_classes) if classes == "all" else total((t.actual > 0).astype(np.float64))
+
+
+@_mean(
+    name="balanced accuracy",
+    symbol="A",
+    formula=r"\frac{1}{K}\sum_k TPR_k",
+    sentence="Arithmetic mean of the recalls: accuracy if every class were equally frequent.",
+    aliases=("a_mean", "macro_recall", "uar"),
+    elsewhere={
+        "sklearn": "balanced_accuracy_score",
+        "pycm": "TPR Macro",
+        "imblearn": "sensitivity_score(average=macro)",
+        "torchmetrics": "MulticlassAccuracy(average=macro)",
+    },
+    parameters=(CLASSES,),
+    references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+)
+def balanced_accuracy(t: Table, classes: str = "all") -> Array:
+    return t.mean_rates.recall if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
+
+
+@_mean(
+    name="chance-adjusted balanced accuracy",
+    formula=r"\frac{A-1/K}{1-1/K}",
+    sentence="Balanced accuracy with 0 for guessing and 1 for perfection.",
+    elsewhere={"sklearn": "balanced_accuracy_score(adjusted=True)"},
+    range=(-1.0, 1.0),
+    chance_corrected=True,
+    references=("pedregosa2011",),
+)
+def adjusted_balanced_accuracy(t: Table) -> Array:
+    chance = 1.0 / t.n_classes
+    return (t.mean_rates.recall - chance) / (1.0 - chance)
+
+
+@_mean(
+    name="geometric mean of the recalls",
+    symbol="G",
+    formula=r"\left(\prod_k TPR_k\right)^{1/K}",
+    sentence="Geometric mean of the recalls; 0 when a class is never recognised.",
+    aliases=("geometric_mean", "gm"),
+    elsewhere={"imblearn": "geometric_mean_score(average=multiclass)"},
+    parameters=(CLASSES,),
+    references=("aguilar2025", "wu2025", "martin2022"),
+)
+def g_mean(t: Table, classes: str = "all") -> Array:
+    if classes == "all":
+        return geometric_mean(t.recall)
+    return np.exp(total(np.log(_recalls(t, classes, 1.0))) / _count(t, classes))
+
+
+@_mean(
+    name="harmonic mean of the recalls",
+    symbol="H",
+    formula=r"\frac{K}{\sum_k 1/TPR_k}",
+    sentence="Harmonic mean of the recalls: one weak class pulls it down whatever its share (AC-score, GPS of the "
+    "recalls).",
+    aliases=("harmonic_mean", "ac_score", "gps_recall"),
+    parameters=(CLASSES,),
+    references=("aguilar2025", "wu2025", "martin2022"),
+)
+def h_mean(t: Table, classes: str = "all") -> Array:
+    if classes == "all":
+        return t.harmonic_rates.recall
+    return _count(t, classes) / total(np.where(t.actual > 0, t.reciprocals.recall, 0.0))
+
+
+@_mean(
+    name="worst recall",
+    formula=r"\min_k TPR_k",
+    sentence="Recall of the class that is recognised worst.",
+    parameters=(CLASSES,),
+    references=("aguilar2025",),
+)
+def min_recall(t: Table, classes: str = "all") -> Array:
+    return t.worst_recall if classes == "all" else np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
+
+
+@_mean(
+    name="best recall",
+    formula=r"\max_k TPR_k",
+    sentence="Recall of the class that is recognised best.",
+    orientation=Orientation.DESCRIPTIVE,
+    ideal=None,
+    parameters=(CLASSES,),
+    references=("aguilar2025",),
+)
+def max_recall(t: Table, classes: str = "all") -> Array:
+    return t.best_recall if classes == "all" else np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)
+
+
+@_mean(
+    name="spread of the recalls",
+    formula=r"\max_k TPR_k-\min_k TPR_k",
+    sentence="How far apart the best and the worst recognised class are.",
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    references=("martin2022",),
+)
+def recall_range(t: Table) -> Array:
+    return t.best_recall - t.worst_recall
+
+
+@_mean(
+    name="macro miss rate",
+    formula=r"\frac{1}{K}\sum_k FNR_k",
+    sentence="Mean share of a class that is missed.",
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    elsewhere={"pycm": "FNR Macro"},
+    references=("haghighi2018",),
+)
+def macro_fnr(t: Table) -> Array:
+    return mean(t.fnr)
+
+
+@_mean(
+    name="power mean of the recalls",
+    symbol="M_r",
+    formula=r"\left(\frac{1}{K}\sum_k TPR_k^{\,r}\right)^{1/r}",
+    sentence="The family that has A (r = 1), G (r = 0), H (r = -1), the worst (r = -inf) and the best recall (r = "
+    "inf).",
+    parameters=(Number("r", -1.0, "exponent; smaller watches the weak classes more", infinite=True),),
+    references=("aguilar2025",),
+)
+def power_mean_recall(t: Table, r: float = -1.0) -> Array:
+    x = t.recall
+    if r == 0:
+        return geometric_mean(x)
+    if r == -1:
+        return t.harmonic_rates.recall
+    extreme = t.best_recall if r > 0 else t.worst_recall
+    if isinf(r):
+        return extreme
+    # Relative to the extreme every power is at most 1; expm1 and log1p keep the digits when r is near 0.
+    spread = np.expm1(r * np.log(x / extreme[..., None]))
+    return np.where(extreme == 0, 0.0, extreme * np.exp(np.log1p(mean(spread)) / r))
+
+
+def _power_sum(t: Table, power: float) -> Array:
+    if power == 0:
+        return np.full_like(t.n, t.n_classes)
+    if power == -1:
+        return total(t.reciprocals.recall)
+    return total(t.recall**power)
+
+
+def _gini(t: Table, p: float, q: float) -> Array:
+    if {p, q} == {0.0, -1.0}:
+        return t.harmonic_rates.recall
+    x = t.recall
+    if p == q == 0:
+        return geometric_mean(x)
+    if abs(p - q) < _NEARLY_EQUAL:
+        weights = x ** ((p + q) / 2.0)
+        # x^p ln x vanishes with x for p > 0; for p < 0 the value is set to its limit 0 below.
+        value = np.exp(total(weights * np.log(np.maximum(x, TINY))) / total(weights))
+    else:
+        value = (_power_sum(t, p) / _power_sum(t, q)) ** (1.0 / (p - q))
+    if p < 0 and q < 0:
+        return np.where(t.worst_recall == 0, 0.0, value)
+    if p >= 0 and q >= 0:
+        return np.where(t.best_recall == 0, 0.0, value)
+    return value
+
+
+def _not_monotone(p: float, q: float) -> str | None:
+    if p * q <= 0:
+        return None
+    return (
+        f"a Gini mean with p = {p:g}, q = {q:g} is not monotone: improving a weak class can lower it. "
+        "Only means with p q <= 0 (Lehmer means with -1 <= r <= 0) are safe as a figure of merit"
+    )
+
+
+def _lehmer_not_monotone(r: float) -> str | None:
+    return _not_monotone(r + 1.0, r)
+
+
+@_mean(
+    name="Gini mean of the recalls",
+    symbol="I_{p,q}",
+    formula=r"\left(\frac{\sum_k TPR_k^{\,p}}{\sum_k TPR_k^{\,q}}\right)^{1/(p-q)}",
+    sentence="Two-parameter family of means (p = 0, q = -1 is H). Monotone in every recall only when p q <= 0.",
+    parameters=(
+        Number("p", 0.0, "power of the numerator", minimum=-18.0, maximum=18.0),
+        Number("q", -1.0, "power of the denominator", minimum=-18.0, maximum=18.0),
+    ),
+    caution=_not_monotone,
+    references=("aguilar2025",),
+)
+def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
+    return _gini(t, p, q)
+
+
+@_mean(
+    name="Lehmer mean of the recalls",
+    symbol="L_r",
+    formula=r"\frac{\sum_k TPR_k^{\,r+1}}{\sum_k TPR_k^{\,r}}",
+    sentence="Lehmer mean in the paper's indexing: r = 0 is A, r = -1 is H; other texts call this r + 1. Monotone "
+    "only for -1 <= r <= 0.",
+    parameters=(Number("r", -1.0, "power of the denominator", minimum=-18.0, maximum=17.0),),
+    caution=_lehmer_not_monotone,
+    references=("aguilar2025",),
+)
+def lehmer_mean_recall(t: Table, r: float = -1.0) -> Array:
+    return _gini(t, r + 1.0, r)
+
+
+_GENERATORS: dict[str, tuple[Any, Any]] = {
+    "exp": (np.exp, np.log),
+    "log": (np.log, np.exp),
+    "reciprocal": (np.reciprocal, np.reciprocal),
+    "identity": (np.positive, np.positive),
+}
+
+
+@_mean(
+    name="Kolmogorov-Nagumo-de Finetti mean of the recalls",
+    symbol=r"M_\varphi",
+    formula=r"\varphi^{-1}\left(\frac{1}{K}\sum_k\varphi(TPR_k)\right)",
+    sentence="Quasi-arithmetic mean for a chosen generator: identity gives A, log gives G, reciprocal gives H.",
+    parameters=(
+        Choice("generator", "exp", "the function phi", (*_GENERATORS, "power")),
+        Number("exponent", 2.0, "power of the generator 'power'; others ignore it"),
+    ),
+    references=("aguilar2025",),
+)
+def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: float = 2.0) -> Array:
+    if generator == "power":
+        return power_mean_recall(t, r=exponent)
+    forward, backward = _GENERATORS[generator]
+    value: Array = backward(mean(forward(t.recall)))
+    return value
+
+
+@_mean(
+    name="dispersion of the recalls around H",
+    symbol=r"sd(GPS_{Recall})",
+    range=(0.0, None),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{TPR_k}-\frac{1}{GPS}\right)^2}",
+    sentence="Standard deviation of GPS_Recall as the paper defines it: spread between the classes, not a sampling "
+    "error.",
+    undefined=(NO_ACTUAL, A_RECALL_IS_ZERO),
+    references=("martin2022",),
+)
+def gps_recall_sd(t: Table) -> Array:
+    return t.rate_dispersions.recall

@@ -1,0 +1,1 @@
+"""Computes on arrays: what numpy lacks, and nothing about metrics."""

@@ -1,0 +1,63 @@
+"""Upper convex hull of a ROC curve, in counts.
+
+Its slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
+"""
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array
+
+# Points that a coarse hull covers are dropped in stretches of this length.
+STRETCH = 64
+_ROUNDS = 40
+_FEW = 256
+_SLACK = 1e-12
+
+
+def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
+    """Vertices of the hull of points that rise in both coordinates, from the first to the last."""
+    # A point that is there twice would count as lying below the line between its neighbours.
+    moves = (tp[1:] != tp[:-1]) | (fp[1:] != fp[:-1])
+    if not moves.all():
+        last_there = np.append(np.flatnonzero(moves), tp.size - 1)
+        tp, fp = tp.take(last_there), fp.take(last_there)
+    for _ in range(_ROUNDS):
+        # Points below the line between their neighbours go, all at once, until few are left or none goes.
+        if tp.size <= _FEW:
+            break
+        up, right = np.diff(tp), np.diff(fp)
+        corners = np.flatnonzero(up[:-1] * right[1:] > up[1:] * right[:-1])
+        if corners.size == tp.size - 2:
+            return tp, fp
+        keep = np.concatenate([[0], corners + 1, [tp.size - 1]])
+        tp, fp = tp.take(keep), fp.take(keep)
+    return _chain(tp, fp)
+
+
+def _chain(tp: Array, fp: Array) -> tuple[Array, Array]:
+    """The same by a monotone chain, point by point."""
+    hull: list[tuple[float, float]] = []
+    for y, x in zip(tp.tolist(), fp.tolist(), strict=True):
+        while len(hull) >= 2:
+            (y1, x1), (y2, x2) = hull[-2], hull[-1]
+            if (y2 - y1) * (x - x2) > (y - y2) * (x2 - x1):
+                break
+            hull.pop()
+        hull.append((y, x))
+    vertices = np.array(hull)
+    return vertices[:, 0], vertices[:, 1]
+
+
+def outside(tp: Array, fp: Array, hull: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Those of some points in order that a hull of other points of the same curve does not cover."""
+    stretches = tp.size // STRETCH
+    whole = stretches * STRETCH
+    y, x = tp[:whole].reshape(stretches, STRETCH), fp[:whole].reshape(stretches, STRETCH)
+    # A hull is concave: over a stretch it lies on or above its chord, and points below the chord are covered.
+    left, right = x[:, :1], x[:, -1:]
+    floor, ceiling = np.interp(left, hull[1], hull[0]), np.interp(right, hull[1], hull[0])
+    # Twice the area of the triangle of chord and point, not negative where the point may be outside.
+    side = (y - floor) * (right - left) - (x - left) * (ceiling - floor)
+    kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
+    kept = np.concatenate([kept, np.arange(whole, tp.size)])
+    return tp.take(kept), fp.take(kept)

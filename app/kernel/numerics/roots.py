@@ -1,0 +1,64 @@
+"""Root finding on arrays: every element of a batch has its own equation and its own bracket."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, Mask, every, some
+
+# Bisection alone would need about fifty steps.
+_STEPS = 80
+_NEWTON_STEPS = 12
+# What a Newton step leaves is of the order of its square.
+_LAST_STEP = 1e-8
+
+
+def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
+    """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
+
+    Newton steps from ``start``; a step that leaves what is left of the bracket is replaced by a bisection. The ends
+    themselves are never evaluated. An element that has settled no longer moves. NaN where one has not.
+    """
+    root, settled = start, np.isnan(start)
+    for _ in range(_STEPS):
+        value, slope = function(root)
+        rising = value < 0
+        low, high = np.where(rising, root, low), np.where(rising, high, root)
+        step = value / slope
+        guess = root - step
+        inside = (guess >= low) & (guess <= high)
+        if not every(inside):
+            guess = np.where(inside, guess, (low + high) / 2.0)
+        root = np.where(settled, root, guess) if some(settled) else guess
+        settled = settled | (inside & (np.abs(step) <= _LAST_STEP * np.abs(guess)))
+        if every(settled):
+            return root
+    return np.where(settled, root, np.nan)
+
+
+def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
+    """Root of a smooth function (value, derivative) near a good start, elementwise.
+
+    An element that has settled no longer moves. NaN where none settles in the bracket.
+    """
+    root, settled = start, np.zeros(np.shape(start), dtype=np.bool_)
+    for _ in range(_NEWTON_STEPS):
+        value, slope = function(root)
+        step = value / slope
+        root = np.where(settled, root, root - step) if some(settled) else root - step
+        settled = settled | (step * step <= _LAST_STEP * _LAST_STEP * (root * root))
+        if every(settled):
+            break
+    sound = settled & (low <= root) & (root <= high)
+    return root if every(sound) else np.where(sound, root, np.nan)
+
+
+def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Array:
+    """``solver(*arrays)`` for the matrices in the mask (...), NaN for the others, which cost nothing."""
+    if every(mask):
+        return solver(*arrays)
+    result: Array = np.full(mask.shape, np.nan)
+    if some(mask):
+        # With one more axis in front rows are summed one by one, alike in every batch (see `numerics.total`).
+        result[mask] = solver(*(array[mask][None] for array in arrays))[0]
+    return result

@@ -1,0 +1,1 @@
+"""Samples with probabilities or scores: their order, losses, calibration and curves."""

@@ -1,0 +1,371 @@
+"""Curves of probabilities and scores: points on the full data, their exact area, and thinning that keeps the shape."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from heapq import heappop, heappush
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.numerics.hull import upper_hull
+from app.kernel.samples.calibration import equal_width
+from app.kernel.samples.losses import closeness
+from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.scores import Scores
+
+
+class CurveName(StrEnum):
+    """The curves there are."""
+
+    ROC = "roc"
+    PR = "pr"
+    DET = "det"
+    MCP = "mcp"
+    IMCP = "imcp"
+    CALIBRATION = "calibration"
+    DECISION = "decision"
+    COST = "cost"
+    GAIN = "gain"
+    LIFT = "lift"
+
+
+class UndefinedCurve(Exception):
+    """The data have no such curve. ``code`` and the message say why, as the conditions of metrics do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a curve in drawing order.
+
+    ``thresholds`` belong to the points, NaN where a point has none (infinite on neither side). ``area`` is that of
+    the full data
+    whatever was thinned, None where it means nothing. ``references`` are named companions over the same x.
+    """
+
+    name: CurveName
+    x: Array
+    y: Array
+    thresholds: Array
+    area: float | None
+    axes: tuple[str, str]
+    references: tuple[tuple[str, Array], ...] = ()
+    weights: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """All distinct cuts of a ranking with the empty one in front: predicted are scores of at least the threshold
+    (NaN: none).
+    """
+
+    thresholds: Array
+    tp: Array
+    fp: Array
+
+    @property
+    def positives(self) -> float:
+        """Weight of all members."""
+        return float(self.tp[-1])
+
+    @property
+    def negatives(self) -> float:
+        """Weight of all others."""
+        return float(self.fp[-1])
+
+
+def cuts_of(ranking: Ranking) -> Cuts:
+    """Every distinct cut, with or without members.
+
+    Raises:
+        ValueError: the ranking carries a batch of weights.
+    """
+    if ranking.weights is not None and ranking.weights.ndim > 1:
+        raise ValueError("one vector of weights at a time")
+    ends = np.arange(ranking.members.size) if ranking.ends is None else ranking.ends
+    weights = 1.0 if ranking.weights is None else ranking.weights
+    tp = np.cumsum(ranking.members * weights, dtype=np.float64).take(ends)
+    fp = np.cumsum(~ranking.members * weights, dtype=np.float64).take(ends)
+    return Cuts(
+        np.concatenate([[np.nan], ranking.values.take(ends)]), np.concatenate([[0.0], tp]), np.concatenate([[0.0], fp])
+    )
+
+
+def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> Cuts:
+    cuts = cuts_of(scores.literal_ranking(code))
+    if members and cuts.positives == 0:
+        raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
+    if others and cuts.negatives == 0:
+        raise UndefinedCurve("no_other_samples", "every sample belongs to the class")
+    return cuts
+
+
+def _need_probabilities(scores: Scores) -> None:
+    if not scores.are_probabilities:
+        raise UndefinedCurve("not_probabilities", "the input holds scores that are no probabilities")
+
+
+def trapezoid(x: Array, y: Array) -> float:
+    """Area under straight lines between points."""
+    return float(np.trapezoid(y, x=x))
+
+
+def roc(scores: Scores, code: int) -> Curve:
+    """True against false positive rate, from (0, 0) to (1, 1); the area is P(>) + P(=)/2."""
+    cuts = _cuts(scores, code)
+    x, y = cuts.fp / cuts.negatives, cuts.tp / cuts.positives
+    area = float(scores.ranking(code).auc)
+    return Curve(CurveName.ROC, x, y, cuts.thresholds, area, ("false positive rate", "true positive rate"))
+
+
+def precision_recall(scores: Scores, code: int) -> Curve:
+    """Precision against recall from (0, 1); the area is the trapezoid, the reference the precision of a random
+    order.
+    """
+    cuts = _cuts(scores, code, others=False)
+    with silently():
+        precision = cuts.tp / (cuts.tp + cuts.fp)
+    # Nothing is predicted at the empty cut, nor while samples weigh nothing.
+    precision[np.isnan(precision)] = 1.0
+    area = float(scores.ranking(code).precision_sum / cuts.positives)
+    share = cuts.positives / (cuts.positives + cuts.negatives)
+    reference = (("prevalence", np.full(cuts.tp.size, share)),)
+    return Curve(
+        CurveName.PR, cuts.tp / cuts.positives, precision, cuts.thresholds, area, ("recall", "precision"), reference
+    )
+
+
+def detection_error(scores: Scores, code: int) -> Curve:
+    """False negative against false positive rate; the area is 1 - AUC."""
+    cuts = _cuts(scores, code)
+    x, y = cuts.fp / cuts.negatives, 1.0 - cuts.tp / cuts.positives
+    area = 1.0 - float(scores.ranking(code).auc)
+    return Curve(CurveName.DET, x, y, cuts.thresholds, area, ("false positive rate", "false negative rate"))
+
+
+def performance(scores: Scores, code: int | None = None) -> Curve:
+    """MCP: phi of the samples in rising order, each a bar of width 1/n (or its weight); the area is the mean.
+
+    With a class, of its members only: the conditional classification performance.
+    """
+    _need_probabilities(scores)
+    values, codes, weights = scores.by_p_true
+    widths = np.ones(values.size) if weights is None else weights
+    if code is not None:
+        widths = widths * (codes == code)
+        if not widths.any():
+            raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
+    return _bars(CurveName.MCP, values, widths / widths.sum(), "share of samples")
+
+
+def imbalanced_performance(scores: Scores) -> Curve:
+    """IMCP: the same with bars of width 1/(K n_class), so that every class takes up the same room."""
+    _need_probabilities(scores)
+    if (scores.class_weight == 0).any():
+        raise UndefinedCurve("no_actual_samples", "a class has no actual samples")
+    values, codes, weights = scores.by_p_true
+    widths = (1.0 / (scores.n_classes * scores.class_weight)).take(codes)
+    return _bars(
+        CurveName.IMCP, values, widths if weights is None else widths * weights, "share, every class counting the same"
+    )
+
+
+def _bars(name: CurveName, p_true: Array, widths: Array, axis: str) -> Curve:
+    """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars."""
+    present = widths > 0
+    p_true, widths = p_true[present], widths[present]
+    phi = closeness(p_true)
+    middle = np.cumsum(widths) - 0.5 * widths
+    x = np.concatenate([[0.0], middle, [1.0]])
+    y = np.concatenate([phi[:1], phi, phi[-1:]])
+    thresholds = np.concatenate([[np.nan], p_true, [np.nan]])
+    return Curve(name, x, y, thresholds, float(widths @ phi), (axis, "closeness to the truth (phi)"))
+
+
+def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> Curve:
+    """Reliability diagram: observed frequency against mean probability of each bin that is not empty, rising.
+
+    Of a class, or without one of the top label. ``weights`` are the shares of the bins; the area is the calibration
+    error.
+    """
+    _need_probabilities(scores)
+    ranking = scores.top_label if code is None else scores.ranking(code)
+    binned = equal_width(ranking, bins)
+    filled = np.flatnonzero(binned.weight > 0)[::-1]
+    weight = binned.weight[filled]
+    x, y = binned.expected[filled] / weight, binned.observed[filled] / weight
+    axes = ("mean confidence", "accuracy") if code is None else ("mean probability", "observed frequency")
+    return Curve(
+        CurveName.CALIBRATION,
+        x,
+        y,
+        np.full(x.size, np.nan),
+        float(binned.error),
+        axes,
+        (("perfect", x),),
+        weight / weight.sum(),
+    )
+
+
+def isotonic(scores: Scores, code: int) -> Curve:
+    """Reliability without bins: the isotonic regression of the outcomes on the probability of a class, as steps
+    (CORP).
+    """
+    _need_probabilities(scores)
+    cuts = _cuts(scores, code, members=False, others=False)
+    tp, fp = upper_hull(cuts.tp, cuts.fp)
+    up, right = np.diff(tp), np.diff(fp)
+    level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[1:], side="left") - 1
+    x, y = cuts.thresholds[:0:-1], (up / (up + right)).take(level)[::-1]
+    return Curve(CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),))
+
+
+def decision(scores: Scores, code: int, *, prevalence: float | None = None, points: int = 0) -> Curve:
+    """Net benefit TP/n - FP/n t/(1-t) over the threshold probability t (Vickers & Elkin 2006).
+
+    Args:
+        scores: probabilities.
+        code: the class that is acted upon.
+        prevalence: share of the class where the decision is taken; as observed when not given.
+        points: thresholds on a grid of so many steps in (0, 1); 0 for every distinct probability below 1.
+    """
+    _need_probabilities(scores)
+    cuts = _cuts(scores, code)
+    share = cuts.positives / (cuts.positives + cuts.negatives) if prevalence is None else prevalence
+    if points:
+        t = np.arange(1, points + 1) / (points + 1)
+        below = cuts.thresholds[:0:-1]
+        state = below.size - np.searchsorted(below, t, side="left")
+    else:
+        state = np.flatnonzero((cuts.thresholds > 0) & (cuts.thresholds < 1))[::-1]
+        t = cuts.thresholds[state]
+    odds = t / (1.0 - t)
+    tpr, fpr = cuts.tp[state] / cuts.positives, cuts.fp[state] / cuts.negatives
+    benefit = share * tpr - (1.0 - share) * fpr * odds
+    everyone = share - (1.0 - share) * odds
+    references = (("treat all", everyone), ("treat none", np.zeros(t.size)))
+    return Curve(CurveName.DECISION, t, benefit, t, None, ("threshold probability", "net benefit"), references)
+
+
+def cost(scores: Scores, code: int) -> Curve:
+    """Lower envelope of the normalised expected cost FNR PC + FPR (1 - PC) over the probability cost PC.
+
+    PC = pi c_FN / (pi c_FN + (1 - pi) c_FP) (Drummond & Holte 2006); thresholds are those of the cut that is best
+    there.
+    """
+    cuts = _cuts(scores, code)
+    tp, fp = upper_hull(cuts.tp, cuts.fp)
+    fnr, fpr = 1.0 - tp / cuts.positives, fp / cuts.negatives
+    # Two neighbouring cuts cost the same where FNR_1 PC + FPR_1 (1 - PC) = FNR_2 PC + FPR_2 (1 - PC).
+    saved, spent = fnr[:-1] - fnr[1:], fpr[1:] - fpr[:-1]
+    x = np.concatenate([[0.0], spent / (saved + spent), [1.0]])
+    y = np.concatenate([fnr * x[:-1] + fpr * (1.0 - x[:-1]), fnr[-1:]])
+    where = np.searchsorted(cuts.tp + cuts.fp, tp + fp, side="left")
+    thresholds = np.append(cuts.thresholds[where], cuts.thresholds[where[-1]])
+    references = (("always negative", x), ("always positive", 1.0 - x))
+    return Curve(
+        CurveName.COST, x, y, thresholds, trapezoid(x, y), ("probability cost", "normalised expected cost"), references
+    )
+
+
+def gain(scores: Scores, code: int) -> Curve:
+    """Recall against the share of samples predicted: how much of the class the highest scores hold."""
+    cuts = _cuts(scores, code, others=False)
+    everyone = cuts.positives + cuts.negatives
+    x, y = (cuts.tp + cuts.fp) / everyone, cuts.tp / cuts.positives
+    share = cuts.positives / everyone
+    references = (("random", x), ("perfect", np.minimum(x / share, 1.0)))
+    return Curve(CurveName.GAIN, x, y, cuts.thresholds, trapezoid(x, y), ("share predicted", "recall"), references)
+
+
+def lift(scores: Scores, code: int) -> Curve:
+    """Precision over prevalence against the share of samples predicted."""
+    cuts = _cuts(scores, code, others=False)
+    predicted, everyone = cuts.tp + cuts.fp, cuts.positives + cuts.negatives
+    some = np.flatnonzero(predicted > 0)
+    x = predicted[some] / everyone
+    y = ratio(cuts.tp[some] / predicted[some], np.asarray(cuts.positives / everyone))
+    references = (("random", np.ones(x.size)),)
+    return Curve(CurveName.LIFT, x, y, cuts.thresholds[some], None, ("share predicted", "lift"), references)
+
+
+# Those of one class. The calibration curve is in both: without a class it is that of the top label.
+CLASS_CURVES: dict[CurveName, Callable[[Scores, int], Curve]] = {
+    CurveName.ROC: roc,
+    CurveName.PR: precision_recall,
+    CurveName.DET: detection_error,
+    CurveName.MCP: performance,
+    CurveName.CALIBRATION: calibration,
+    CurveName.DECISION: decision,
+    CurveName.COST: cost,
+    CurveName.GAIN: gain,
+    CurveName.LIFT: lift,
+}
+OVERALL_CURVES: dict[CurveName, Callable[[Scores], Curve]] = {
+    CurveName.MCP: performance,
+    CurveName.IMCP: imbalanced_performance,
+    CurveName.CALIBRATION: calibration,
+}
+
+
+def thin(curve: Curve, max_points: int) -> Curve:
+    """At most so many points, chosen where leaving one out would show most; the area stays that of the full curve.
+
+    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point that is
+    furthest from
+    the line that would replace it (Ramer 1972, Douglas & Peucker 1973), measured in units of the extent of the curve.
+
+    Raises:
+        ValueError: fewer than two points are allowed.
+    """
+    if max_points < 2:
+        raise ValueError("a curve needs at least two points")
+    if curve.x.size <= max_points:
+        return curve
+    kept = _outstanding(_unit(curve.x), _unit(curve.y), max_points)
+    references = tuple((name, values[kept]) for name, values in curve.references)
+    weights = None if curve.weights is None else curve.weights[kept]
+    return replace(
+        curve,
+        x=curve.x[kept],
+        y=curve.y[kept],
+        thresholds=curve.thresholds[kept],
+        references=references,
+        weights=weights,
+    )
+
+
+def _unit(values: Array) -> Array:
+    low, high = values.min(), values.max()
+    return (values - low) / (high - low) if high > low else np.zeros(values.size)
+
+
+def _outstanding(x: Array, y: Array, count: int) -> Array:
+    """Indices, rising, of the points that a polygon of so many corners needs most."""
+    kept = [0, x.size - 1]
+    waiting: list[tuple[float, int, int, int]] = []
+
+    def consider(first: int, last: int) -> None:
+        if last - first < 2:
+            return
+        run, rise = x[last] - x[first], y[last] - y[first]
+        length = float(np.hypot(run, rise)) or 1.0
+        # Distance from the line through the ends.
+        apart = (y[first + 1 : last] - y[first]) * (run / length)
+        apart -= (x[first + 1 : last] - x[first]) * (rise / length)
+        np.abs(apart, out=apart)
+        furthest = int(apart.argmax())
+        if apart[furthest] > 0.0:
+            heappush(waiting, (-float(apart[furthest]), first, first + 1 + furthest, last))
+
+    consider(0, x.size - 1)
+    while waiting and len(kept) < count:
+        _, first, middle, last = heappop(waiting)
+        kept.append(middle)
+        consider(first, middle)
+        consider(middle, last)
+    return np.array(sorted(kept))

@@ -1,0 +1,189 @@
+"""What is added up over the samples: phi, proper losses and shares, in pieces small enough for the cache."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.complementary_order import Fold
+
+Codes = NDArray[np.intp]
+
+# Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
+CLIP = float(np.finfo(np.float64).eps)
+# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
+TOLERANCE = 1e-12
+# Entries handled at once: the arrays of a piece fit in the second-level cache.
+_BLOCK = 32768
+# Up to so many classes a product with the one-hot truth is faster than counting.
+_BY_PRODUCT = 8
+
+
+class Losses(NamedTuple):
+    """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
+
+    ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
+    more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
+    """
+
+    surprise: Array
+    squared_error: Array
+    cosine: Array
+    sure: Array
+    ruled_out: Array
+    lowest: float
+    highest: float
+
+
+class Piece(NamedTuple):
+    """Some samples: p_true (b,), squared error (b,), squared length of the row (b,), one-hot truth (K, b)."""
+
+    p_true: Array
+    squared_error: Array
+    squared_length: Array
+    truth: Array
+    weights: Array | None
+
+    def add(self, values: Array, sums: Array) -> None:
+        """Add values (r, b) up by class into sums (..., r, K)."""
+        sums += (values if self.weights is None else self.weights[..., None, :] * values) @ self.truth.T
+
+
+def closeness(p_true: Array, out: Array | None = None) -> Array:
+    """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
+    values: Array = np.sqrt(p_true, out=out)
+    np.subtract(1.0, values, out=values)
+    with silently():
+        np.sqrt(values, out=values)
+    return np.subtract(1.0, values, out=values)
+
+
+def entries_of_truth(probabilities: Array, y: Codes) -> Array:
+    """p_true of rows (n, K)."""
+    size, n_classes = probabilities.shape
+    entries = np.arange(0, size * n_classes, n_classes)
+    entries += y
+    return probabilities.ravel().take(entries)
+
+
+def sums_by_code(
+    codes: NDArray[np.intp | np.bool_], values: NDArray[np.floating | np.integer], n_classes: int
+) -> Array:
+    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
+    rows = values.reshape(-1, codes.size)
+    counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
+    return counted.reshape(*values.shape[:-1], n_classes)
+
+
+def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array:
+    """Sum of phi over the samples of each class, shape (..., K)."""
+    n_classes = probabilities.shape[1]
+    sums = np.zeros((*(() if weights is None else weights.shape[:-1]), n_classes))
+    one_hot = np.eye(n_classes)
+    size = _BLOCK // 4
+    for start in range(0, y.size, size):
+        part = slice(start, start + size)
+        phi = closeness(entries_of_truth(probabilities[part], y[part]))
+        if weights is not None:
+            phi = phi * weights[..., part]
+        if n_classes < _BY_PRODUCT:
+            sums += phi @ one_hot.take(y[part], axis=0)
+        else:
+            sums += sums_by_code(y[part], phi, n_classes)
+    return sums
+
+
+def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Losses:
+    """All sums over rows (n, K) with codes (n,) and weights (..., n)."""
+    n_classes = probabilities.shape[1]
+    made = _Sums(() if weights is None else weights.shape[:-1], n_classes)
+    one_hot = np.eye(n_classes)
+    lowest, highest = np.inf, -np.inf
+    size = max(_BLOCK // n_classes, 1)
+    for start in range(0, y.size, size):
+        part = slice(start, start + size)
+        columns = np.array(probabilities[part].T, order="C", copy=True)
+        truth = one_hot.take(y[part], axis=0).T
+        squared_length = np.einsum("kn,kn->n", columns, columns)
+        columns -= truth
+        error = columns[-1:] if n_classes == 2 else columns
+        squared_error = np.einsum("kn,kn->n", error, error)
+        p_true = entries_of_truth(probabilities[part], y[part])
+        lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
+        here = None if weights is None else weights[..., part]
+        made.add(Piece(p_true, squared_error, squared_length, truth, here))
+    return made.total(lowest, highest)
+
+
+class FoldedLosses(NamedTuple):
+    """The losses, the sums of phi (..., K), and sum (y_{i+1} - y_i)(phi_{i+1} - phi_i) along rising p_true.
+
+    The last is None with ties or weights.
+    """
+
+    losses: Losses
+    phi: Array
+    cross_steps: float | None
+
+
+def folded_losses(fold: Fold) -> FoldedLosses:
+    """The same for a folded problem in one pass, by rising p_true. No probability is so small that it is clipped."""
+    sums = np.zeros((*(() if fold.weights is None else fold.weights.shape[:-1]), 5, 2))
+    steps, ends = _CrossSteps(), []
+    for p_true, complement, members, weights in fold.pieces():
+        values, truth = np.empty((5, p_true.size)), np.empty((2, p_true.size))
+        truth[1] = members
+        np.subtract(1.0, truth[1], out=truth[0])
+        surprise, error_of_one, error_of_zero, cosine, phi = values
+        np.log(p_true, out=surprise)
+        # The error is that of the probability of class 1, to the last digit, so the classes differ by rounding.
+        np.subtract(1.0, p_true, out=error_of_one)
+        np.multiply(error_of_one, error_of_one, out=error_of_one)
+        np.multiply(complement, complement, out=error_of_zero)
+        np.multiply(p_true, p_true, out=cosine)
+        cosine += error_of_zero
+        np.divide(p_true, np.sqrt(cosine, out=cosine), out=cosine)
+        closeness(p_true, out=phi)
+        sums += (values if weights is None else weights[..., None, :] * values) @ truth.T
+        steps.add(truth[1], phi)
+        ends.append((float(p_true[0]), float(p_true[-1])))
+    surprise, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
+    squared_error = np.stack([error_of_zero[..., 0], error_of_one[..., 1]], axis=-1)
+    sure, ruled_out = fold.farther_than(TOLERANCE)
+    losses = Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest=ends[0][0], highest=ends[-1][1])
+    return FoldedLosses(losses, phi, steps.total if fold.distinct and fold.weights is None else None)
+
+
+class _CrossSteps:
+    """Sum of (y_{i+1} - y_i)(phi_{i+1} - phi_i) over samples that come in pieces."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._last: tuple[float, float] | None = None
+
+    def add(self, y: Array, phi: Array) -> None:
+        self.total += float((y[1:] - y[:-1]).dot(phi[1:] - phi[:-1]))
+        if self._last is not None:
+            self.total += (float(y[0]) - self._last[0]) * (float(phi[0]) - self._last[1])
+        self._last = float(y[-1]), float(phi[-1])
+
+
+class _Sums:
+    def __init__(self, batch: tuple[int, ...], n_classes: int) -> None:
+        self.sums = np.zeros((*batch, 5, n_classes))
+        self.low, self.high = 1.0 / n_classes - TOLERANCE, 0.5 + TOLERANCE
+
+    def add(self, piece: Piece) -> None:
+        p_true = piece.p_true
+        values = np.empty((5, p_true.size))
+        np.log(np.maximum(p_true, CLIP, out=values[0]), out=values[0])
+        values[1] = piece.squared_error
+        np.divide(p_true, np.sqrt(piece.squared_length, out=values[2]), out=values[2])
+        np.greater(p_true, self.high, out=values[3], casting="unsafe")
+        np.less(p_true, self.low, out=values[4], casting="unsafe")
+        piece.add(values, self.sums)
+
+    def total(self, lowest: float, highest: float) -> Losses:
+        surprise, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
+        return Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest, highest)

@@ -1,0 +1,435 @@
+"""Samples ordered by a score: the cumulative counts from which every ranking metric is read."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
+from app.kernel.numerics.hull import STRETCH, outside, upper_hull
+from app.kernel.samples.cuts import (
+    BLOCK,
+    Block,
+    Counts,
+    Row,
+    Sums,
+    counted,
+    cumulative,
+    equal_error_rate,
+    partial_auc,
+    precision_anywhere,
+    precision_at,
+    precision_of,
+)
+
+Positions = NDArray[np.intp]
+# From so many cuts on, the hull of some of them is used to drop most others.
+_MANY = 8 * BLOCK
+# Relative width within which a cumulative weight stands exactly at a quantile.
+_SLACK = 1e-12
+
+
+class Ranking:
+    """Samples by falling score, and the cuts at which members of a class are reached.
+
+    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes
+    at the others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of
+    at least that of the cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over
+    the one order.
+
+    Args:
+        values: scores (n,), falling, or what makes them when they are asked for.
+        members: is the sample a member, shape (n,), in that order.
+        weights: shape (..., n) in that order, or None for 1 each.
+        distinct: no two scores are equal, which is already known.
+    """
+
+    def __init__(
+        self,
+        values: Array | Callable[[], Array],
+        members: Mask,
+        weights: Array | None = None,
+        *,
+        distinct: bool = False,
+    ) -> None:
+        self._values = values
+        self.members = members
+        self.weights = weights
+        self.ends: Positions | None = None if distinct else last_of_ties(self.values)
+
+    @cached_property
+    def _slices(self) -> dict[bytes, tuple[Array, Array, Array]]:
+        return {}
+
+    @cached_property
+    def values(self) -> Array:
+        """Scores (n,), falling."""
+        return self._values() if callable(self._values) else self._values
+
+    @cached_property
+    def at(self) -> Positions:
+        """Positions of the members, or with ties the last positions of the cuts that hold any."""
+        if self.ends is None:
+            return np.flatnonzero(self.members)
+        reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
+        return self.ends[np.flatnonzero(np.diff(reached, prepend=0))]
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """Scores of the cuts that hold members, shape (c,), falling."""
+        return self.values.take(self.at)
+
+    @cached_property
+    def _members_among(self) -> Counts:
+        """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
+        if self.weights is None:
+            return counted(self.members)
+        return cumulative(self.weights * self.members)
+
+    @cached_property
+    def _others_among(self) -> Array:
+        """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
+        others = ~self.members
+        return cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
+
+    @cached_property
+    def _samples_among(self) -> Array:
+        """The first 0, 1, ... n samples by weight, shape (..., n + 1)."""
+        return cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
+
+    @cached_property
+    def _before(self) -> Positions:
+        """How many samples stand before each cut that holds members."""
+        if self.ends is None:
+            return self.at
+        starts = np.concatenate([[0], self.ends[:-1] + 1])
+        return starts.take(np.searchsorted(self.ends, self.at))
+
+    @lazy
+    def tp(self) -> Array:
+        """Members up to and with each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(1.0, self.at.size + 1.0)
+        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64)
+
+    @lazy
+    def fp(self) -> Array:
+        """Non-members up to and with each cut, shape (..., c)."""
+        if self.weights is None:
+            return (self.at + 1) - self.tp
+        return self._others_among.take(self.at + 1, axis=-1)
+
+    @lazy
+    def tp_before(self) -> Array:
+        """Members above each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(float(self.at.size))
+        before = np.zeros_like(self.tp)
+        before[..., 1:] = self.tp[..., :-1]
+        return before
+
+    @lazy
+    def fp_before(self) -> Array:
+        """Non-members above each cut, shape (..., c)."""
+        if self.weights is None:
+            return self.fp if self.ends is None else self._before - self.tp_before
+        return self._others_among.take(self._before, axis=-1)
+
+    @lazy
+    def positives(self) -> Array:
+        """Members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(np.count_nonzero(self.members)))
+        return self._members_among[..., -1].astype(np.float64, copy=False)
+
+    @lazy
+    def negatives(self) -> Array:
+        """Non-members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
+        return self._others_among[..., -1]
+
+    @lazy
+    def held(self) -> Array:
+        """Members of each cut, shape (..., c)."""
+        return self.tp - self.tp_before
+
+    @property
+    def plain(self) -> bool:
+        """Does every member count 1 and stand alone? Then the positions say everything."""
+        return self.weights is None and self.ends is None
+
+    def part(self, start: int, stop: int) -> Block:
+        """Some of the cuts, each array of shape (..., stop - start)."""
+        if self.plain:
+            at = self.at[start:stop]
+            before = np.arange(float(start), float(start + at.size))
+            fp = at - before
+            return Block(before + 1.0, fp, before, fp, None)
+        part = slice(start, stop)
+        tp, before = self.tp[..., part], self.tp_before[..., part]
+        return Block(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
+
+    def blocks(self) -> Iterator[Block]:
+        """All cuts in pieces small enough for the cache."""
+        for start in range(0, self.at.size, BLOCK):
+            yield self.part(start, start + BLOCK)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """Everything that is added up along the cuts, in one pass."""
+        if self.plain:
+            return self._sums_by_position()
+        losses = precision = twice = np.zeros(self.positives.shape)
+        for block in self.blocks():
+            heights = precision_at(block.tp, block.fp)
+            losses = losses + block.total(block.fp + block.fp_before)
+            precision = precision + block.total(heights)
+            twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
+        return Sums(0.5 * losses, precision, 0.5 * twice)
+
+    def _sums_by_position(self) -> Sums:
+        """The same where the i-th member, counted from 0, stands after i members and at[i] - i others."""
+        precision = above = 0.0
+        for start in range(0, self.at.size, BLOCK):
+            predicted = self.at[start : start + BLOCK].astype(np.float64)
+            tp = np.arange(float(start), float(start + predicted.size))
+            above += float(np.add.reduce(precision_of(tp, predicted)))
+            tp += 1.0
+            predicted += 1.0
+            precision += float(np.add.reduce(np.divide(tp, predicted, out=tp)))
+        losses = float(np.add.reduce(self.at)) - 0.5 * self.at.size * (self.at.size - 1)
+        return Sums(np.asarray(losses), np.asarray(precision), np.asarray(0.5 * (precision + above)))
+
+    @lazy
+    def losses(self) -> Array:
+        """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
+        return self.sums.losses
+
+    def precision_along(self, held: "Ranking", crossing: Callable[[Positions], Positions]) -> tuple[Array, Array]:
+        """Sums over the members of another ranking: samples here, and precision here, above each of them.
+
+        Args:
+            held: a ranking without ties.
+            crossing: from rising positions in it to how many samples here have at least the score of that member, which
+                rises too.
+
+        Returns:
+            Both of shape (...).
+        """
+        predicted_sum = precision_sum = np.zeros(self.positives.shape)
+        tp_here: Array = np.zeros((*self.positives.shape, 1))
+        predicted_here = tp_here
+        here = 0
+        for start in range(0, held.at.size, BLOCK):
+            # The counts rise, so each block goes on where the last one stopped.
+            counts = crossing(held.at[start : start + BLOCK])
+            window, inside = slice(here, int(counts[-1])), counts - here
+            if self.weights is None:
+                reached = counted(self.members[window])
+                tp, tp_here = reached.take(inside) + tp_here, tp_here + float(reached[-1])
+                predicted = counts.astype(np.float64)
+            else:
+                tp_there = cumulative(self.weights[..., window] * self.members[window]) + tp_here
+                predicted_there = cumulative(self.weights[..., window]) + predicted_here
+                predicted = predicted_there.take(inside, axis=-1)
+                predicted_here = predicted_there[..., -1:]
+                tp = tp_there.take(inside, axis=-1)
+                tp_here = tp_there[..., -1:]
+            precision = precision_of(tp, predicted)
+            if held.plain:
+                predicted_sum = predicted_sum + np.add.reduce(predicted)
+                precision_sum = precision_sum + np.add.reduce(precision)
+            else:
+                block = held.part(start, start + BLOCK)
+                predicted_sum, precision_sum = (
+                    predicted_sum + block.total(predicted),
+                    precision_sum + block.total(precision),
+                )
+            here = window.stop
+        return predicted_sum, precision_sum
+
+    def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
+        """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
+        if self.ends is None:
+            upper = lower = self._members_among[..., 1:]
+        else:
+            bounds = self._members_among.take(np.concatenate([[0], self.ends + 1]), axis=-1)
+            sizes = np.diff(self.ends, prepend=-1)
+            upper = np.repeat(bounds[..., 1:], sizes, axis=-1)
+            lower = np.repeat(bounds[..., :-1], sizes, axis=-1)
+        lost = self.positives[..., None] - 0.5 * (upper + lower)
+        if self.weights is not None:
+            lost = lost * self.weights
+        # A non-member loses to the members above it; what is left of the members are those that lose to it.
+        rows = lost.reshape(-1, codes.size)
+        counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
+        return counted.reshape(*lost.shape[:-1], n_classes)
+
+    @lazy
+    def wins(self) -> Array:
+        """The other pairs, shape (...)."""
+        return self.positives * self.negatives - self.losses
+
+    @lazy
+    def auc(self) -> Array:
+        """P(>) + P(=)/2, shape (...)."""
+        return ratio(self.wins, self.positives * self.negatives)
+
+    @lazy
+    def average_precision(self) -> Array:
+        """Sum (R_i - R_{i-1}) P_i, shape (...)."""
+        return ratio(self.sums.precision, self.positives)
+
+    @lazy
+    def precision_sum(self) -> Array:
+        """Trapezoid under precision over the member counts, from (0, 1), shape (...)."""
+        return self.sums.precision_trapezoid
+
+    @lazy
+    def ks(self) -> Array:
+        """max(TPR - FPR) over all cuts and the empty one, shape (...); NaN without members or non-members."""
+        gap = 0.0 * self.auc
+        with silently():
+            per_member, per_other = 1.0 / self.positives[..., None], 1.0 / self.negatives[..., None]
+            for block in self.blocks():
+                gap = np.maximum(gap, np.maximum.reduce(block.tp * per_member - block.fp * per_other, axis=-1))
+        return gap
+
+    @lazy
+    def equal_error_rate(self) -> Array:
+        """FPR where it equals FNR on the polygon of the ROC curve, shape (...)."""
+        return self.each_row(equal_error_rate)
+
+    def partial_auc(self, max_fpr: float) -> Array:
+        """Standardised area under the ROC curve up to a false positive rate, shape (...) (McClish 1989)."""
+        return self.each_row(lambda row: partial_auc(row, max_fpr))
+
+    def member_quantile(self, quantile: float) -> tuple[Array, Array]:
+        """Scores of the members at a quantile, from below and from above, each of shape (...); NaN without members.
+
+        They differ only where the quantile falls exactly between two members.
+        """
+        lower, upper = np.full(self.positives.shape, np.nan), np.full(self.positives.shape, np.nan)
+        for row in np.ndindex(self.positives.shape):
+            positives = float(self.positives[row])
+            if positives > 0:
+                above, slack = (1.0 - quantile) * positives, _SLACK * positives
+                if self.plain:
+                    first, last = int(np.ceil(above - slack)) - 1, int(np.floor(above + slack))
+                else:
+                    first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
+                    last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
+                upper[row] = self._value_of(max(first, 0))
+                lower[row] = self._value_of(min(last, self.at.size - 1))
+        return lower, upper
+
+    def _value_of(self, cut: int) -> float:
+        position = int(self.at[cut])
+        return float(self.values_between(position, position + 1)[0])
+
+    @cached_property
+    def hulls(self) -> list[tuple[Array, Array]]:
+        """Vertices (tp, fp) of the upper convex hull of the ROC curve, for every row of the batch in order."""
+        return [self._hull(row) for row in np.ndindex(self.positives.shape)]
+
+    def _hull(self, row: tuple[int, ...]) -> tuple[Array, Array]:
+        end = float(self.positives[row]), float(self.negatives[row])
+
+        def hull_of(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+            tp = np.concatenate([[0.0], *(part[0] for part in parts), [end[0]]])
+            fp = np.concatenate([[0.0], *(part[1] for part in parts), [end[1]]])
+            return upper_hull(tp, fp)
+
+        if self.at.size < _MANY:
+            return hull_of([(block.tp[row], block.fp[row]) for block in self.blocks()])
+        if self.plain:
+            some = np.arange(0.0, self.at.size, STRETCH)
+            coarse = hull_of([(some + 1.0, self.at[::STRETCH] - some)])
+        else:
+            coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
+        return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
+
+    def each_row(self, function: Callable[[Row], float]) -> Array:
+        """A function of every row of the batch, NaN where members or non-members are missing."""
+        rows = self.positives.shape
+        values = np.full(rows, np.nan)
+        for row in np.ndindex(rows):
+            positives, negatives = float(self.positives[row]), float(self.negatives[row])
+            if positives > 0 and negatives > 0:
+                values[row] = function(Row(self.part, self.at.size, row, positives=positives, negatives=negatives))
+        return values
+
+    def values_between(self, start: int, stop: int) -> Array:
+        """Scores of some samples."""
+        return self.values[start:stop]
+
+    def above(self, limits: Array) -> Positions:
+        """How many samples score more than each limit."""
+        return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
+
+    def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
+        """Weight, sum of scores and weight of members in slices of the samples, each of shape (..., b).
+
+        Args:
+            starts: b + 1 rising positions that bound the slices.
+        """
+        key = starts.tobytes()
+        if key not in self._slices:
+            sums = [self._slice(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+            weight, values, members = (np.stack(column, axis=-1) for column in zip(*sums, strict=True))
+            self._slices[key] = weight, values, members
+        return self._slices[key]
+
+    def _slice(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        weight = values = members = np.zeros(self.positives.shape)
+        for first in range(start, stop, _MANY):
+            last = min(first + _MANY, stop)
+            scores, inside = self.values_between(first, last), self.members[first:last]
+            if self.weights is None:
+                weight, members = weight + float(last - first), members + float(np.count_nonzero(inside))
+                values = values + np.add.reduce(scores)
+            else:
+                weights = self.weights[..., first:last]
+                weight, members = (
+                    weight + np.add.reduce(weights, axis=-1),
+                    members + weights @ inside.astype(np.float64),
+                )
+                values = values + weights @ scores
+        return weight, values, members
+
+    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Counts, Array]:
+        """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
+
+        Args:
+            queries: thresholds (q,), rising.
+            besides: queries that need no answer, shape (q,).
+
+        Returns:
+            Both of shape (..., q).
+        """
+        rising = self.values[::-1]
+        below = np.searchsorted(rising, queries, side="left")
+        tied = rising.take(below, mode="clip") == queries
+        tied &= ~besides
+        tp, predicted = self.up_to(rising.size - below)
+        heights = precision_anywhere(tp, predicted)
+        if tied.any():
+            above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries, side="right"))
+            heights = 0.5 * (heights + precision_anywhere(above_tp, above_predicted))
+            predicted = 0.5 * (predicted + above_predicted)
+        return predicted, heights
+
+    def up_to(self, counts: Positions) -> tuple[Counts, Counts]:
+        """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
+        tp = self._members_among.take(counts, axis=-1)
+        return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
+
+
+def last_of_ties(ordered: Array) -> Positions | None:
+    """Index of the last of each run of equal values, or None when all differ."""
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return None
+    return np.append(np.flatnonzero(changes), ordered.size - 1)

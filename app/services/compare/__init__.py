@@ -1,0 +1,1 @@
+"""Runs compared, on one dataset or across several."""

@@ -1,0 +1,240 @@
+"""Many models on many datasets: ranks, which differ, and how sure it is which is better on a new dataset."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import IncomparableRuns
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.inputs.samples import Samples
+from app.kernel.compare.datasets import (
+    FEW,
+    FEWEST,
+    average_ranks,
+    cliques,
+    critical_difference,
+    friedman,
+    rank_z,
+)
+from app.kernel.compare.multiplicity import Adjustment, adjust
+from app.kernel.compare.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import generator, seed_of
+from app.services.estimands import (
+    EVERYTHING,
+    Better,
+    Estimand,
+    Preference,
+    make_estimand,
+    require_comparable,
+    stored_key,
+)
+from app.services.json_values import Json, listed, plain
+from app.services.runs.scored_runs import is_scored, missing_outputs, scored_run
+from app.services.runs.simulation import values_at
+
+MOST_MODELS = 20
+MOST_DATASETS = 100
+_DRAWS = 20_000
+_FEWEST_DRAWS = 2000
+_DECIMALS = 12
+# Products of all Bayesian tests together: a second or two.
+_MOST_PRODUCTS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tournament:
+    """Which models on which datasets, by what, and how.
+
+    Attributes:
+        control: Model that all others are compared with, besides all pairs.
+        complete: Leave out datasets that lack a model, instead of refusing.
+    """
+
+    metric: str
+    models: tuple[ModelRef, ...]
+    datasets: tuple[DatasetRef, ...]
+    level: float = 0.95
+    rope: float = 0.01
+    multiplicity: Adjustment = Adjustment.HOLM
+    zeros: ZeroRule = ZeroRule.SPLIT
+    tie_corrected: bool = False
+    control: ModelRef | None = None
+    complete: bool = False
+    seed: int | None = None
+
+
+def judge_tournament(
+    asked: Tournament,
+    datasets: Sequence[DatasetRef],
+    grid: Sequence[Sequence[EvaluationRecord]],
+    seed: int,
+    outputs: Mapping[UUID, Samples] | None = None,
+) -> Json:
+    """Everything that is said about models on datasets.
+
+    Args:
+        asked: The question.
+        datasets: Those that have an evaluation of every model.
+        grid: By dataset, the evaluation of each model.
+        seed: Of the Bayesian tests.
+        outputs: The samples, for a metric of probabilities whose values are not stored.
+
+    Raises:
+        InvalidExpression: the metric is none, or cannot say what is better.
+        IncomparableRuns: too few datasets, or a value that does not exist.
+    """
+    values, better, insensitive = _values(asked, grid, outputs or {})
+    if len(datasets) < FEWEST:
+        raise IncomparableRuns(
+            f"{len(datasets)} datasets are too few to say anything about models: at least {FEWEST} are needed",
+            pointer="/datasets",
+        )
+    scores = better.score(values)
+    ranks = average_ranks(scores)
+    answer: Json = {
+        "metric": asked.metric,
+        "better": better.better.value,
+        "models": [{"name": model.name, "version": model.version} for model in asked.models],
+        "datasets": [{"name": d.name, "version": d.version, "split": d.split} for d in datasets],
+        "evaluations": [[str(record.id) for record in row] for row in grid],
+        "values": [listed(row) for row in values],
+        "average_ranks": listed(ranks),
+        "friedman": _friedman(scores, tie_corrected=asked.tie_corrected),
+        **_pairs(asked, scores, seed),
+        "nemenyi": _nemenyi(ranks, len(datasets), asked.level),
+        "design": {
+            "level": asked.level,
+            "rope": asked.rope,
+            "seed": seed,
+            "zeros": asked.zeros.value,
+            "multiplicity": {"method": asked.multiplicity.value, "family": "all pairs of models"},
+        },
+        "notes": _notes(len(datasets), insensitive=insensitive),
+    }
+    if asked.control is not None:
+        answer["control"] = _against_control(asked, ranks, len(datasets))
+    return answer
+
+
+def _values(
+    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]], outputs: Mapping[UUID, Samples]
+) -> tuple[Array, Preference, bool]:
+    """Values (N, k), which are better, and whether prevalence leaves them alone everywhere."""
+    values = np.empty((len(grid), len(asked.models)))
+    better = Preference(Better.HIGHER)
+    insensitive = True
+    for row, records in enumerate(grid):
+        for column, record in enumerate(records):
+            estimand = make_estimand(asked.metric, record.labels, record.positive, EVERYTHING)
+            require_comparable([estimand], [asked.metric], "/metric")
+            if estimand.is_list or estimand.preference is None:
+                raise IncomparableRuns(
+                    "expected a metric with one value, got a list over the classes", pointer="/metric"
+                )
+            better, insensitive = estimand.preference, insensitive and estimand.insensitive
+            values[row, column] = _value(estimand, record, outputs)
+            if not np.isfinite(values[row, column]):
+                raise IncomparableRuns(
+                    f"{asked.metric} is undefined for evaluation {record.id} of {record.model.name} on "
+                    f"{record.dataset.name}; values are never made up",
+                    pointer="/metric",
+                )
+    return values, better, insensitive
+
+
+def _value(estimand: Estimand, record: EvaluationRecord, outputs: Mapping[UUID, Samples]) -> float:
+    if not estimand.scored:
+        return float(values_at(record.counts.astype(np.float64), [estimand])[0][0])
+    key = stored_key(estimand.expression)
+    if key is None:
+        return float(scored_run(record, outputs[record.id]).values([estimand])[0][0])
+    if not is_scored(record):
+        raise IncomparableRuns(f"{estimand.text} {missing_outputs(record)}", pointer="/metric")
+    found = record.values.get(key)
+    return np.nan if found is None else found
+
+
+def _friedman(scores: Array, *, tie_corrected: bool) -> Json:
+    found = friedman(scores, tie_corrected=tie_corrected)
+    datasets, models = scores.shape
+    return {
+        "chi_squared": plain(found.chi_squared),
+        "df": models - 1,
+        "p_value": plain(found.p),
+        "iman_davenport": {
+            "f": plain(found.f),
+            "df": [models - 1, (models - 1) * (datasets - 1)],
+            "p_value": plain(found.f_p),
+        },
+        "tie_corrected": found.tie_corrected,
+    }
+
+
+def _pairs(asked: Tournament, scores: Array, seed: int) -> Json:
+    """Every pair by Wilcoxon's test and its Bayesian counterpart, and the groups of which no two differ."""
+    pairs = list(itertools.combinations(range(len(asked.models)), 2))
+    each = 2 * len(pairs) * (len(scores) + 1) ** 2
+    draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PRODUCTS // each))
+    # Equal differences must not be told apart by the last bit of their subtraction.
+    gaps = [np.round(scores[:, a] - scores[:, b], _DECIMALS) for a, b in pairs]
+    tests = [wilcoxon(gap, asked.zeros) for gap in gaps]
+    adjusted = adjust(np.array([test.p for test in tests]), asked.multiplicity)
+    indistinct = np.ones((len(asked.models), len(asked.models)), dtype=np.bool_)
+    answers = []
+    for (a, b), gap, test, p in zip(pairs, gaps, tests, adjusted.tolist(), strict=True):
+        indistinct[a, b] = indistinct[b, a] = p >= 1.0 - asked.level
+        random = generator(seed_of(seed, a, b))
+        found = bayesian_signed_rank(gap, rope=asked.rope, draws=draws, random=random)
+        answers.append(
+            {
+                "a": a,
+                "b": b,
+                "median_difference": plain(float(np.median(gap))),
+                "wilcoxon": {"statistic": test.statistic, "p_value": test.p, "p_adjusted": p, "zeros": test.zeros},
+                "bayesian_signed_rank": {
+                    "draws": draws,
+                    **{
+                        name: {"b_better": part[0], "equivalent": part[1], "a_better": part[2]}
+                        for name, part in (("mass", found.mass), ("win", found.win))
+                    },
+                },
+            }
+        )
+    return {"pairwise": answers, "cliques": [list(group) for group in cliques(indistinct)]}
+
+
+def _nemenyi(ranks: Array, datasets: int, level: float) -> Json:
+    difference = critical_difference(ranks.size, datasets, 1.0 - level)
+    near = np.abs(ranks[:, None] - ranks[None, :]) < difference
+    return {"critical_difference": difference, "cliques": [list(group) for group in cliques(near)]}
+
+
+def _against_control(asked: Tournament, ranks: Array, datasets: int) -> list[Json]:
+    assert asked.control is not None  # noqa: S101 - asked for only then
+    control = asked.models.index(asked.control)
+    z, p = rank_z(ranks, datasets, control)
+    adjusted = adjust(p, asked.multiplicity)
+    return [
+        {"model": index, "z": plain(z[index]), "p_value": plain(p[index]), "p_adjusted": plain(adjusted[index])}
+        for index in range(ranks.size)
+        if index != control
+    ]
+
+
+def _notes(datasets: int, *, insensitive: bool) -> list[str]:
+    notes = [
+        "Nemenyi's critical difference depends on which other models take part; the pairwise tests do not.",
+        "mass is how probable each outcome is on a new dataset; win is how sure it is that it is the likeliest one.",
+    ]
+    if datasets < FEW:
+        notes.append(f"Only {datasets} datasets: the chi-squared approximations are rough.")
+    if not insensitive:
+        notes.append(
+            "Prevalence moves this metric, and the datasets have class mixes of their own: the same difference does "
+            "not mean the same on all of them. Ranks are not affected."
+        )
+    return notes

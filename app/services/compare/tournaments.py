@@ -1,0 +1,101 @@
+"""Comparisons across datasets: the latest evaluation of each model on each dataset, judged together and kept."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.errors import IncomparableRuns
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.expressions.check import parse_for_any_classes
+from app.domain.identifiers import new_id
+from app.domain.inputs.samples import Samples
+from app.kernel.metrics.expression import of_probabilities
+from app.services.admission import Admission
+from app.services.compare.across_datasets import Tournament, judge_tournament
+from app.services.compute import ComputePool
+from app.services.estimands import EVERYTHING, stored_key
+from app.services.json_values import Json
+from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.runs.scored_runs import read_outputs
+from app.services.seeds import chosen_seed
+
+_MOST_LISTED = 5
+
+
+class TournamentService:
+    """Compares models across datasets."""
+
+    def __init__(
+        self,
+        store: EvaluationStore,
+        comparisons: ComparisonStore,
+        *,
+        labels: PairedLabels,
+        compute: ComputePool,
+        admission: Admission,
+    ) -> None:
+        self._store = store
+        self._labels = labels
+        self._comparisons = comparisons
+        self._compute = compute
+        self._admission = admission
+
+    async def create(self, project: str, asked: Tournament) -> Json:
+        """Judge and keep.
+
+        Raises:
+            InvalidExpression: the metric is none, or cannot say what is better.
+            IncomparableRuns: a model has no evaluation on a dataset, too few datasets are left, or a value does not
+                exist.
+        """
+        expression = parse_for_any_classes(asked.metric, inputs=EVERYTHING)
+        grid = [[await self._latest(project, model, dataset) for model in asked.models] for dataset in asked.datasets]
+        datasets, complete = _complete(asked, grid)
+        seed = chosen_seed(asked.seed, asked.metric, [[str(record.id) for record in row] for row in complete])
+        outputs: Mapping[UUID, Samples] = {}
+        if of_probabilities(expression) and stored_key(expression) is None:
+            records = [record for row in complete for record in row]
+            pointers = ["/metric"] * len(records)
+            outputs = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
+        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, seed, outputs), heavy=True)
+        identifier = new_id()
+        kept = {"id": str(identifier), **answer}
+        async with self._admission:
+            await self._comparisons.add(project, ComparisonRecord(identifier, ComparisonKind.ACROSS_DATASETS, kept))
+        return kept
+
+    async def _latest(self, project: str, model: ModelRef, dataset: DatasetRef) -> EvaluationRecord | None:
+        """The latest evaluation; a version or split that is None stands for all of them."""
+        page = await self._store.page(
+            project,
+            EvaluationQuery(
+                model=model.name,
+                model_version=model.version,
+                dataset=dataset.name,
+                dataset_version=dataset.version,
+                split=dataset.split,
+                limit=1,
+            ),
+        )
+        return await self._store.get(project, page.items[0].id) if page.items else None
+
+
+def _complete(
+    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord | None]]
+) -> tuple[list[DatasetRef], list[list[EvaluationRecord]]]:
+    """The datasets that have every model, or a refusal that names what is missing."""
+    missing = [
+        f"{model.name} on {dataset.name}"
+        for dataset, row in zip(asked.datasets, grid, strict=True)
+        for model, record in zip(asked.models, row, strict=True)
+        if record is None
+    ]
+    if missing and not asked.complete:
+        more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+        raise IncomparableRuns(
+            f"there is no evaluation of {', '.join(missing[:_MOST_LISTED])}{more}; complete leaves such datasets out",
+            pointer="/datasets",
+        )
+    rows = [[record for record in row if record is not None] for row in grid]
+    kept = [index for index, row in enumerate(rows) if len(row) == len(asked.models)]
+    return [asked.datasets[index] for index in kept], [rows[index] for index in kept]

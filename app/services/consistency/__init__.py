@@ -1,0 +1,1 @@
+"""Reported scores held against all matrices that could have given them."""

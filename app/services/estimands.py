@@ -1,0 +1,240 @@
+"""Metric expressions as things to be simulated and compared: their names, their values, and which are better."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from app.domain.errors import InvalidExpression, NotComparable
+from app.domain.expressions.expressions import parse, render
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Inputs, Orientation, Scope
+from app.kernel.metrics.expression import (
+    Combination,
+    Every,
+    Expression,
+    Measure,
+    Subject,
+    compute,
+    is_insensitive,
+    is_list,
+    of_probabilities,
+)
+from app.kernel.numerics.arrays import Array
+
+MATRICES = frozenset({Inputs.MATRIX})
+EVERYTHING = frozenset(Inputs)
+Bounds = tuple[float | None, float | None]
+# Combinations that measure spread: the less of it the better, whatever is combined.
+_SPREADS = frozenset({"range", "gps_sd"})
+
+
+class Better(StrEnum):
+    """Which values of a metric are better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEAREST = "nearest"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which of two values is better; with NEAREST the one closer to the ideal."""
+
+    better: Better
+    ideal: float = 0.0
+
+    def score(self, values: Array) -> Array:
+        """The values as something that is better the higher it is."""
+        match self.better:
+            case Better.HIGHER:
+                return values
+            case Better.LOWER:
+                return -values
+        return -np.abs(values - self.ideal)
+
+
+class Share(StrEnum):
+    """Expressions that are the share of right answers among some samples, for which exact methods exist."""
+
+    ACCURACY = "accuracy"
+    RECALL = "recall"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimand:
+    """One expression as it was asked for: V values, which are K for a list over the classes and else 1.
+
+    Attributes:
+        text: As asked.
+        names: (V) what each value is called.
+        expression: The same as a tree.
+        functional: From a table (...) to values (...) or (..., K); from a subject where it is ``scored``.
+        bounds: The range that the values keep to, None where there is no end.
+        preference: Which values are better; None for what only describes.
+        insensitive: Prevalence does not move it.
+        share: What kind of share of right answers it is, if it is one.
+        of: The class of a share of one class; None for all of them.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    expression: Expression
+    functional: Callable[[Table | Subject], Array]
+    bounds: Bounds
+    preference: Preference | None
+    insensitive: bool
+    share: Share | None = None
+    of: int | None = None
+
+    def values(self, computed: Array) -> Array:
+        """What the functional gave as (..., V)."""
+        return computed if self.is_list else computed[..., None]
+
+    @property
+    def scored(self) -> bool:
+        """Does it need the probabilities or scores of the samples?"""
+        return of_probabilities(self.expression)
+
+    @property
+    def is_list(self) -> bool:
+        """Has it one value per class?"""
+        return len(self.names) > 1
+
+    def class_of(self, index: int) -> int | None:
+        """The class that a value belongs to, for a share of one class."""
+        return index if self.is_list else self.of
+
+
+def parse_estimands(
+    texts: Sequence[str],
+    labels: Sequence[str],
+    positive: int | None,
+    *,
+    pointer: str = "/metrics",
+    inputs: Collection[Inputs] = MATRICES,
+) -> tuple[Estimand, ...]:
+    """Expressions for the classes of some evaluation; what is asked twice is answered once.
+
+    Args:
+        texts: As asked.
+        labels: The classes.
+        positive: Class that a metric of one class without ``@`` speaks of.
+        pointer: Where the texts stand in the request.
+        inputs: What there is to compute from.
+
+    Raises:
+        InvalidExpression: one is none; its pointer says which.
+    """
+    found = []
+    for text in dict.fromkeys(texts):
+        try:
+            found.append(make_estimand(text, labels, positive, inputs))
+        except InvalidExpression as error:
+            error.pointer = pointer_to(pointer, texts, text)
+            raise
+    return tuple(found)
+
+
+def pointer_to(pointer: str, texts: Sequence[str], text: str) -> str:
+    """Where an expression stands in the request: in a list, unless the pointer is that of a single one."""
+    return f"{pointer}/{list(texts).index(text)}" if pointer.endswith("/metrics") else pointer
+
+
+def make_estimand(
+    text: str, labels: Sequence[str], positive: int | None, inputs: Collection[Inputs] = MATRICES
+) -> Estimand:
+    """One expression.
+
+    Raises:
+        InvalidExpression: it is none.
+    """
+    return estimand_of(parse(text, labels, positive, inputs=inputs), text, labels)
+
+
+def estimand_of(
+    expression: Expression, text: str, labels: Sequence[str], *, names: tuple[str, ...] | None = None
+) -> Estimand:
+    """A parsed expression as a estimand; names of the values of a list are made unless they are known."""
+    if not (isinstance(expression, Measure) and is_list(expression)):
+        names = (text,)
+    elif names is None:
+        names = tuple(render(replace(expression, of=index), labels) for index in range(len(labels)))
+    share, of = _share(expression)
+    return Estimand(
+        text=text,
+        names=names,
+        expression=expression,
+        functional=lambda subject: compute(expression, subject),
+        bounds=bounds(expression),
+        preference=preference(expression),
+        insensitive=is_insensitive(expression, len(labels)),
+        share=share,
+        of=of,
+    )
+
+
+def stored_key(expression: Expression) -> str | None:
+    """Key of the overall metric whose values are stored with the evaluations, if the expression is one."""
+    if not isinstance(expression, Measure):
+        return None
+    card = expression.metric.card
+    return card.key if card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults else None
+
+
+def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], pointer: str = "/metrics") -> None:
+    """Every estimand must say which values are better.
+
+    Raises:
+        NotComparable: one only describes, or mixes metrics of which high values are good with others.
+    """
+    for estimand in estimands:
+        if estimand.preference is None:
+            raise NotComparable(
+                f"{estimand.text} cannot say which run is better: it only describes, or mixes opposite directions",
+                pointer=pointer_to(pointer, texts, estimand.text),
+            )
+
+
+def preference(expression: Expression) -> Preference | None:
+    """Which values are better; None when the expression does not say."""
+    if isinstance(expression, Combination):
+        if expression.function in _SPREADS:
+            return Preference(Better.LOWER)
+        parts = {preference(part) for part in expression.parts}
+        found = parts.pop() if len(parts) == 1 else None
+        return None if found is None or found.better is Better.NEAREST else found
+    card = expression.metric.card
+    match card.orientation:
+        case Orientation.HIGHER:
+            return Preference(Better.HIGHER)
+        case Orientation.LOWER:
+            return Preference(Better.LOWER)
+        case Orientation.NEAREST:
+            return Preference(Better.NEAREST, 0.0 if card.ideal is None else card.ideal)
+    return None
+
+
+def bounds(expression: Expression) -> Bounds:
+    """The range of the values."""
+    if isinstance(expression, Measure):
+        return expression.metric.card.range
+    if expression.function in _SPREADS:
+        return (0.0, None)
+    lows, highs = zip(*(bounds(part) for part in expression.parts), strict=True)
+    known_lows, known_highs = [low for low in lows if low is not None], [high for high in highs if high is not None]
+    return (
+        min(known_lows) if len(known_lows) == len(lows) else None,
+        max(known_highs) if len(known_highs) == len(highs) else None,
+    )
+
+
+def _share(expression: Expression) -> tuple[Share | None, int | None]:
+    if not isinstance(expression, Measure) or expression.parameters != expression.metric.card.defaults:
+        return None, None
+    if expression.metric.key == "accuracy":
+        return Share.ACCURACY, None
+    if expression.metric.key == "recall":
+        return Share.RECALL, None if isinstance(expression.of, Every) else expression.of
+    return None, None

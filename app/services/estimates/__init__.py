@@ -1,0 +1,1 @@
+"""From a metric and a run to its limits."""

@@ -1,0 +1,92 @@
+"""What is known to go wrong with intervals of one matrix, in words."""
+
+from collections.abc import Sequence
+
+from app.domain.findings import Finding
+from app.domain.inputs.content import Content
+from app.domain.inputs.labels import listed
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import IntervalChoice, Options
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.cautions import Caution, cautions
+from app.kernel.uncertainty.design import Prior
+from app.kernel.uncertainty.mover import undercovers
+
+
+def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
+    """What is to be said of the closed-form intervals of a report."""
+    if options.intervals is IntervalChoice.NONE:
+        return []
+    if source.content is not Content.counts:
+        return [
+            Finding.note(
+                "no_intervals",
+                "No intervals are given: they need the number of samples behind every entry, and the matrix holds "
+                f"{source.content}.",
+                content=source.content.value,
+            )
+        ]
+    actual = source.counts.sum(axis=1)
+    if options.intervals is IntervalChoice.ALL or source.is_grouped or not undercovers(actual):
+        return []
+    smallest = int(actual[actual > 0].min())
+    return [
+        Finding.note(
+            "headline_intervals_narrow",
+            f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced accuracy, "
+            'G and H are somewhat too narrow; options.intervals = "all" gives better ones.',
+            n_classes=len(actual),
+            smallest=smallest,
+        )
+    ]
+
+
+def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.EDGE) -> tuple[Finding, ...]:
+    """Warnings about intervals of a matrix (K, K) with this prior."""
+    actual = counts.sum(axis=-1)
+    return tuple(_worded(caution, actual, labels, prior) for caution in cautions(counts, prior))
+
+
+def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior) -> Finding:
+    present = actual[actual > 0]
+    match caution:
+        case Caution.EMPTY_CLASS:
+            empty = [label for label, total in zip(labels, actual, strict=True) if total == 0]
+            return Finding.warning(
+                "intervals_without_a_class",
+                f"There are no samples of {listed(empty)}: how it is predicted is unknown, which no interval covers.",
+                classes=empty[:20],
+            )
+        case Caution.FEWER_THAN_FIVE:
+            few = [label for label, total in zip(labels, actual, strict=True) if 0 < total < 5]
+            return Finding.warning(
+                "intervals_of_few_samples",
+                f"Fewer than 5 samples of {listed(few)}: intervals that depend on it are wide and only roughly right.",
+                classes=few[:20],
+                smallest=int(present.min()),
+            )
+        case Caution.MANY_SMALL_CLASSES:
+            return Finding.warning(
+                "intervals_of_many_small_classes",
+                f"With {len(labels)} classes, some of them weak, and only {int(present.min())} samples in one, "
+                "intervals of G, H and other means that weigh weak classes can lie too low and miss their level by "
+                "some points.",
+                n_classes=len(labels),
+                smallest=int(present.min()),
+            )
+        case Caution.PERFECT_SMALL_CLASSES:
+            return Finding.warning(
+                "intervals_of_perfect_small_classes",
+                "Many small classes have a recall of 0 or 1, which no interval takes at face value. Over so many this "
+                "adds up: intervals of means over the classes lie too low and can miss their level by 10 points.",
+                n_classes=len(labels),
+                smallest=int(present.min()),
+            )
+        case Caution.INFORMATIVE_PRIOR:
+            return Finding.warning(
+                "informative_prior",
+                f"The prior {prior.value} pulls every class the same way; over {len(labels)} classes this adds up, and "
+                "intervals of means over the classes can miss the truth altogether. The prior edge does not.",
+                prior=prior.value,
+                n_classes=len(labels),
+            )

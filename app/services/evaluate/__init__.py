@@ -1,0 +1,1 @@
+"""One evaluation: computed, kept, explained, read back."""

@@ -1,0 +1,118 @@
+"""Reports, computed in groups: those that are asked for while others are computed share the next pass.
+
+numpy's price is per call and hardly per matrix: the metrics of sixteen matrices of ten classes take about 1.5 times as
+long as those of one. Nothing waits for company: who comes alone is answered at once, as with the commits of the store.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import IntervalChoice, Options, Report, SampleParts, Value
+from app.services.compute import ComputePool
+from app.services.evaluate.matrix_report import Measured, Question, answer_alone, ask, explain, measure
+
+# Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
+_HEAVY_ENTRIES = 64 * 64
+_GROUP_LIMIT = 32
+# Turns of the event loop before values are computed: what has arrived by then is read, checked and joins the group. An
+# idle turn takes less than a microsecond.
+_TURNS_TO_GATHER = 6
+# Turns between values and report: so many until the store has sent off what it was given meanwhile.
+_TURNS_TO_STORE = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """What is known of a report first: its overall values. The report follows, while the store is busy with them."""
+
+    values: Mapping[str, Value]
+    report: Awaitable[Report]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    question: Question
+    draft: "asyncio.Future[Draft]"
+    report: "asyncio.Future[Report]"
+
+
+class Reports:
+    """Makes reports on one event loop."""
+
+    def __init__(self, compute: ComputePool) -> None:
+        self._compute = compute
+        self._waiting: list[_Waiting] = []
+
+    async def make(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Report:
+        """The report of an input. ``parts`` are what was said of its samples when these were not kept.
+
+        Raises:
+            InvalidExpression: one of the metric expressions is none.
+            Overloaded: too many large inputs are being computed.
+        """
+        return await (await self.draft(source, options, parts)).report
+
+    async def draft(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Draft:
+        """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
+        question = ask(source, options)
+        loop = asyncio.get_running_loop()
+        report: asyncio.Future[Report] = loop.create_future()
+        entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
+        slow = options.intervals is IntervalChoice.ALL or source.is_scored or source.is_grouped
+        if slow or entries > _HEAVY_ENTRIES:
+            made = await self._compute.run(lambda: answer_alone(question, parts), heavy=True)
+            report.set_result(made)
+            return Draft(made.values, report)
+        if not self._waiting:
+            _after(_TURNS_TO_GATHER, self._measure_all)
+        waiting = _Waiting(question, loop.create_future(), report)
+        self._waiting.append(waiting)
+        return await waiting.draft
+
+    def _measure_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        families: dict[tuple[int, float | None], list[_Waiting]] = {}
+        for one in waiting:
+            if not one.draft.done():
+                families.setdefault(one.question.family, []).append(one)
+        for (n_classes, _), members in families.items():
+            size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
+            for start in range(0, len(members), size):
+                _measure_group(members[start : start + size])
+
+
+def _measure_group(group: Sequence[_Waiting]) -> None:
+    """Give a group its drafts, one by one if it fails as a whole: what cannot be computed spoils no other."""
+    try:
+        measured = measure([one.question for one in group])
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller
+        if len(group) == 1:
+            group[0].draft.set_exception(error)
+            return
+        for one in group:
+            _measure_group([one])
+        return
+    for one, values in zip(group, measured.values, strict=True):
+        one.draft.set_result(Draft(values, one.report))
+    _after(_TURNS_TO_STORE, lambda: _explain_group(group, measured))
+
+
+def _explain_group(group: Sequence[_Waiting], measured: Measured) -> None:
+    try:
+        reports = explain(measured)
+    except Exception as error:  # noqa: BLE001 - it belongs to the callers
+        for one in group:
+            if not one.report.done():
+                one.report.set_exception(error)
+        return
+    for one, report in zip(group, reports, strict=True):
+        if not one.report.done():
+            one.report.set_result(report)
+
+
+def _after(turns: int, function: Callable[[], None]) -> None:
+    """Call a function some turns of the event loop from now."""
+    loop = asyncio.get_running_loop()
+    loop.call_soon(function if turns <= 1 else lambda: _after(turns - 1, function))

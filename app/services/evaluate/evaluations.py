@@ -1,0 +1,209 @@
+"""Evaluations as a caller knows them: made, read, listed, tagged, deleted."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from app.domain.errors import NoSamples, NotFound
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+)
+from app.domain.identifiers import new_id
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import Options, Report, Retain
+from app.kernel.metrics.catalogue import catalogue, whole_catalogue
+from app.services.admission import Admission
+from app.services.compute import ComputePool
+from app.services.evaluate.batching import Reports
+from app.services.evaluate.sample_parts import parts_as_json, parts_from_json
+from app.services.ports import EvaluationStore
+from app.services.stored import options_as_json, stored_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvaluation:
+    """What is asked for: the input, what to compute of it, and whose it is."""
+
+    source: MatrixInput
+    options: Options
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """An evaluation with its report. Without an id it was computed only."""
+
+    report: Report
+    id: UUID | None = None
+    created_at: datetime | None = None
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keeping:
+    """An evaluation that is being kept."""
+
+    evaluation: Evaluation
+    kept: "asyncio.Task[None]"
+
+    async def done(self) -> None:
+        """Wait until the evaluation is durable.
+
+        Raises:
+            Overloaded: too many writes are under way; nothing was kept.
+            Unavailable: the store did not answer.
+        """
+        await self.kept
+
+
+class EvaluationService:
+    """Use cases of evaluations. Everything happens within one project."""
+
+    def __init__(self, store: EvaluationStore, *, compute: ComputePool, admission: Admission) -> None:
+        self._store = store
+        self._reports = Reports(compute)
+        self._admission = admission
+
+    async def compute(self, new: NewEvaluation) -> Evaluation:
+        """Compute and keep nothing."""
+        report = await self._reports.make(new.source, new.options)
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=new.tags)
+
+    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Keeping:
+        """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
+        draft = await self._reports.draft(new.source, new.options)
+        source, whole = new.source, new.options.retain is Retain.FULL
+        parts = None if whole or not _needs_samples(source) else (await draft.report).parts
+        record = EvaluationRecord(
+            id=new_id(),
+            model=model,
+            dataset=dataset,
+            kind=source.kind,
+            labels=source.labels,
+            positive=source.positive,
+            content=source.content,
+            counts=source.counts,
+            fold_counts=source.fold_counts,
+            tags=new.tags,
+            options=options_as_json(new.options),
+            extra=source.facts,
+            revision=(whole_catalogue() if source.is_scored else catalogue()).revision,
+            values=draft.values,
+            samples=source.samples if whole else None,
+            part=None if parts is None else parts_as_json(parts),
+        )
+        kept = asyncio.create_task(self._keep(project, record))
+        try:
+            # While the database commits, the rest of the report is made.
+            return Keeping(_answer(record, await draft.report), kept)
+        except BaseException:
+            kept.cancel()
+            raise
+
+    async def _keep(self, project: str, record: EvaluationRecord) -> None:
+        async with self._admission:
+            await self._store.add(project, record)
+
+    async def read(self, project: str, identifier: UUID) -> Evaluation:
+        """One evaluation, its report computed anew from what is stored."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        return _answer(record, await self._report_again(project, record))
+
+    async def samples(self, project: str, identifier: UUID) -> MatrixInput:
+        """The input of an evaluation with the probabilities or scores of its samples.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            NoSamples: it came without probabilities and scores, or they were not kept.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        if not source.is_scored:
+            raise NoSamples(
+                f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
+                "thresholds need the scores of the samples"
+            )
+        if options.retain is Retain.NONE:
+            raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")
+        return await self._with_samples(project, source, identifier)
+
+    async def _report_again(self, project: str, record: EvaluationRecord) -> Report:
+        source, options = stored_request(record)
+        if not _needs_samples(source):
+            return await self._reports.make(source, options)
+        if options.retain is Retain.FULL:
+            return await self._reports.make(await self._with_samples(project, source, record.id), options)
+        stored = await self._store.read_part(project, record.id)
+        if stored is None:
+            raise _missing(record.id)
+        return await self._reports.make(source, options, parts_from_json(stored))
+
+    async def _with_samples(self, project: str, source: MatrixInput, identifier: UUID) -> MatrixInput:
+        samples = await self._store.read_samples(project, identifier)
+        if samples is None:
+            # Deleted since the evaluation was read.
+            raise _missing(identifier)
+        return replace(source, samples=samples)
+
+    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
+        """Put tags in the place of all tags."""
+        async with self._admission:
+            record = await self._store.replace_tags(project, identifier, tags)
+        found = _found(record, identifier)
+        return _answer(found, await self._report_again(project, found))
+
+    async def delete(self, project: str, identifier: UUID) -> None:
+        """Remove an evaluation for good."""
+        async with self._admission:
+            if not await self._store.delete(project, identifier):
+                raise _missing(identifier)
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Some evaluations in the order asked for."""
+        return await self._store.page(project, query)
+
+    async def models(self, project: str, limit: int, after: ModelRef | None) -> Page[ModelRef, ModelRef]:
+        """Model versions that have an evaluation."""
+        return await self._store.models(project, limit, after)
+
+    async def datasets(self, project: str, limit: int, after: DatasetRef | None) -> Page[DatasetRef, DatasetRef]:
+        """Datasets that have an evaluation."""
+        return await self._store.datasets(project, limit, after)
+
+
+def _needs_samples(source: MatrixInput) -> bool:
+    """Does the report say more than what follows from the matrix?"""
+    return source.is_scored or source.is_grouped
+
+
+def _answer(record: EvaluationRecord, report: Report) -> Evaluation:
+    return Evaluation(
+        id=record.id,
+        created_at=record.created_at,
+        model=record.model,
+        dataset=record.dataset,
+        tags=record.tags,
+        report=report,
+    )
+
+
+def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:
+    if record is None:
+        raise _missing(identifier)
+    return record
+
+
+def _missing(identifier: UUID) -> NotFound:
+    return NotFound(f"there is no evaluation {identifier}")

@@ -1,0 +1,85 @@
+"""Where the values of the catalogue stand in a report: which group, in which order. Depends on K = 2 or K > 2 only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.report import Group, Value
+from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.catalogue import catalogue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some metrics of one scope in the order in which they are answered, group after group.
+
+    Attributes:
+        keys: By group, the keys.
+        order: Positions of all of them, groups one after another, in the values of the scope.
+    """
+
+    keys: tuple[tuple[str, tuple[str, ...]], ...]
+    order: NDArray[np.intp]
+
+    def grouped(self, row: Sequence[Value]) -> dict[str, dict[str, Value]]:
+        """The values of one class or of the whole matrix, which stand in ``order``, under their names."""
+        rest = iter(row)
+        # Each group takes as many values as it has keys and leaves the rest.
+        return {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
+
+
+def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
+    """Insensitive, sensitive, and these at equal prevalence, whose positions continue after the last metric."""
+    insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
+    sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
+    names = [metric.key for metric in metrics]
+    return Block(
+        keys=(
+            (Group.INSENSITIVE.value, tuple(names[i] for i in insensitive)),
+            (Group.SENSITIVE.value, tuple(names[i] for i in sensitive)),
+            (Group.BALANCED.value, tuple(names[i] for i in sensitive)),
+        ),
+        order=np.array(insensitive + sensitive + [i + len(metrics) for i in sensitive], dtype=np.intp),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """The matrix metrics by scope, and the two blocks of a report.
+
+    ``overall`` covers, for two classes, the metrics of the positive class too.
+    """
+
+    class_metrics: tuple[Metric, ...]
+    overall_metrics: tuple[Metric, ...]
+    class_keys: tuple[str, ...]
+    overall_keys: tuple[str, ...]
+    per_class: Block
+    overall: Block
+    needs_counts: NDArray[np.intp]
+    recall: int
+
+    def is_sensitive(self, metric: Metric, n_classes: int) -> bool:
+        """Does the metric have a twin at balanced prevalence?"""
+        return not metric.card.prevalence.is_insensitive(n_classes)
+
+
+@cache
+def layout(*, binary: bool) -> Layout:
+    """The layout for two classes, or for more."""
+    n_classes = 2 if binary else 3
+    by_class = catalogue().of_scope(Scope.CLASS)
+    overall = catalogue().of_scope(Scope.OVERALL)
+    return Layout(
+        class_metrics=by_class,
+        overall_metrics=overall,
+        class_keys=tuple(metric.key for metric in by_class),
+        overall_keys=tuple(metric.key for metric in overall),
+        per_class=_block(by_class, n_classes),
+        overall=_block((*overall, *by_class) if binary else overall, n_classes),
+        recall=[metric.key for metric in by_class].index("recall"),
+        needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
+    )

@@ -1,0 +1,1 @@
+"""Gates: put, read, ended, and checked."""

@@ -1,0 +1,1 @@
+"""What if the classes were more or less frequent?"""

@@ -1,0 +1,160 @@
+"""What-if questions about a stored evaluation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.samples import Samples
+from app.kernel.numerics.arrays import Array
+from app.services.compute import ComputePool
+from app.services.estimands import EVERYTHING, parse_estimands
+from app.services.json_values import Json
+from app.services.ports import EvaluationStore
+from app.services.project.prevalence_estimate import estimate_from_labels, estimate_from_probabilities
+from app.services.project.projection import Projection, named_shares
+from app.services.project.scenarios import Scenario
+from app.services.seeds import chosen_seed
+from app.services.stored import stored_request
+
+DEFAULT_METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unlabelled:
+    """Predictions on samples without labels: counts of predicted labels, or probabilities (N, K)."""
+
+    predicted: Mapping[str, int] | None = None
+    probabilities: Array | None = None
+    old_prevalence: Mapping[str, float] | None = None
+    recalibrate: bool = False
+    level: float = 0.95
+    seed: int | None = None
+
+
+class WhatIfService:
+    """Answers what would be; nothing is kept."""
+
+    def __init__(self, store: EvaluationStore, *, compute: ComputePool) -> None:
+        self._store = store
+        self._compute = compute
+
+    async def project(
+        self, project: str, identifier: UUID, metrics: tuple[str, ...], scenario: Scenario, against: UUID | None
+    ) -> Json:
+        """Metrics at other class shares.
+
+        Raises:
+            NotFound: an evaluation does not exist.
+            InvalidExpression: a metric is none.
+            InvalidInput: the shares make no sense for this run.
+            IncomparableLabels: the run to be compared with has other classes.
+            NoSamples: metrics of probabilities are asked for where none are kept.
+            OutOfReach: too many samples for so many points.
+        """
+        record = await self._get(project, identifier)
+        other = None if against is None else await self._get(project, against, "/against")
+        estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
+        needed = scenario.recalibrate or any(estimand.scored for estimand in estimands)
+        samples = await self._samples(project, record) if needed else None
+        others = await self._samples(project, other, "/against") if needed and other is not None else None
+
+        def run() -> Json:
+            projection = Projection(record, samples, estimands, scenario)
+            answer = projection.answer()
+            if other is not None:
+                answer["against"] = str(other.id)
+                answer["crossings"] = projection.crossings(other, others)
+            return answer
+
+        return await self._compute.run(run, heavy=True)
+
+    async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> Json:
+        """Class shares where the model is used.
+
+        Raises:
+            NotFound: the evaluation does not exist.
+            InvalidInput: the predictions do not fit its classes.
+            IncomparableRuns: the shares cannot be told from them.
+        """
+        record = await self._get(project, identifier)
+        if seen.predicted is not None:
+            predicted = _counts(record, seen.predicted)
+            seed = chosen_seed(seen.seed, record.counts, predicted)
+            return await self._compute.run(
+                lambda: estimate_from_labels(record, predicted, level=seen.level, seed=seed), heavy=True
+            )
+        assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
+        probabilities = _probabilities(record, seen.probabilities)
+        old = named_shares(record, seen.old_prevalence or {}, "/old_prevalence")
+        seed = chosen_seed(seen.seed, probabilities)
+        return await self._compute.run(
+            lambda: estimate_from_probabilities(
+                record, probabilities, old, level=seen.level, seed=seed, recalibrated=seen.recalibrate
+            ),
+            heavy=True,
+        )
+
+    async def _get(self, project: str, identifier: UUID, pointer: str | None = None) -> EvaluationRecord:
+        record = await self._store.get(project, identifier)
+        if record is None:
+            raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
+        return record
+
+    async def _samples(self, project: str, record: EvaluationRecord, pointer: str | None = None) -> Samples:
+        """Probabilities or scores of a run."""
+        samples = None
+        if stored_request(record)[0].is_scored:
+            samples = await self._store.read_samples(project, record.id)
+        if samples is None or samples.outputs is None:
+            raise NoSamples(
+                f"metrics of probabilities, and re-calibration, need the probabilities or scores of {record.id}, which "
+                "were not sent or not kept",
+                pointer=pointer,
+            )
+        return samples
+
+
+def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
+    """Predicted counts (K) in the order of the classes; a class that is not named was never predicted."""
+    unknown = [label for label in predicted if label not in record.labels]
+    if unknown:
+        raise InvalidInput(
+            [
+                Fault(f"/predicted/{label}", "unknown_label", f"expected a class of the evaluation, got {label[:60]!r}")
+                for label in unknown[:10]
+            ]
+        )
+    counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
+    if counts.sum() == 0:
+        raise InvalidInput([Fault("/predicted", "no_samples", "expected at least one prediction")])
+    return counts
+
+
+def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
+    if probabilities.shape[1] != len(record.labels):
+        raise InvalidInput(
+            [
+                Fault(
+                    "/probabilities/0",
+                    "wrong_length",
+                    f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
+                )
+            ]
+        )
+    off = np.abs(probabilities.sum(axis=1) - 1.0) > 1e-6
+    if off.any():
+        row = int(np.argmax(off))
+        raise InvalidInput(
+            [
+                Fault(
+                    f"/probabilities/{row}",
+                    "row_sum",
+                    f"expected probabilities that sum to 1, got {probabilities[row].sum():.6g}",
+                )
+            ]
+        )
+    return probabilities

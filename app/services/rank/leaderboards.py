@@ -1,0 +1,96 @@
+"""Who is best on a dataset, how sure that is, and who cannot be told apart from the best."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from app.domain.errors import NotComparable, OutOfReach
+from app.domain.evaluation import EvaluationRecord, Standing
+from app.domain.expressions.check import parse_for_any_classes
+from app.domain.inputs.samples import Samples
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import of_probabilities
+from app.services.compute import ComputePool
+from app.services.estimands import Better, preference, stored_key
+from app.services.ports import EvaluationStore, PairedLabels, SampleLabels
+from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
+from app.services.runs.pairing import read_samples
+from app.services.runs.scored_runs import MOST_ENTRIES, entries_of, is_scored, labels_of
+
+# Model versions of a dataset up to which anything but a stored metric is computed for all of them.
+MOST_COMPUTED = 300
+# Any stored overall metric: asked for when the order is not that of a stored one.
+_ANY_METRIC = "accuracy"
+
+
+class LeaderboardService:
+    """Ranks the latest evaluation of each model version."""
+
+    def __init__(self, store: EvaluationStore, *, labels: PairedLabels, compute: ComputePool) -> None:
+        self._store = store
+        self._labels = labels
+        self._compute = compute
+
+    async def rank(self, project: str, query: LeaderboardQuery) -> Leaderboard:
+        """The best ``limit`` of a dataset.
+
+        Raises:
+            InvalidExpression: the metric is none, or cannot say what is better.
+            OutOfReach: it is not stored, and there are too many model versions to compute it for all.
+        """
+        expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
+        better = preference(expression)
+        if better is None:
+            raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
+        key = None if better.better is Better.NEAREST else stored_key(expression)
+        standings = await self._store.leaderboard(
+            project,
+            query.dataset,
+            key or _ANY_METRIC,
+            limit=query.limit if key else MOST_COMPUTED + 1,
+            higher_is_better=better.better is not Better.LOWER,
+        )
+        if key is None and len(standings) > MOST_COMPUTED:
+            raise OutOfReach(
+                f"{query.metric} is not stored with the evaluations, and computing it is for datasets of at most "
+                f"{MOST_COMPUTED} model versions; rank by an overall metric"
+            )
+        identifiers = [standing.evaluation.id for standing in standings]
+        records = await self._store.get_many(project, identifiers)
+        candidates = _candidates(standings, records, stored=key is not None)
+        samples: Mapping[UUID, SampleLabels] = {}
+        outputs: Mapping[UUID, Samples] | None = None
+        if of_probabilities(expression):
+            outputs = await self._outputs(project, query.metric, candidates, needed=key is None)
+            samples = labels_of(outputs or {})
+        elif key:
+            samples = await read_samples(self._labels, project, list(records.values()))
+        return await self._compute.run(
+            lambda: rank_candidates(query, better, candidates, samples, outputs), heavy=len(candidates) > 0
+        )
+
+    async def _outputs(
+        self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool
+    ) -> Mapping[UUID, Samples] | None:
+        """Probabilities of the runs that have some; None when there are too many to look at."""
+        records = [candidate.record for candidate in candidates if is_scored(candidate.record)]
+        entries = entries_of(records)
+        if entries <= MOST_ENTRIES:
+            return await self._labels.read_outputs(project, [record.id for record in records])
+        if needed:
+            raise OutOfReach(
+                f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
+                f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are looked at "
+                "together; rank by an overall metric"
+            )
+        return None
+
+
+def _candidates(
+    standings: Sequence[Standing], records: Mapping[UUID, EvaluationRecord], *, stored: bool
+) -> list[Candidate]:
+    """Those that were not deleted since the order was asked for."""
+    return [
+        Candidate(records[standing.evaluation.id], standing.value if stored else None, stored)
+        for standing in standings
+        if standing.evaluation.id in records
+    ]

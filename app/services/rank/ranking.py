@@ -1,0 +1,324 @@
+"""Ranking runs of one dataset: order, intervals, groups that cannot be separated, and the luck of the winner."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import InvalidExpression
+from app.domain.evaluation import DatasetRef, EvaluationRecord
+from app.domain.inputs.samples import Samples
+from app.kernel.compare.many import confidence_set, separable_groups, winner_optimism
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import seed_of
+from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
+from app.services.estimates.headline_intervals import headline_intervals
+from app.services.ports import SampleLabels
+from app.services.rank.scored_ranking import judge_lines
+from app.services.runs.pairing import Pairing, pair_runs
+from app.services.runs.scored_contest import OwnInterval
+from app.services.runs.scored_runs import ScoredRun, is_scored, missing_outputs, scored_run
+from app.services.runs.simulation import affordable_draws, draw_paired, draw_run, summarise_run, values_at
+from app.services.seeds import chosen_seed
+
+# With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
+_FEWEST_DEFINED = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardQuery:
+    """What is to be ranked. A version or split of the dataset that is None stands for all of them."""
+
+    dataset: DatasetRef
+    metric: str
+    limit: int = 20
+    level: float = 0.95
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """The latest evaluation of a model version, with its stored value where the metric is stored."""
+
+    record: EvaluationRecord
+    value: float | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Line:
+    """One line of a leaderboard.
+
+    Attributes:
+        rank: 1 is best, equal values share a rank; None without a value.
+        low: End of the interval; both are None where there is none.
+        method: How the interval was made.
+        separable_from_best: Is it worse than the first one beyond doubt? None where nothing can be said.
+        group: 1 for all that may be the best, 2 for the best of the others with its equals, …
+        reason: Why there is no value or no interval.
+    """
+
+    record: EvaluationRecord
+    rank: int | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    separable_from_best: bool | None = None
+    group: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Winner:
+    """The first value, and by how much luck is expected to have raised it."""
+
+    value: float
+    optimism: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Leaderboard:
+    """Lines in order, and what a reader should know about them."""
+
+    query: LeaderboardQuery
+    better: Better
+    lines: tuple[Line, ...]
+    winner: Winner | None = None
+    design: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entrant:
+    """A line that takes part in the simulation, with the metric for its classes."""
+
+    place: int
+    counts: Array
+    estimand: Estimand
+    run: ScoredRun | None = None
+
+
+def rank_candidates(
+    query: LeaderboardQuery,
+    better: Preference,
+    candidates: Sequence[Candidate],
+    samples: Mapping[UUID, SampleLabels],
+    outputs: Mapping[UUID, Samples] | None = None,
+) -> Leaderboard:
+    """Order candidates by value, best first, and say how sure the order is.
+
+    Args:
+        query: What is asked.
+        better: Which values are better.
+        candidates: The runs.
+        samples: What is kept of the samples of runs with ids.
+        outputs: Their probabilities or scores, for a metric that needs them; None when these are too many to look at.
+    """
+    estimands = [_target(query.metric, candidate.record) for candidate in candidates]
+    runs = {
+        record.id: scored_run(record, outputs[record.id])
+        for record in (candidate.record for candidate in candidates)
+        if outputs is not None and record.id in outputs and outputs[record.id].outputs is not None
+    }
+    found = [
+        _value(candidate, estimand, runs.get(candidate.record.id))
+        for candidate, estimand in zip(candidates, estimands, strict=True)
+    ]
+    order = _best_first([value for value, _ in found], better)[: query.limit]
+    values = [found[place][0] for place in order]
+    lines = [
+        Line(
+            record=candidates[place].record,
+            rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
+            value=found[place][0],
+            reason=found[place][1] or _no_interval(candidates[place].record, estimands[place], runs, outputs),
+        )
+        for place in order
+    ]
+    entrants = [
+        _Entrant(place, record.counts.astype(np.float64), estimand, runs.get(record.id))
+        for place, (record, estimand) in enumerate((candidates[place].record, estimands[place]) for place in order)
+        if isinstance(estimand, Estimand) and lines[place].value is not None
+        if record.counts_independent and (not estimand.scored or record.id in runs)
+    ]
+    board = Leaderboard(query=query, better=better.better, lines=tuple(lines), notes=_notes(entrants, lines))
+    return _judged(board, better, entrants, samples) if entrants else board
+
+
+def _target(metric: str, record: EvaluationRecord) -> Estimand | str:
+    """The metric for the classes of a run, or why it has none."""
+    try:
+        estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING)
+    except InvalidExpression as error:
+        return error.detail
+    return "a list over the classes has no order" if estimand.is_list else estimand
+
+
+def _value(candidate: Candidate, estimand: Estimand | str, run: ScoredRun | None) -> tuple[float | None, str | None]:
+    if isinstance(estimand, str):
+        return None, estimand
+    value = candidate.value
+    if not candidate.stored:
+        if estimand.scored and run is None:
+            return None, f"{estimand.text} {missing_outputs(candidate.record)}"
+        counts = candidate.record.counts.astype(np.float64)
+        computed = float((values_at(counts, [estimand]) if run is None else run.values([estimand]))[0][0])
+        value = computed if np.isfinite(computed) else None
+    if value is not None:
+        return value, None
+    if estimand.scored and not is_scored(candidate.record):
+        return None, f"{estimand.text} {missing_outputs(candidate.record)}"
+    return None, f"the metric is undefined for {'these samples' if estimand.scored else 'this matrix'}"
+
+
+def _no_interval(
+    record: EvaluationRecord,
+    estimand: Estimand | str,
+    runs: Mapping[UUID, ScoredRun],
+    outputs: Mapping[UUID, Samples] | None,
+) -> str | None:
+    """Why a run with a value takes no part in the simulation."""
+    if record.is_grouped:
+        return "no interval: its samples come in groups, and a ranking takes samples as independent"
+    if isinstance(estimand, str) or not estimand.scored or record.id in runs:
+        return None
+    if outputs is None:
+        return "no interval: the runs have more samples than are looked at together"
+    return f"no interval: it {missing_outputs(record)}"
+
+
+def _best_first(values: Sequence[float | None], better: Preference) -> list[int]:
+    """Places in order, those without a value last; equal ones stay as they came, latest first."""
+
+    def key(place: int) -> tuple[bool, float]:
+        value = values[place]
+        return (True, 0.0) if value is None else (False, -float(better.score(np.array(value))))
+
+    return sorted(range(len(values)), key=key)
+
+
+def _notes(entrants: Sequence[_Entrant], lines: Sequence[Line]) -> tuple[str, ...]:
+    notes = []
+    if len({line.record.labels for line in lines}) > 1:
+        notes.append("the runs do not all have the same classes: their values may not mean the same")
+    elif len(entrants) > 1 and not entrants[0].estimand.insensitive:
+        shares = [entrant.counts.sum(axis=1) / entrant.counts.sum() for entrant in entrants]
+        if not all(np.allclose(share, shares[0], atol=1e-9) for share in shares):
+            notes.append(
+                "the classes are not equally frequent in all runs, and prevalence moves this metric: compare the runs "
+                "by POST /v1/comparisons, which brings them to one prevalence"
+            )
+    if len({line.record.dataset for line in lines}) > 1:
+        notes.append("the runs are of several versions or splits of the dataset")
+    return tuple(notes)
+
+
+def _judged(
+    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], samples: Mapping[UUID, SampleLabels]
+) -> Leaderboard:
+    """The board with intervals, and with groups where the runs can be simulated."""
+    query = board.query
+    seed = chosen_seed(query.seed, query.metric, [str(board.lines[entrant.place].record.id) for entrant in entrants])
+    records = [board.lines[entrant.place].record for entrant in entrants]
+    pairing = pair_runs(records, samples) if len({record.labels for record in records}) == 1 else None
+    lines = list(board.lines)
+    scored = [(record, e.run, e.estimand) for record, e in zip(records, entrants, strict=True) if e.run is not None]
+    if scored:
+        drawn, intervals = judge_lines(scored, pairing, level=query.level, seed=seed)
+        draws = 0 if drawn is None else len(drawn)
+        for entrant, own in zip(entrants, intervals, strict=True):
+            lines[entrant.place] = _with_own(lines[entrant.place], own)
+    else:
+        draws, drawn = _draw(entrants, pairing, seed)
+        for index, entrant in enumerate(entrants):
+            values = None if drawn is None else drawn[:, index]
+            lines[entrant.place] = _with_interval(lines[entrant.place], entrant, values, query.level)
+    design = {"paired": pairing is not None and pairing.paired, "draws": draws, "seed": seed, "level": query.level}
+    board = replace(board, lines=tuple(lines), design=design)
+    if drawn is None:
+        what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
+        note = f"{what}: who can be told apart is not said"
+        return replace(board, notes=(*board.notes, note))
+    if not design["paired"] and len(entrants) > 1:
+        note = (
+            "who can be told apart is judged as if the runs were independent; on one test set this is cautious: with "
+            "sample ids more could be separated"
+        )
+        board = replace(board, notes=(*board.notes, note))
+    return _grouped(board, better, entrants, drawn) if len(entrants) > 1 else board
+
+
+def _draw(entrants: Sequence[_Entrant], pairing: Pairing | None, seed: int) -> tuple[int, Array | None]:
+    """Joint draws (D, R) of the metric."""
+    if pairing is not None and pairing.joint is not None:
+        joint = pairing.joint
+        draws = affordable_draws(max(joint.counts.size, joint.n_runs * joint.n_classes**2))
+        if draws:
+            return draws, draw_paired(joint, [entrants[0].estimand], draws=draws, seed=seed)[0][..., 0]
+    draws = affordable_draws(sum(entrant.counts.size for entrant in entrants))
+    if not draws:
+        return 0, None
+    runs = [
+        draw_run(entrant.counts, [entrant.estimand], draws=draws, seed=seed_of(seed, index))[0][:, 0]
+        for index, entrant in enumerate(entrants)
+    ]
+    return draws, np.stack(runs, axis=1)
+
+
+def _with_interval(line: Line, entrant: _Entrant, draws: Array | None, level: float) -> Line:
+    """The interval that the evaluation itself shows, where it has one, else that of the simulation."""
+    shown = headline_intervals(Table(entrant.counts[None, None]), [line.record.labels], level)[0]
+    closed = shown.get(entrant.estimand.names[0])
+    if closed is not None and closed["low"] is not None:
+        return replace(line, low=closed["low"], high=closed["high"], method=closed["method"])
+    if draws is None:
+        return line
+    value = np.array([line.value], dtype=np.float64)
+    found = summarise_run(draws[:, None], value, entrant.counts, entrant.estimand, level=level)
+    low, high = float(found.low[0]), float(found.high[0])
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return replace(line, reason="the simulation gives no interval for this matrix")
+    return replace(line, low=low, high=high, method="posterior")
+
+
+def _with_own(line: Line, own: OwnInterval) -> Line:
+    if np.isfinite(own.low) and np.isfinite(own.high):
+        return replace(line, low=own.low, high=own.high, method=own.method)
+    why = "there are too many samples to resample" if own.method is None else "the value does not vary"
+    return replace(line, reason=f"no interval: {why}")
+
+
+def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:
+    """Groups, who can be told from the first, and the winner's luck."""
+    level = board.query.level
+    scores = better.score(drawn)
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    if len(scores) < _FEWEST_DEFINED * len(drawn):
+        note = "the metric is undefined in too many simulated matrices: who can be told apart is not said"
+        return replace(board, notes=(*board.notes, note))
+    estimates = better.score(np.array([board.lines[entrant.place].value for entrant in entrants], dtype=np.float64))
+    may_be_best = confidence_set(scores, estimates, level).may_be_best
+    groups = separable_groups(scores, estimates, level)
+    lines = list(board.lines)
+    for entrant, possible, group in zip(entrants, may_be_best.tolist(), groups.tolist(), strict=True):
+        lines[entrant.place] = replace(lines[entrant.place], separable_from_best=not possible, group=group + 1)
+    return replace(board, lines=tuple(lines), winner=_winner(lines[entrants[0].place], better, scores, estimates))
+
+
+def _winner(line: Line, better: Preference, scores: Array, estimates: Array) -> Winner | None:
+    if better.better is Better.NEAREST or line.value is None:
+        return None
+    luck = winner_optimism(scores, estimates)
+    optimism = luck if better.better is Better.HIGHER else -luck
+    return Winner(
+        value=line.value,
+        optimism=optimism,
+        message=f"The best of {estimates.size} runs is chosen because of its value, which luck has raised: expect "
+        f"about {abs(luck):.3g} {'less' if optimism > 0 else 'more'} of it on new samples, "
+        f"{line.value - optimism:.4g} instead of {line.value:.4g}.",
+    )

@@ -1,0 +1,207 @@
+"""The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+
+from app.kernel.compare.differences import compare_draws, normal_limits
+from app.kernel.compare.joint import JointCounts
+from app.kernel.compare.linear import LinearRuns
+from app.kernel.compare.paired import mcnemar, pairing_bounds, tango_interval
+from app.kernel.compare.proportions import newcombe_interval, score_z
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.special import normal_cdf
+from app.kernel.uncertainty.influence import Method
+from app.services.estimands import Preference, Share
+from app.services.runs.pairing import Bond, Pairing
+
+NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
+NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
+NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """Limits and p of a difference.
+
+    Attributes:
+        smallest: The smaller end where the unknown pairing leaves a range of p.
+        method: How p was made.
+        limits: How the limits were made; None where they are to be read off a simulation.
+        discordant: Samples that exactly one of the runs has right.
+        reason: Why there is no test.
+    """
+
+    low: float = nan
+    high: float = nan
+    p: float = nan
+    smallest: float | None = None
+    method: str = "none"
+    limits: str | None = None
+    discordant: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """First less second in the unit of the metric; NaN where nothing can be said.
+
+    Attributes:
+        first_better: Probability that the first is better by more than the region of equivalence.
+        equivalent: That the two differ by no more than it.
+        test: Limits and p.
+        limits: How the limits were made, which need not be how p was.
+    """
+
+    first: int
+    second: int
+    value: float
+    test: Test
+    limits: str
+    first_better: float = nan
+    equivalent: float = nan
+    probability_error: float = nan
+
+
+def share_test(
+    share: Share, of: int | None, first: int, second: int, counts: Array, pairing: Pairing, level: float
+) -> Test:
+    """Exact or score methods for a share of right answers: accuracy, or the recall of one class.
+
+    Args:
+        share: Which of them.
+        of: The class of a recall.
+        first: Index of the run.
+        second: Index of the other.
+        counts: (R, K, K).
+        pairing: How the runs belong together.
+        level: Of the limits.
+    """
+    members = counts if share is Share.ACCURACY else _only(counts, of)
+    hits, sizes = np.trace(members, axis1=1, axis2=2), members.sum(axis=(1, 2))
+    if not sizes[first] or not sizes[second]:
+        return Test(reason="a run has no samples of the class")
+    if pairing.joint is not None:
+        only_first, only_second = _discordant(pairing.joint, first, second, None if share is Share.ACCURACY else of)
+        low, high = tango_interval(only_first, only_second, sizes[first], level)
+        p = float(mcnemar(only_first, only_second).mid_p)
+        found = only_first + only_second
+        return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", limits="tango", discordant=found)
+    if pairing.bond is Bond.TEST_SET:
+        bounds = pairing_bounds(members[first], members[second])
+        most, gap = bounds.most, bounds.difference
+        low, high = tango_interval((most + gap) / 2, (most - gap) / 2, sizes[first], level)
+        return Test(
+            low=float(low),
+            high=float(high),
+            p=float(bounds.largest.mid_p),
+            smallest=float(bounds.smallest.mid_p),
+            method="mcnemar_mid_p_of_any_pairing",
+            limits="tango_of_widest_pairing",
+        )
+    both = (hits[first], sizes[first], hits[second], sizes[second])
+    low, high = newcombe_interval(*both, level)
+    z = float(score_z(*both))
+    p = float(2 * normal_cdf(-abs(z)))
+    return Test(low=float(low), high=float(high), p=p, method="score", limits="newcombe")
+
+
+def _only(counts: Array, of: int | None) -> Array:
+    """The matrices with the members of one class alone."""
+    kept = np.zeros_like(counts)
+    kept[:, of] = counts[:, of]
+    return kept
+
+
+def _discordant(joint: JointCounts, first: int, second: int, of: int | None) -> tuple[float, float]:
+    """Items that only the first, and that only the second, has right; of one class or of all."""
+    right = joint.correct()
+    counts = joint.counts if of is None else np.where(joint.truth == of, joint.counts, 0.0)
+    return float(counts @ (right[first] & ~right[second])), float(counts @ (right[second] & ~right[first]))
+
+
+def normal_tests(gaps: Array, variances: Array, method: str = "delta") -> list[Test]:
+    """Normal tests of differences (V) with these variances."""
+    _, _, p = normal_limits(gaps, variances)
+    return [
+        Test(reason=NO_VARIANCE) if sure else Test(p=float(value), method=method)
+        for value, sure in zip(p, (variances == 0) & (gaps != 0), strict=True)
+    ]
+
+
+def range_tests(gaps: Array, smallest: Array, largest: Array, method: str = "delta") -> list[Test]:
+    """Normal tests of differences (V) of which only bounds of the variance are known, so p lies in a range."""
+    _, _, most = normal_limits(gaps, largest)
+    _, _, least = normal_limits(gaps, smallest)
+    # Where one pairing leaves no variance at all, a difference would be certain.
+    least = np.where(np.isnan(least) & ~np.isnan(most), 0.0, least)
+    return [
+        Test(p=float(upper), smallest=float(lower), method=f"{method}_of_any_pairing")
+        for upper, lower in zip(most, least, strict=True)
+    ]
+
+
+_LINEAR_NAMES = {Method.DELONG_LOGIT: "delong", Method.T: "t"}
+
+
+def linear_test(runs: LinearRuns, first: int, second: int, pairing: Pairing, level: float) -> Test:
+    """Tests of a value that is a sum over the samples, from its covariance between the runs."""
+    both = {runs.methods[first], runs.methods[second]}
+    name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
+    if name == "t":
+        name = "paired_t" if pairing.paired else "welch_t"
+    found = runs.test(first, second, level)
+    if runs.alike is not None and runs.against is not None:
+        name = "t" if name == "welch_t" else name
+        ends = [
+            runs.test(first, second, level, variance=runs.variance(first, second, covariance)).p
+            for covariance in (runs.alike, runs.against)
+        ]
+        # Where one pairing leaves no variance at all, a difference would be certain.
+        smallest = 0.0 if np.isnan(ends[0]) else ends[0]
+        return Test(
+            low=found.low,
+            high=found.high,
+            p=ends[1],
+            smallest=smallest,
+            method=f"{name}_of_any_pairing",
+            limits=f"{name}_as_if_independent",
+        )
+    if np.isnan(found.p):
+        return Test(reason=NO_VARIANCE)
+    if np.isnan(found.low):
+        return Test(p=found.p, method=name, reason=NOTHING_VARIES)
+    return Test(low=found.low, high=found.high, p=found.p, method=name, limits=name)
+
+
+def simulated(
+    values: Array, draws: Array, first: int, second: int, *, better: Preference | None, level: float, rope: float
+) -> list[tuple[Array, float, float, float]]:
+    """For V values: limits of the difference, probability that the first is better, of equivalence, and their error.
+
+    Args:
+        values: (R, V).
+        draws: (D, R, V).
+        first: Index of the run.
+        second: Index of the other.
+        better: Which values are better.
+        level: Of the limits.
+        rope: Half width of the region of equivalence.
+    """
+    raw = compare_draws(draws[:, first], draws[:, second], values[first] - values[second], level=level, rope=rope)
+    scored = raw
+    if better is not None:
+        scores = better.score(values)
+        scored = compare_draws(
+            better.score(draws[:, first]),
+            better.score(draws[:, second]),
+            scores[first] - scores[second],
+            level=level,
+            rope=rope,
+        )
+    ends = np.stack([raw.interval.low, raw.interval.high], axis=1)
+    return [
+        (ends[index], float(scored.first_larger[index]), float(scored.equivalent[index]), float(error))
+        for index, error in enumerate(scored.probability_error)
+    ]

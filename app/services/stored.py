@@ -1,0 +1,104 @@
+"""From what is kept of an evaluation back to what its report is computed from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.design import Prior, Shares
+
+_DEFAULTS = Options()
+
+
+def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
+    """What the report of a stored evaluation is computed from."""
+    source = MatrixInput(
+        kind=record.kind,
+        labels=record.labels,
+        positive=record.positive,
+        content=record.content,
+        counts=record.counts,
+        fold_counts=record.fold_counts,
+        facts=record.extra,
+    )
+    return source, options_from_json(record.options)
+
+
+def scores_of(source: MatrixInput) -> Scores:
+    """The samples of an input as the kernel takes them.
+
+    Raises:
+        ValueError: the input has no probabilities or scores.
+    """
+    samples = source.samples
+    if samples is None or samples.outputs is None:
+        raise ValueError(f"expected probabilities or scores, got {source.kind}")
+    if samples.outputs.ndim == 2:
+        return Scores(samples.truth, samples.outputs, samples.weights)
+    # The kernel's scores are higher for class 1.
+    values = samples.outputs if source.positive == 1 else -samples.outputs
+    return Scores.of_scores(samples.truth, values, samples.weights)
+
+
+def options_as_json(options: Options) -> dict[str, Any]:
+    """Options as they are stored; defaults are left out so that they cost nothing."""
+    defaults = _DEFAULTS
+    if options == defaults:
+        return {}
+    chosen = {
+        "metrics": list(options.metrics),
+        "level": options.level,
+        "seed": options.seed,
+        "intervals": options.intervals.value,
+        "interpretation": options.interpretation,
+        "retain": options.retain.value,
+        **_sampling_as_json(options.sampling),
+    }
+    left_out = {
+        "metrics": [],
+        "level": defaults.level,
+        "seed": None,
+        "intervals": defaults.intervals.value,
+        "interpretation": False,
+        "retain": defaults.retain.value,
+        **_sampling_as_json(defaults.sampling),
+    }
+    return {key: value for key, value in chosen.items() if value != left_out[key]}
+
+
+def options_from_json(stored: Mapping[str, Any]) -> Options:
+    """The reverse of ``options_as_json``."""
+    defaults = Options()
+    return Options(
+        metrics=tuple(stored.get("metrics", ())),
+        level=stored.get("level", defaults.level),
+        seed=stored.get("seed"),
+        intervals=IntervalChoice(stored.get("intervals", defaults.intervals)),
+        interpretation=stored.get("interpretation", False),
+        retain=Retain(stored.get("retain", defaults.retain)),
+        sampling=_sampling_from_json(stored),
+    )
+
+
+def _sampling_as_json(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "interval_method": sampling.method.value,
+        "prior": sampling.prior.value,
+        "pseudo_counts": sampling.pseudo_counts,
+        "prevalence_design": sampling.shares.value,
+        "draws": sampling.draws,
+    }
+
+
+def _sampling_from_json(stored: Mapping[str, Any]) -> Sampling:
+    defaults = Sampling()
+    rows = stored.get("pseudo_counts")
+    return Sampling(
+        method=IntervalMethod(stored.get("interval_method", defaults.method)),
+        prior=Prior(stored.get("prior", defaults.prior)),
+        pseudo_counts=None if rows is None else tuple(map(tuple, rows)),
+        shares=Shares(stored.get("prevalence_design", defaults.shares)),
+        draws=stored.get("draws", defaults.draws),
+    )

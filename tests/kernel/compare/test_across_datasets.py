@@ -1,0 +1,198 @@
+"""Models on many data sets and on folds of one, against Demsar's table, scipy and baycomp."""
+
+import baycomp
+import numpy as np
+import pytest
+from scipy.stats import friedmanchisquare, studentized_range, ttest_1samp
+from scipy.stats import wilcoxon as scipy_wilcoxon
+
+from app.kernel.compare.datasets import (
+    average_ranks,
+    cliques,
+    critical_difference,
+    friedman,
+    pairwise_wilcoxon,
+    rank_z,
+    studentised_range_quantile,
+)
+from app.kernel.compare.folds import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.multiplicity import adjust
+from app.kernel.compare.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
+from app.kernel.numerics.arrays import Array
+
+# Demsar (2006), table 6: C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on 14 data sets.
+PRINTED = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.975, 0.975],
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+# The two .975 of the thirteenth row were ranked 2 and 3, so they differed before they were rounded.
+SCORES = PRINTED + np.where((np.arange(14) == 12)[:, None] & (np.arange(4) == 2), 1e-4, 0.0)
+GAIN = np.round(PRINTED[:, 1] - PRINTED[:, 0], 3)
+
+
+def test_published_ranks_and_statistics() -> None:
+    np.testing.assert_allclose(average_ranks(SCORES), [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    found = friedman(SCORES)
+    assert found.chi_squared == pytest.approx(9.28, abs=5e-3)
+    assert found.f == pytest.approx(3.69, abs=5e-3)
+    assert friedman(SCORES, tie_corrected=True).chi_squared == pytest.approx(10.23, abs=5e-3)
+    assert not np.allclose(average_ranks(PRINTED), average_ranks(SCORES), atol=1e-3)
+
+
+def test_friedman_agrees_with_scipy() -> None:
+    for scores in (SCORES, PRINTED, np.random.default_rng(0).random((9, 5))):
+        theirs = friedmanchisquare(*scores.T)
+        found = friedman(scores, tie_corrected=True)
+        assert (found.chi_squared, found.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+
+
+def test_friedman_at_its_ends() -> None:
+    same_order = friedman(np.arange(4.0) + np.arange(6.0)[:, None])
+    assert same_order.f == np.inf
+    assert same_order.f_p == 0.0
+    assert friedman(np.ones((6, 3)), tie_corrected=True).chi_squared == 0.0
+    with pytest.raises(ValueError, match="too few"):
+        friedman(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="missing"):
+        friedman(np.full((6, 3), np.nan))
+    with pytest.raises(ValueError, match="two models"):
+        friedman(np.ones((6, 1)))
+
+
+def test_published_critical_difference_with_its_root_of_two() -> None:
+    assert studentised_range_quantile(4) / np.sqrt(2) == pytest.approx(2.569, abs=5e-4)
+    assert critical_difference(4, 14) == pytest.approx(1.254, abs=5e-4)
+    for models, alpha in ((2, 0.05), (5, 0.1), (10, 0.01)):
+        expected = studentized_range.ppf(1 - alpha, models, np.inf)
+        assert studentised_range_quantile(models, alpha) == pytest.approx(expected, abs=1e-5)
+
+
+def test_published_comparison_with_a_control() -> None:
+    _, p = rank_z(average_ranks(SCORES), 14, 0)
+    np.testing.assert_allclose(adjust(p)[1:], [0.047, 0.608, 0.047], atol=6e-4)
+
+
+def test_published_wilcoxon_under_both_zero_rules() -> None:
+    split, drop = wilcoxon(GAIN), wilcoxon(GAIN, ZeroRule.DROP)
+    assert (split.statistic, split.positive) == (12.0, 93.0)
+    assert split.p == pytest.approx(0.0078, abs=5e-5)
+    assert drop.statistic == 6.5
+    assert drop.p == pytest.approx(0.0073, abs=5e-5)
+    assert split.zeros == drop.zeros == 2
+
+
+def test_wilcoxon_agrees_with_scipy_where_scipy_is_exact() -> None:
+    random = np.random.default_rng(0)
+    for size in (5, 12, 25):
+        differences = random.normal(0.3, 1, size)
+        theirs = scipy_wilcoxon(differences, mode="exact")
+        found = wilcoxon(differences)
+        assert (found.statistic, found.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+
+
+def test_wilcoxon_with_ties_counts_all_signs() -> None:
+    differences = np.array([1.0, 1, -1, 2, 2, 3, -3])
+    ranks = np.array([2.0, 2, 2, 4.5, 4.5, 6.5, 6.5])
+    sums = [sum(rank for bit, rank in enumerate(ranks) if code >> bit & 1) for code in range(128)]
+    statistic = min(ranks[differences > 0].sum(), ranks[differences < 0].sum())
+    assert wilcoxon(differences).p == pytest.approx(min(1.0, 2 * np.mean([s <= statistic for s in sums])))
+    assert wilcoxon(np.zeros(4)).p == 1.0
+
+
+def test_pairs_of_models() -> None:
+    found = pairwise_wilcoxon(PRINTED.round(3))
+    assert np.isnan(np.diagonal(found.p)).all()
+    np.testing.assert_array_equal(found.p, found.p.T)
+    assert (found.adjusted[~np.eye(4, dtype=bool)] >= found.p[~np.eye(4, dtype=bool)]).all()
+
+
+def test_published_signed_rank_probabilities() -> None:
+    # Both published pairs of numbers come out for a region of half width .008.
+    found = bayesian_signed_rank(GAIN, rope=0.008, draws=40_000, random=np.random.default_rng(0))
+    assert found.win == pytest.approx((0.0, 0.24, 0.76), abs=0.01)
+    assert found.mass == pytest.approx((0.0, 0.39, 0.61), abs=0.01)
+
+
+def test_win_is_the_answer_of_baycomp() -> None:
+    for rope in (0.01, 0.015):
+        left, middle, right = baycomp.SignedRankTest.probs(GAIN, np.zeros(14), rope=rope, nsamples=20_000)
+        found = bayesian_signed_rank(GAIN, rope=rope, draws=20_000, random=np.random.default_rng(0))
+        assert found.win == pytest.approx((right, middle, left), abs=0.02)
+
+
+def test_signed_rank_is_symmetric_and_certain_where_it_should() -> None:
+    found = bayesian_signed_rank(np.full(20, 0.3), rope=0.01, draws=500, random=np.random.default_rng(0))
+    assert found.win == (0.0, 0.0, 1.0)
+    assert sum(found.mass) == pytest.approx(1.0)
+    nothing = bayesian_signed_rank(np.zeros(8), rope=0.0, draws=50, random=np.random.default_rng(0))
+    assert nothing.mass == pytest.approx((0.0, 1.0, 0.0))
+
+
+def differences_of(mean: float, deviation: float) -> Array:
+    """Ten numbers with this mean and standard deviation."""
+    shape = np.random.default_rng(0).normal(size=10)
+    standard: Array = (shape - shape.mean()) / shape.std(ddof=1)
+    return mean + deviation * standard
+
+
+def test_published_tests_of_ten_folds() -> None:
+    differences = differences_of(0.006694, 0.00771)
+    found = corrected_t(differences, 0.1)
+    assert found.statistic == pytest.approx(1.889, abs=2e-3)
+    assert found.p == pytest.approx(0.091, abs=6e-4)
+    assert ttest_1samp(differences, 0.0).pvalue == pytest.approx(0.023, abs=6e-4)
+    assert bayesian_correlated_t(differences, 0.1, rope=0.005) == pytest.approx((0.005, 0.317, 0.678), abs=1e-3)
+    assert found.low < 0 < found.high
+
+
+def test_correlated_t_agrees_with_baycomp() -> None:
+    differences = np.random.default_rng(3).normal(0.01, 0.02, 10)
+    left, middle, right = baycomp.CorrelatedTTest.probs(differences, np.zeros(10), rope=0.01, runs=1)
+    found = bayesian_correlated_t(differences, 0.1, rope=0.01)
+    assert found == pytest.approx((right, middle, left), abs=1e-6)
+
+
+def test_folds_without_spread() -> None:
+    assert corrected_t(np.zeros(10), 0.1).p == 1.0
+    assert np.isnan(corrected_t(np.full(10, 0.25), 0.1).p)
+    assert bayesian_correlated_t(np.full(10, 0.25), 0.1, rope=0.1) == (0.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="two differences"):
+        corrected_t(np.zeros(1), 0.1)
+    with pytest.raises(ValueError, match="share"):
+        corrected_t(np.zeros(5), 1.0)
+
+
+def test_five_by_two_f() -> None:
+    differences = np.random.default_rng(0).normal(0.02, 0.02, (5, 2))
+    spread = ((differences[:, 0] - differences[:, 1]) ** 2 / 2).sum()
+    statistic, p = five_by_two_f(differences)
+    assert statistic == pytest.approx((differences**2).sum() / (2 * spread))
+    assert 0 < p < 1
+    assert five_by_two_f(differences[:, ::-1])[0] == pytest.approx(statistic)
+    assert five_by_two_f(np.zeros((5, 2))) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="shape"):
+        five_by_two_f(np.zeros(10))
+
+
+def test_cliques_are_maximal_and_need_not_be_neighbours() -> None:
+    close = np.abs(np.subtract.outer([1.0, 1.5, 2.5, 4.0], [1.0, 1.5, 2.5, 4.0])) < 1.6
+    assert cliques(close) == [(0, 1, 2), (2, 3)]
+    apart = np.eye(3, dtype=bool)
+    apart[0, 2] = apart[2, 0] = True
+    assert cliques(apart) == [(0, 2)]
+    assert cliques(np.eye(3, dtype=bool)) == []
+    assert cliques(np.ones((4, 4), dtype=bool)) == [(0, 1, 2, 3)]

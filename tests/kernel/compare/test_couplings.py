@@ -1,0 +1,47 @@
+"""What every pairing of two matrices allows, against the enumeration of all pairings."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from app.kernel.compare.couplings import difference_variance_bounds
+from app.kernel.compare.differences import paired_variance
+from app.kernel.compare.joint import combine
+from app.kernel.compare.paired import pairing_bounds
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.uncertainty.design import ClassCounts
+
+METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "recall", "precision")
+
+
+@pytest.mark.parametrize("key", METRICS)
+def test_bounds_are_those_of_all_pairings(key: str) -> None:
+    """Six items of two classes: every order of the second run's predictions within the classes."""
+    truth = np.array([0, 0, 0, 0, 1, 1, 1])
+    first = np.array([0, 0, 1, 1, 1, 1, 0])
+    second = np.array([0, 0, 0, 1, 1, 0, 0])
+    functional = catalogue().by_name[key].compute
+    variances = []
+    for zeros in set(itertools.permutations(second[:4].tolist())):
+        for ones in set(itertools.permutations(second[4:].tolist())):
+            joint = combine(truth, np.stack([first, np.array([*zeros, *ones])]), 2)
+            variances.append(paired_variance(joint, functional, class_counts=ClassCounts.FIXED))
+    matrices = joint.matrices()
+    low, high = difference_variance_bounds(matrices[0], matrices[1], functional)
+    np.testing.assert_allclose(low, np.min(variances, axis=0), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(high, np.max(variances, axis=0), rtol=1e-6, atol=1e-9)
+
+
+def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
+    first, second = np.array([[40.0, 10.0], [5.0, 45.0]]), np.array([[45.0, 5.0], [6.0, 44.0]])
+    bounds = pairing_bounds(first, second)
+    low, high = difference_variance_bounds(first, second, catalogue().by_name["accuracy"].compute)
+    by_class = np.diagonal(first - second) ** 2 / 50.0
+    for found, discordant in ((low, bounds.fewest), (high, bounds.most)):
+        np.testing.assert_allclose(found, (discordant - by_class.sum()) / 100.0**2, rtol=1e-6)
+
+
+def test_other_items_are_refused() -> None:
+    with pytest.raises(ValueError, match="not of the same items"):
+        difference_variance_bounds(np.eye(2) * 3, np.eye(2) * 4, catalogue().by_name["accuracy"].compute)

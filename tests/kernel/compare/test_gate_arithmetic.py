@@ -1,0 +1,120 @@
+"""Verdicts, sample sizes and what point-estimate gates do."""
+
+import math
+
+import numpy as np
+import pytest
+
+from app.kernel.compare.gates import (
+    Bound,
+    Interval,
+    Verdict,
+    combine,
+    equivalence,
+    guardrail,
+    judge,
+    non_inferiority,
+    paired_sample_size,
+    samples_to_settle,
+    sequential_evidence,
+    superiority,
+)
+from app.kernel.compare.paired import tango_interval, tango_z
+from app.kernel.uncertainty.intervals import wilson
+
+PASS, FAIL, OPEN = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "lower", "upper", "value"),
+    [
+        (0.81, 0.9, PASS, PASS, PASS),
+        (0.7, 0.79, FAIL, FAIL, FAIL),
+        (0.75, 0.85, OPEN, PASS, PASS),
+        (0.8, 0.9, PASS, PASS, PASS),
+    ],
+)
+def test_floors(low: float, high: float, lower: Verdict, upper: Verdict, value: Verdict) -> None:
+    found = Interval((low + high) / 2, low, high)
+    assert judge(found, 0.8) is lower
+    assert judge(found, 0.8, Bound.UPPER) is upper
+    assert judge(found, 0.8, Bound.VALUE) is value
+    assert judge(found.mirrored(), -0.8) is {PASS: FAIL, FAIL: PASS, OPEN: OPEN}[lower] or low == 0.8
+
+
+def test_nothing_known_is_inconclusive() -> None:
+    nothing = Interval(math.nan, math.nan, math.nan)
+    assert {judge(nothing, 0.5, bound) for bound in Bound} == {OPEN}
+    assert math.isnan(samples_to_settle(nothing, 0.5, 100))
+
+
+def test_margins() -> None:
+    better, worse, vague = Interval(0.02, 0.005, 0.035), Interval(-0.05, -0.07, -0.03), Interval(0.0, -0.02, 0.02)
+    assert [superiority(found) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
+    assert [non_inferiority(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
+    assert [equivalence(found, 0.04) for found in (better, worse, vague)] == [PASS, OPEN, PASS]
+    assert [equivalence(found, 0.01) for found in (better, worse, vague)] == [OPEN, FAIL, OPEN]
+    assert equivalence(Interval(0.05, 0.04, 0.06), 0.01) is FAIL
+    assert [guardrail(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, PASS]
+    assert superiority(Interval(0.0, 0.0, 0.1)) is OPEN
+
+
+def test_all_rules_have_to_pass() -> None:
+    assert combine([PASS, PASS]) is PASS
+    assert combine([PASS, OPEN]) is OPEN
+    assert combine([FAIL, OPEN]) is FAIL
+    assert combine([]) is PASS
+
+
+def test_published_gates() -> None:
+    low, high = (float(end) for end in tango_interval(30, 34, 3000))
+    assert float(tango_z(30, 34, 3000, -0.01)) == pytest.approx(3.02, abs=5e-3)
+    assert non_inferiority(Interval(-4 / 3000, low, high), 0.01) is PASS
+    low, high = (float(end) for end in tango_interval(9, 7, 150))
+    assert non_inferiority(Interval(2 / 150, low, high), 0.01) is OPEN
+
+
+def test_published_sample_size_and_its_power() -> None:
+    assert paired_sample_size(0.10, difference=0.0, margin=0.01) == 7849
+    random = np.random.default_rng(0)
+    equal = random.multinomial(7849, [0.05, 0.05, 0.9], size=8000)
+    assert (tango_z(equal[:, 0], equal[:, 1], 7849, -0.01) > 1.959964).mean() == pytest.approx(0.79, abs=0.02)
+    boundary = random.multinomial(7849, [0.045, 0.055, 0.9], size=20_000)
+    assert (tango_z(boundary[:, 0], boundary[:, 1], 7849, -0.01) > 1.959964).mean() == pytest.approx(0.024, abs=0.005)
+    assert paired_sample_size(0.1, difference=-0.01, margin=0.01) == math.inf
+
+
+def test_published_failures_of_point_estimates() -> None:
+    random = np.random.default_rng(0)
+    worse = random.multinomial(500, [0.04, 0.06, 0.9], size=100_000)
+    equal = random.multinomial(500, [0.05, 0.05, 0.9], size=100_000)
+    gaps = (worse[:, 0] - worse[:, 1]) / 500, (equal[:, 0] - equal[:, 1]) / 500
+    floor = -0.01 - 1e-12
+    assert (gaps[0] >= floor).mean() == pytest.approx(0.26, abs=0.01)
+    assert (gaps[1] < floor).mean() == pytest.approx(0.21, abs=0.01)
+    assert (gaps[1] > 0).mean() == pytest.approx(0.47, abs=0.01)
+
+
+def test_samples_to_settle_settle() -> None:
+    low, high = (float(end) for end in wilson(np.array(85.0), np.array(100.0)))
+    found = Interval(0.85, low, high)
+    assert judge(found, 0.8) is OPEN
+    needed = samples_to_settle(found, 0.8, 100)
+    low, high = (float(end) for end in wilson(np.array(0.85 * needed), np.array(needed)))
+    assert judge(Interval(0.85, low, high), 0.8) is PASS
+    assert samples_to_settle(found, 0.85, 100) == math.inf
+    assert samples_to_settle(found, 0.5, 100) == 100
+
+
+def test_sequential_evidence_can_be_looked_at_after_every_item() -> None:
+    assert sequential_evidence(0, 0) == 1.0
+    assert sequential_evidence(1, 0) == pytest.approx(1.0)
+    assert sequential_evidence(30, 2) > 1000
+    assert sequential_evidence(2, 30) == pytest.approx(sequential_evidence(30, 2))
+    random = np.random.default_rng(0)
+    steps = random.random((600, 120)) < 0.5
+    b = np.cumsum(steps, axis=1)
+    crossed = 0
+    for row in b:
+        crossed += any(sequential_evidence(int(x), i + 1 - int(x)) >= 20 for i, x in enumerate(row))
+    assert crossed / 600 <= 0.05

@@ -1,0 +1,185 @@
+"""Runs on the same items as counts, and differences of any metric drawn from them."""
+
+import numpy as np
+import pytest
+
+from app.kernel.compare.differences import compare_draws, normal_limits, paired_variance, permutation_p
+from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute, resample
+from app.kernel.compare.paired import discordance, mcnemar
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty import posterior
+from app.kernel.uncertainty.design import ClassCounts, Shares, generator
+from app.kernel.uncertainty.draws import evaluate_draws
+
+MACRO_F1 = catalogue().by_name["macro_f1"].compute
+ACCURACY = catalogue().by_name["accuracy"].compute
+
+
+def sample(n: int = 300, runs: int = 2, n_classes: int = 3, seed: int = 0) -> JointCounts:
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, n_classes, n)
+    shared = np.where(random.random(n) < 0.7, truth, random.integers(0, n_classes, n))
+    predictions = [np.where(random.random(n) < 0.7, shared, random.integers(0, n_classes, n)) for _ in range(runs)]
+    return combine(truth, np.array(predictions), n_classes)
+
+
+@pytest.mark.parametrize(("runs", "n_classes"), [(1, 4), (2, 3), (5, 7), (3, 400)])
+def test_counting_equals_counting_one_by_one(runs: int, n_classes: int) -> None:
+    random = np.random.default_rng(1)
+    truth = random.integers(0, n_classes, 500)
+    predictions = random.integers(0, n_classes, (runs, 500))
+    joint = combine(truth, predictions, n_classes)
+    expected: dict[tuple[int, ...], int] = {}
+    for item in zip(truth, *predictions, strict=True):
+        key = tuple(int(code) for code in item)
+        expected[key] = expected.get(key, 0) + 1
+    found = {
+        (int(t), *(int(code) for code in combination)): int(count)
+        for t, combination, count in zip(joint.truth, joint.predictions.T, joint.counts, strict=True)
+    }
+    assert found == expected
+    for run, matrix in enumerate(joint.matrices()):
+        direct = np.zeros((n_classes, n_classes))
+        np.add.at(direct, (truth, predictions[run]), 1)
+        np.testing.assert_array_equal(matrix, direct)
+    assert joint.n == 500
+
+
+def test_a_pair_of_many_is_the_pair_alone() -> None:
+    random = np.random.default_rng(2)
+    truth, predictions = random.integers(0, 3, 200), random.integers(0, 3, (4, 200))
+    pair = combine(truth, predictions, 3).pair(3, 1)
+    alone = combine(truth, predictions[[3, 1]], 3)
+    np.testing.assert_array_equal(pair.predictions, alone.predictions)
+    np.testing.assert_array_equal(pair.counts, alone.counts)
+
+
+def test_each_run_alone_has_the_posterior_of_its_matrix() -> None:
+    joint = sample(90, seed=3)
+    together = np.concatenate(list(draw_matrices(joint, draws=20_000, random=generator(0))))
+    for run, matrix in enumerate(joint.matrices()):
+        alone = np.concatenate(list(posterior.draw_matrices(matrix, draws=20_000, random=generator(1))))
+        np.testing.assert_allclose(together[:, run].mean(0), alone.mean(0), atol=0.25)
+        np.testing.assert_allclose(together[:, run].std(0), alone.std(0), rtol=0.06, atol=0.05)
+    np.testing.assert_allclose(together.sum(-1), np.broadcast_to(joint.actual(), (20_000, 2, 3)))
+
+
+def test_guarded_classes_are_those_without_discordance_or_at_the_edge() -> None:
+    truth = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
+    first = np.array([0, 1, 0, 1, 1, 0, 1, 1, 2, 2])
+    second = np.array([0, 1, 1, 0, 1, 0, 1, 1, 2, 1])
+    assert guarded_classes(combine(truth, np.array([first, second]), 4)).tolist() == [False, True, True, False]
+
+
+def test_a_perfect_class_keeps_some_doubt() -> None:
+    truth = np.repeat([0, 1], 50)
+    joint = combine(truth, np.array([truth, truth]), 2)
+    drawn = np.concatenate(list(draw_matrices(joint, draws=4000, random=generator(0))))
+    alone = np.concatenate(list(posterior.draw_matrices(joint.matrices()[0], draws=4000, random=generator(0))))
+    np.testing.assert_allclose(drawn[:, 0, 0, 1].mean(), alone[:, 0, 1].mean(), rtol=0.1)
+    gaps = ACCURACY(Table(drawn[:, 0])) - ACCURACY(Table(drawn[:, 1]))
+    assert gaps.std() > 0.001
+    assert abs(gaps.mean()) < 0.001
+
+
+def test_shares_of_joint_draws() -> None:
+    joint = sample(120)
+    wanted = np.array([0.7, 0.2, 0.1])
+    given = np.concatenate(list(draw_matrices(joint, draws=50, random=generator(0), shares=Shares.GIVEN, given=wanted)))
+    np.testing.assert_allclose(given.sum(-1), np.broadcast_to(120 * wanted, (50, 2, 3)))
+    sampled = np.concatenate(list(draw_matrices(joint, draws=50, random=generator(0), shares=Shares.SAMPLED)))
+    np.testing.assert_allclose(sampled.sum((-1, -2)), 120.0)
+    np.testing.assert_allclose(sampled[:, 0].sum(-1), sampled[:, 1].sum(-1))
+
+
+@pytest.mark.parametrize("design", ClassCounts)
+def test_delta_posterior_and_bootstrap_agree(design: ClassCounts) -> None:
+    joint = sample(600, seed=4)
+    errors = np.sqrt([paired_variance(joint, f, class_counts=design)[0] for f in (MACRO_F1, ACCURACY)])
+    stratified = design is ClassCounts.FIXED
+    resampled = evaluate_draws(
+        resample(joint, draws=10_000, random=generator(0), stratified=stratified), [MACRO_F1, ACCURACY]
+    )
+    shares = Shares.OBSERVED if stratified else Shares.SAMPLED
+    drawn = evaluate_draws(draw_matrices(joint, draws=10_000, random=generator(0), shares=shares), [MACRO_F1, ACCURACY])
+    for error, bootstrap, bayes in zip(errors, resampled, drawn, strict=True):
+        assert (bootstrap[:, 0] - bootstrap[:, 1]).std() == pytest.approx(error, rel=0.04)
+        assert (bayes[:, 0] - bayes[:, 1]).std() == pytest.approx(error, rel=0.04)
+
+
+def test_variance_of_the_accuracy_difference_is_that_of_discordant_items() -> None:
+    joint = sample(200, seed=5)
+    found = discordance(joint)
+    d = (found.only_first - found.only_second) / 200
+    expected = ((found.only_first + found.only_second) / 200 - d**2) / 200
+    assert paired_variance(joint, ACCURACY)[0] == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_a_run_does_not_differ_from_itself() -> None:
+    random = np.random.default_rng(0)
+    truth, prediction = random.integers(0, 3, 100), random.integers(0, 3, 100)
+    joint = combine(truth, np.array([prediction, prediction]), 3)
+    assert paired_variance(joint, MACRO_F1)[0] == 0.0
+    low, high, p = normal_limits(np.array([0.0, 0.1]), np.array([0.0, 0.0]))
+    assert np.isnan(low).all()
+    assert np.isnan(high).all()
+    assert p[0] == 1.0
+    assert np.isnan(p[1])
+    assert permutation_p(joint, [MACRO_F1], permute(joint, draws=99, random=generator(0)))[0] == 1.0
+
+
+def test_permutation_of_accuracy_is_mcnemar() -> None:
+    joint = sample(200, seed=6)
+    found = discordance(joint)
+    exact = float(mcnemar(found.only_first, found.only_second).exact)
+    p = permutation_p(joint, [ACCURACY, lambda t: t.recall], permute(joint, draws=20_000, random=generator(0)))
+    assert float(p[0]) == pytest.approx(exact, abs=0.015)
+    assert p[1].shape == (3,)
+
+
+def test_permutation_needs_two_runs_of_whole_counts() -> None:
+    with pytest.raises(ValueError, match="two runs"):
+        next(permute(sample(50, runs=3), draws=5, random=generator(0)))
+    halves = JointCounts(2, np.array([0]), np.array([[0], [1]]), np.array([0.5]))
+    with pytest.raises(ValueError, match="whole"):
+        next(permute(halves, draws=5, random=generator(0)))
+    with pytest.raises(ValueError, match="whole"):
+        next(resample(halves, draws=5, random=generator(0)))
+    with pytest.raises(ValueError, match="two runs"):
+        paired_variance(sample(50, runs=3), ACCURACY)
+
+
+def test_published_unpaired_difference() -> None:
+    first, second = np.array([[40.0, 10], [5, 45]]), np.array([[45.0, 5], [6, 44]])
+    balanced = catalogue().by_name["balanced_accuracy"].compute
+
+    def values(counts: Array, seed: int) -> Array:
+        batches = posterior.draw_matrices(counts, draws=40_000, random=generator(seed))
+        return evaluate_draws(batches, [balanced])[0][:, None]
+
+    found = compare_draws(values(first, 1), values(second, 2), np.array([-0.04]))
+    assert float(found.interval.low[0]) == pytest.approx(-0.132, abs=0.002)
+    assert float(found.interval.high[0]) == pytest.approx(0.051, abs=0.002)
+    assert float(found.first_larger[0]) == pytest.approx(0.194, abs=0.008)
+    total = found.first_larger + found.equivalent + found.second_larger
+    np.testing.assert_allclose(total, 1.0)
+
+
+def test_equivalence_takes_its_region_from_both_sides() -> None:
+    draws = np.linspace(-0.05, 0.05, 1001)[:, None]
+    found = compare_draws(draws, np.zeros_like(draws), np.array([0.0]), rope=0.01)
+    assert float(found.equivalent[0]) == pytest.approx(0.2, abs=0.01)
+    assert float(found.first_larger[0]) == pytest.approx(float(found.second_larger[0]), abs=0.002)
+    assert 0 < float(found.probability_error[0]) < 0.02
+
+
+def test_paired_runs_are_compared_more_sharply_than_unpaired_ones() -> None:
+    joint = sample(400, seed=8)
+    paired = evaluate_draws(draw_matrices(joint, draws=5000, random=generator(0)), [MACRO_F1])[0]
+    one, two = (
+        evaluate_draws(posterior.draw_matrices(matrix, draws=5000, random=generator(seed)), [MACRO_F1])[0]
+        for seed, matrix in enumerate(joint.matrices())
+    )
+    assert (paired[:, 0] - paired[:, 1]).std() < 0.9 * (one - two).std()

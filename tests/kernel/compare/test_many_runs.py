@@ -1,0 +1,165 @@
+"""Many runs on one test set, and adjusting for how many comparisons there are."""
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, rankdata
+from statsmodels.stats.contingency_tables import cochrans_q
+from statsmodels.stats.multitest import multipletests
+
+from app.kernel.compare.joint import combine
+from app.kernel.compare.many import (
+    cochran_q,
+    confidence_set,
+    kendall_tau,
+    mean_ranks,
+    rank_runs,
+    reversals,
+    separable_groups,
+    winner_optimism,
+)
+from app.kernel.compare.multiplicity import Adjustment, adjust, max_t_adjust
+
+P_VALUES = np.array([0.001, 0.04, 0.03, 0.2, 0.008, 0.6])
+
+
+def test_published_adjustments() -> None:
+    np.testing.assert_allclose(adjust(P_VALUES), [0.006, 0.12, 0.12, 0.4, 0.04, 0.6])
+    found = adjust(P_VALUES, Adjustment.BENJAMINI_HOCHBERG)
+    np.testing.assert_allclose(found, [0.006, 0.06, 0.06, 0.24, 0.024, 0.6])
+
+
+@pytest.mark.parametrize(
+    ("method", "theirs"),
+    [
+        (Adjustment.HOLM, "holm"),
+        (Adjustment.HOCHBERG, "simes-hochberg"),
+        (Adjustment.BENJAMINI_HOCHBERG, "fdr_bh"),
+        (Adjustment.BENJAMINI_YEKUTIELI, "fdr_by"),
+        (Adjustment.BONFERRONI, "bonferroni"),
+    ],
+)
+def test_adjustments_agree_with_statsmodels(method: Adjustment, theirs: str) -> None:
+    random = np.random.default_rng(0)
+    for p in (P_VALUES, random.random(40), random.random(1), np.array([0.2, 0.2, 0.01])):
+        np.testing.assert_allclose(adjust(p, method), multipletests(p, method=theirs)[1], rtol=1e-12)
+
+
+def test_max_t_holds_its_level_and_gains_by_correlation() -> None:
+    random = np.random.default_rng(0)
+    shared = random.normal(size=(2000, 1))
+    null = np.abs(0.95 * shared + 0.3 * random.normal(size=(2000, 10)))
+    statistics = np.array([2.4, *[0.5] * 9])
+    found = max_t_adjust(statistics, null)
+    raw = (1 + (null[:, 0] >= 2.4).sum()) / 2001
+    assert raw <= found[0] < adjust(np.array([raw, *[0.6] * 9]))[0]
+    assert (found[1:] >= found[0]).all()
+    rejected = 0
+    for _ in range(300):
+        observed = np.abs(0.95 * random.normal() + 0.3 * random.normal(size=10))
+        rejected += int((max_t_adjust(observed, null) < 0.05).any())
+    assert rejected / 300 <= 0.08
+
+
+def test_missing_p_values_do_not_count() -> None:
+    found = adjust(np.array([0.02, np.nan, 0.01]))
+    np.testing.assert_allclose(found, [0.02, np.nan, 0.02])
+    assert np.isnan(adjust(np.array([np.nan]))).all()
+    np.testing.assert_array_equal(adjust(P_VALUES, Adjustment.NONE), P_VALUES)
+
+
+def test_cochran_agrees_with_statsmodels() -> None:
+    random = np.random.default_rng(0)
+    truth = random.integers(0, 3, 60)
+    predictions = np.array([np.where(random.random(60) < p, truth, (truth + 1) % 3) for p in (0.6, 0.7, 0.8, 0.75)])
+    theirs = cochrans_q((predictions == truth).T.astype(int))
+    found = cochran_q(combine(truth, predictions, 3))
+    assert (found.statistic, found.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+    assert found.freedom == 3
+
+
+def test_published_value_of_cochran() -> None:
+    hits = np.array([[1, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0, 1]])
+    found = cochran_q(combine(np.zeros(7, dtype=np.int64), 1 - hits, 2))
+    assert found.statistic == pytest.approx(7.0)
+    assert found.freedom == 2
+    assert found.p == pytest.approx(0.030, abs=5e-4)
+
+
+def test_runs_that_are_never_divided_do_not_differ() -> None:
+    truth = np.array([0, 1, 1])
+    assert cochran_q(combine(truth, np.array([truth, truth, truth]), 2)).p == 1.0
+
+
+def test_ranks_share_ties() -> None:
+    random = np.random.default_rng(0)
+    values = random.integers(0, 4, (20, 6)).astype(float)
+    np.testing.assert_array_equal(mean_ranks(values), rankdata(values, axis=1))
+
+
+def test_ranking_of_clear_and_of_tied_runs() -> None:
+    random = np.random.default_rng(0)
+    draws = random.normal([0.9, 0.5, 0.5], 0.01, (4000, 3))
+    found = rank_runs(draws)
+    np.testing.assert_allclose(found.best, [1, 0, 0])
+    np.testing.assert_allclose(found.expected_rank, [1, 2.5, 2.5], atol=0.03)
+    assert found.low.tolist() == [1, 2, 2]
+    assert found.high.tolist() == [1, 3, 3]
+    same = rank_runs(np.ones((10, 4)))
+    np.testing.assert_allclose(same.best, 0.25)
+    np.testing.assert_allclose(same.expected_rank, 2.5)
+
+
+def test_confidence_set_keeps_what_may_be_best() -> None:
+    random = np.random.default_rng(0)
+    estimates = np.array([0.80, 0.81, 0.70, 0.60])
+    draws = estimates + random.normal(0, 0.02, (4000, 1)) + random.normal(0, 0.01, (4000, 4))
+    found = confidence_set(draws, estimates)
+    assert found.leader == 1
+    assert found.may_be_best.tolist() == [True, True, False, False]
+    assert np.isnan(found.low[1])
+    assert found.high[0] > 0 > found.high[2]
+    assert separable_groups(draws, estimates).tolist() == [0, 0, 1, 2]
+
+
+def test_confidence_set_of_identical_runs_keeps_all() -> None:
+    draws = np.random.default_rng(0).normal(size=(500, 1)) * np.ones(3)
+    assert confidence_set(draws, np.array([0.5, 0.5, 0.5])).may_be_best.all()
+
+
+def test_confidence_set_contains_the_best_as_often_as_promised() -> None:
+    random = np.random.default_rng(1)
+    kept = 0
+    for _ in range(400):
+        estimates = random.normal(0, 1, 5)
+        kept += int(confidence_set(estimates + random.normal(0, 1, (600, 5)), estimates).may_be_best[0])
+    assert kept / 400 >= 0.93
+
+
+def test_published_optimism_of_the_winner() -> None:
+    random = np.random.default_rng(0)
+    error = np.sqrt(0.9 * 0.1 / 500)
+    draws = 0.9 + random.normal(0, error, (20_000, 10))
+    assert winner_optimism(draws, np.full(10, 0.9)) == pytest.approx(0.020, abs=0.001)
+    assert winner_optimism(draws, np.array([0.99, *[0.5] * 9])) == pytest.approx(0.0, abs=0.001)
+
+
+def test_kendall_agrees_with_scipy() -> None:
+    random = np.random.default_rng(0)
+    values = random.integers(0, 5, (4, 9)).astype(float)
+    found = kendall_tau(values)
+    for i in range(4):
+        for j in range(4):
+            assert found[i, j] == pytest.approx(kendalltau(values[i], values[j]).statistic)
+    opposite = kendall_tau(np.array([[0.9, 0.8], [0.2, 0.6]]))
+    np.testing.assert_array_equal(opposite, [[1, -1], [-1, 1]])
+    assert np.isnan(kendall_tau(np.array([[1.0, 1.0], [0.0, 1.0]]))[0, 1])
+
+
+def test_kendall_leaves_missing_values_out() -> None:
+    values = np.array([[1.0, 2, 3, np.nan], [1.0, 3, 2, 0]])
+    assert kendall_tau(values)[0, 1] == pytest.approx(kendalltau([1, 2, 3], [1, 3, 2]).statistic)
+
+
+def test_reversals_name_who_prefers_whom() -> None:
+    values = np.array([[0.9, 0.8, 0.7], [0.2, 0.6, 0.1]])
+    assert reversals(values) == [(0, 1, 0, 1)]
