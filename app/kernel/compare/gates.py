@@ -7,6 +7,11 @@ from enum import StrEnum
 from app.kernel.numerics.special import log_beta
 from app.kernel.uncertainty.intervals import one_sided_z
 
+# Relative to the larger of two numbers, or to 1, a gap between them below this is rounding.
+_ROUNDING = 1e-12
+# More samples than anybody has, and than a float counts one by one.
+_MOST_SAMPLES = 2.0**53
+
 
 class Verdict(StrEnum):
     """Outcome of a rule: settled one way or the other, or open."""
@@ -41,26 +46,33 @@ class Interval:
         return Interval(-self.value, -self.high, -self.low)
 
 
+def beyond(value: float, threshold: float) -> float:
+    """How far a number lies above a threshold; 0 where only rounding keeps them apart."""
+    gap = value - threshold
+    return 0.0 if abs(gap) <= _ROUNDING * max(1.0, abs(value), abs(threshold)) else gap
+
+
 def judge(found: Interval, threshold: float, bound: Bound = Bound.LOWER) -> Verdict:
     """Hold an interval against a floor. For a ceiling give the mirrored interval and the negative threshold.
 
-    A bound exactly at the floor clears it. Without estimate or interval the outcome is inconclusive.
+    A bound at the floor, up to rounding, clears it. Without estimate or interval the outcome is inconclusive.
     """
     if bound is Bound.VALUE:
         if math.isnan(found.value):
             return Verdict.INCONCLUSIVE
-        return Verdict.PASS if found.value >= threshold else Verdict.FAIL
+        return Verdict.PASS if beyond(found.value, threshold) >= 0 else Verdict.FAIL
     if math.isnan(found.low) or math.isnan(found.high):
         return Verdict.INCONCLUSIVE
-    if found.high < threshold:
+    if beyond(found.high, threshold) < 0:
         return Verdict.FAIL
-    return Verdict.PASS if bound is Bound.UPPER or found.low >= threshold else Verdict.INCONCLUSIVE
+    clears = beyond(found.low, threshold) >= 0
+    return Verdict.PASS if bound is Bound.UPPER or clears else Verdict.INCONCLUSIVE
 
 
 def superiority(difference: Interval, margin: float = 0.0) -> Verdict:
     """Is the candidate better by more than the margin (>= 0)? The bound has to be strictly above."""
     verdict = judge(difference, margin)
-    return Verdict.INCONCLUSIVE if verdict is Verdict.PASS and difference.low == margin else verdict
+    return Verdict.INCONCLUSIVE if verdict is Verdict.PASS and beyond(difference.low, margin) == 0 else verdict
 
 
 def non_inferiority(difference: Interval, margin: float) -> Verdict:
@@ -97,13 +109,15 @@ def samples_to_settle(found: Interval, threshold: float, samples: float) -> floa
     """Number of samples at which the interval would no longer hold the threshold, were the estimate to stay.
 
     The distance to the limit on the side of the threshold shrinks with the root of n. Infinite where estimate and
-    threshold are the same; NaN where there is no interval.
+    threshold are the same up to rounding, or where more samples than 2^53 would be needed; NaN where there is no
+    interval.
     """
-    gap = abs(found.value - threshold)
-    reach = found.value - found.low if found.value > threshold else found.high - found.value
+    gap = beyond(found.value, threshold)
+    reach = found.value - found.low if gap > 0 else found.high - found.value
     if math.isnan(gap) or math.isnan(reach):
         return math.nan
-    return math.inf if gap == 0 else float(max(math.ceil(samples * (reach / gap) ** 2), math.ceil(samples)))
+    needed = math.inf if gap == 0 else max(samples * (reach / gap) ** 2, samples)
+    return float(math.ceil(needed)) if needed <= _MOST_SAMPLES else math.inf
 
 
 def paired_sample_size(

@@ -118,3 +118,21 @@ def test_sequential_evidence_can_be_looked_at_after_every_item() -> None:
     for row in b:
         crossed += any(sequential_evidence(int(x), i + 1 - int(x)) >= 20 for i, x in enumerate(row))
     assert crossed / 600 <= 0.05
+
+
+def test_what_only_rounding_keeps_apart_is_equal() -> None:
+    at_margin = Interval(0.85 - 0.8, -0.01, 0.11)
+    assert at_margin.value != 0.05
+    assert samples_to_settle(at_margin, 0.05, 400) == math.inf
+    assert judge(at_margin, 0.05, Bound.VALUE) is PASS
+    assert judge(at_margin.mirrored(), -0.05, Bound.VALUE) is PASS
+    assert judge(Interval(0.9, 0.1 + 0.2, 1.0), 0.3) is PASS
+    assert judge(Interval(0.2, 0.0, 0.85 - 0.8), 0.05) is OPEN
+    assert superiority(Interval(0.4, 0.1 + 0.2, 0.5), 0.3) is OPEN
+    assert superiority(Interval(0.4, 0.3 + 1e-9, 0.5), 0.3) is PASS
+
+
+def test_absurd_numbers_of_samples_settle_nothing() -> None:
+    assert samples_to_settle(Interval(0.5, 0.4, 0.6), 0.5 + 1e-10, 400) == math.inf
+    assert samples_to_settle(Interval(0.5, 0.4, 0.6), 0.5 + 1e-7, 400) == pytest.approx(4e14, rel=1e-8)
+    assert samples_to_settle(Interval(0.5, 0.4, math.inf), 0.6, 400) == math.inf

@@ -1,0 +1,48 @@
+"""What a gate says of runs, without a server."""
+
+from typing import Any
+
+import numpy as np
+
+from app.api.v1.present import write_json
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
+from app.domain.rules import definition_of
+from app.kernel.compare.gates import Verdict
+from app.services.gate.gate_check import Candidate, check_gate
+
+
+def kept(matrix: Any, model: str = "m", dataset: str = "d") -> EvaluationRecord:
+    counts = np.array(matrix)
+    return EvaluationRecord(
+        id=new_id(),
+        model=ModelRef(model),
+        dataset=DatasetRef(dataset),
+        kind="confusion_matrix",
+        labels=tuple(map(str, range(len(counts)))),
+        content=Content.counts,
+        counts=counts,
+        revision="",
+        values={},
+    )
+
+
+def rule(metric: str, bound: str = "lower", level: float = 0.95, **demand: Any) -> dict[str, Any]:
+    return {"metric": metric, **demand, "bound": bound, "level": level}
+
+
+def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None:
+    definition = definition_of({"rules": [rule("accuracy", better_than="baseline", margin=0.05)]})
+    candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
+    verdict, (result,) = check_gate(definition, Candidate(candidate, baseline), seed=0)
+    assert verdict is Verdict.INCONCLUSIVE
+    assert result["needed_samples"] is None
+    assert "no number of samples settles it" in result["message"]
+    assert write_json(result)
+
+
+def test_a_value_at_the_margin_has_reached_it() -> None:
+    definition = definition_of({"rules": [rule("accuracy", "value", better_than="baseline", margin=0.05)]})
+    candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
+    assert check_gate(definition, Candidate(candidate, baseline), seed=0)[0] is Verdict.PASS
