@@ -1,0 +1,96 @@
+"""How the fields of an answer become members of a JSON object.
+
+Services answer frozen dataclasses, and the name of a field is the name of its member. Where more has to be said, the
+metadata of the field says it::
+
+    label: str | None = field(default=None, metadata=named("class") | LEFT_OUT)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from math import isfinite
+from operator import attrgetter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+Metadata = dict[str, Any]
+# The member is absent when it is None, where others are null.
+LEFT_OUT: Metadata = {"left_out": True}
+# The members of this mapping stand in the place of the field.
+SPREAD: Metadata = {"spread": True}
+
+
+def named(name: str) -> Metadata:
+    """The member has another name than the field, such as a word that Python keeps for itself."""
+    return {"name": name}
+
+
+def typed(kind: Any) -> Metadata:
+    """The type that the documentation shows, where that of the field says too little, such as one of an array."""
+    return {"type": kind}
+
+
+def members(answer: Any) -> dict[str, Any]:
+    """The members of one dataclass, values as they are."""
+    kind: Any = type(answer)
+    layout = _layout(kind)
+    found = dict(zip(layout.names, layout.values(answer), strict=True))
+    for name in layout.optional:
+        if found[name] is None:
+            del found[name]
+    for name in layout.spread:
+        found |= found.pop(name)
+    return found
+
+
+class _Layout(NamedTuple):
+    """Names of the members of a dataclass, what reads them all at once, and those that its metadata speaks of."""
+
+    names: tuple[str, ...]
+    values: Callable[[Any], tuple[Any, ...]]
+    optional: tuple[str, ...]
+    spread: tuple[str, ...]
+
+
+@cache
+def _layout(kind: Any) -> _Layout:
+    shown = {field.metadata.get("name", field.name): field for field in fields(kind)}
+    read = attrgetter(*(field.name for field in shown.values()))
+    return _Layout(
+        names=tuple(shown),
+        # Of a single name the getter gives the value, not a tuple.
+        values=read if len(shown) > 1 else lambda answer: (read(answer),),
+        optional=tuple(name for name, field in shown.items() if field.metadata.get("left_out")),
+        spread=tuple(name for name, field in shown.items() if field.metadata.get("spread")),
+    )
+
+
+def plain(value: Any) -> Any:
+    """An answer as dicts, lists, texts and finite numbers: the form in which it is kept."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if is_dataclass(value):
+        return {name: plain(member) for name, member in members(value).items()}
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    return _text(value) if isinstance(value, UUID | datetime) else [plain(member) for member in value]
+
+
+def _text(value: UUID | datetime) -> str:
+    return rfc3339(value) if isinstance(value, datetime) else str(value)
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment, which is in UTC, with milliseconds."""
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
