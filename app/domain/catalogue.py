@@ -112,6 +112,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
                 "default": parameter.default,
                 **{name: bound for name, bound in bounds.items() if bound is not None},
                 "infinite_allowed": parameter.infinite,
+                "integral": parameter.integral,
                 "description": parameter.description,
             }
         case Choice():

@@ -387,6 +387,26 @@ def test_parameters_are_checked_against_the_card(text: str, position: int, words
     assert error.position == position
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("top_k_accuracy(k=1.5)", "k of top_k_accuracy is a whole number from 1, not '1.5'"),
+        ("top_k_accuracy(k=0)", "a whole number from 1, not '0'"),
+        ("expected_calibration_error(bins=2.5)", "a whole number from 1 up to 10000, not '2.5'"),
+        ("adaptive_calibration_error(bins=1e9)", "a whole number from 1 up to 10000, not '1e9'"),
+    ],
+)
+def test_what_is_counted_is_a_whole_number(text: str, words: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        parse(text, LABELS, None, inputs=frozenset(Inputs))
+    assert words in caught.value.detail
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    expression = parse("top_k_accuracy(k=3.0)", LABELS, None, inputs=frozenset(Inputs))
+    assert render(expression, LABELS) == "top_k_accuracy(k=3)"
+
+
 @pytest.mark.parametrize("name", sorted(m.key for m in catalogue().metrics if m.card.parameters))
 def test_the_bounds_of_every_parameter_hold(name: str) -> None:
     """The default is taken, a value just outside any bound is not, an inclusive bound itself is."""

@@ -582,14 +582,16 @@ def imbalance_ratio(w: Whole) -> Number:
 
 @overall
 def aickin_alpha(w: Whole, steps: int = 20_000) -> Number:
-    """Aickin's iteration as published, its limit taken by Aitken's extrapolation.
+    """Aickin's iteration as published, its limit taken by Aitken's extrapolation; a share, so none below chance.
 
     Where all confusions go one way p_e tends to 0 and alpha to p_o, so slowly that the limit is written down
     (``test_aickin_alpha_tends_to_accuracy`` watches it).
     """
-    if w.trace == w.n:
+    if w.trace == w.n or cohen_kappa(w) == 0:
         return cohen_kappa(w)
-    if add(max(c.fn - c.fp, Fraction(0)) for c in w.classes) == w.n - w.trace and cohen_kappa(w) > 0:
+    if cohen_kappa(w) < 0:
+        raise Undefined
+    if add(max(c.fn - c.fp, Fraction(0)) for c in w.classes) == w.n - w.trace:
         return w.observed
     p, t = ([decimal(over(count, w.n)) for count in counts] for counts in (w.P, w.T))
     observed = decimal(w.observed)

@@ -31,7 +31,7 @@ def test_rows_are_the_metrics_in_order() -> None:
     for row, metric in zip(per_class, CLASS, strict=True):
         assert (row == value_of(metric, counts)).all()
     for value, metric in zip(overall, OVERALL, strict=True):
-        assert value == value_of(metric, counts)
+        np.testing.assert_array_equal(value, value_of(metric, counts))
 
 
 def test_a_shared_table_gives_the_same() -> None:

@@ -125,16 +125,21 @@ def test_aickin_alpha() -> None:
     """PyCM stops when a step is below epsilon; what is left is the step over 1 - rate, so only settled iterations say
     enough.
 
-    Those that have not settled after 4000 steps are left to the exact definition.
+    Those that have not settled after 4000 steps are left to the exact definition. Below chance PyCM gives numbers that
+    are no shares, some of them above 1.
     """
     metric, settled = METRICS["aickin_alpha"], 0
     for name in (name for name in matrices() if int(name.split("-")[1]) <= 5):
         one, two = (matrix(name).aickin_alpha(max_iter=steps, epsilon=1e-16) for steps in (2000, 4000))
         if isinstance(two, str) or not math.isclose(one, two, rel_tol=1e-13, abs_tol=1e-16):
             continue
+        got = float(value_of(metric, matrices()[name]))
+        if float(value_of(METRICS["cohen_kappa"], matrices()[name])) < 0:
+            assert math.isnan(got)
+            continue
         settled += 1
-        assert float(value_of(metric, matrices()[name])) == pytest.approx(two, rel=1e-11, abs=CANCELLING), name
-    assert settled > 45
+        assert got == pytest.approx(two, rel=1e-11, abs=CANCELLING), name
+    assert settled > 30
 
 
 @pytest.mark.parametrize("name", ["dense-2-0", "accurate-5-0", "absent_class-3-0", "dense-35-0"])

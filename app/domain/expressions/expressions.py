@@ -271,7 +271,7 @@ def describe(parameter: Parameter) -> str:
         )
         if bound is not None
     ]
-    text = " ".join(["a number", *bounds])
+    text = " ".join(["a whole number" if parameter.integral else "a number", *bounds])
     return text + (", inf or -inf" if parameter.infinite else "")
 
 
@@ -297,7 +297,8 @@ def _within(parameter: Number, value: float, *, written_infinite: bool) -> bool:
         # 1e400 is too large for a double; that it reads as infinite is not what was written.
         return parameter.infinite and written_infinite and not math.isnan(value)
     return (
-        (parameter.minimum is None or value >= parameter.minimum)
+        (value.is_integer() or not parameter.integral)
+        and (parameter.minimum is None or value >= parameter.minimum)
         and (parameter.maximum is None or value <= parameter.maximum)
         and (parameter.above is None or value > parameter.above)
         and (parameter.below is None or value < parameter.below)

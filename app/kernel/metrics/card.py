@@ -71,6 +71,7 @@ class Number:
     above: float | None = None
     below: float | None = None
     infinite: bool = False
+    integral: bool = False
 
 
 @dataclass(frozen=True, slots=True)

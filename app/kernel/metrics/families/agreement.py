@@ -242,28 +242,24 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     symbol=r"\alpha_A",
     formula=r"\alpha=\frac{p_o-p_e}{1-p_e},\ p_e=\sum_k a_kb_k,\ a_k=\frac{T_k/n}{1-\alpha+\alpha b_k/p_e},\ "
     r"b_k=\frac{P_k/n}{1-\alpha+\alpha a_k/p_e}",
-    sentence="Agreement not due to chance when only the cases hard to classify are thought to agree by chance; the "
-    "fixed point.",
+    sentence="Share of the cases that are agreed on for a reason, when only the cases hard to classify are thought to "
+    "agree by chance; the fixed point.",
     elsewhere={"pycm": "aickin_alpha"},
-    range=(None, 1.0),
+    range=(0.0, 1.0),
     undefined=(
         CHANCE_IS_CERTAIN,
         Condition(
-            "no_solution",
-            "agreement is below chance and the iteration that defines it does not settle",
-            lambda t: np.isnan(_aickin(t)),
+            "below_chance",
+            "agreement is below chance, where no share of the cases can be agreed on for a reason",
+            lambda t: aickin.is_below_chance(t.covariance / t.chance_disagreement),
             overall=True,
         ),
     ),
     references=("aickin1990",),
+    revision=2,
 )
 def aickin_alpha(t: Table) -> Array:
-    return _aickin(t)
-
-
-def _aickin(t: Table) -> Array:
-    kappa = t.covariance / t.chance_disagreement
-    return aickin.alpha(t.prevalence, t.predicted_prevalence, t.accuracy, kappa)
+    return aickin.alpha(t.prevalence, t.predicted_prevalence, t.accuracy, t.covariance / t.chance_disagreement)
 
 
 @_agreement(

@@ -10,7 +10,7 @@ from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
 from app.kernel.samples.scores import Scores
 
-_BINS = (Number("bins", 15.0, "how many bins, a whole number", minimum=1.0),)
+_BINS = (Number("bins", 15.0, "how many bins", minimum=1.0, maximum=10_000.0, integral=True),)
 _error = partial(
     metric,
     scope=Scope.OVERALL,
