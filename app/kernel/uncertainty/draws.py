@@ -49,45 +49,42 @@ class Summary:
 
 
 def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) -> list[Array]:
-    """Values of every functional on all matrices: one array (D) or (D, K) each, however the draws are batched."""
-    parts: list[list[Array]] = [[] for _ in functionals]
-    with silently():
-        for batch in batches:
-            table = Table(batch)
-            for values, functional in zip(parts, functionals, strict=True):
-                values.append(functional(table))
-    return [values[0] if len(values) == 1 else np.concatenate(values) for values in parts]
+    """Values of every functional on D matrices (..., K, K): one array (D, ...) or (D, ..., K) each.
 
-
-def evaluate_rows(
-    batches: Iterable[Array], functionals: Sequence[Functional], widths: Sequence[int], draws: int
-) -> list[Array]:
-    """Values (V, D) of every functional on D matrices, value by value.
-
-    They are worked off in pieces whose tables stay in the cache, into one array: memory that is new to the process
-    costs as much as the arithmetic.
+    In memory the draws of one value stand side by side, as `summarise` wants them.
 
     Args:
-        batches: of matrices (d, K, K), D in all.
-        functionals: the metrics.
-        widths: how many values V each has.
-        draws: D.
+        batches: of matrices (d, ..., K, K), D in all, however they are batched.
+        functionals: the metrics; all see the same matrices.
     """
-    ends = np.cumsum(widths)
-    rows = np.empty((int(ends[-1]), draws))
-    places = [slice(end - width, end) for end, width in zip(ends.tolist(), widths, strict=True)]
-    start = 0
+    found: list[list[Array]] = []
     with silently():
         for batch in batches:
-            size = max(1, _CELLS_PER_PIECE * len(batch) // batch.size)
-            for first in range(0, len(batch), size):
-                piece = batch[first : first + size]
-                here = slice(start, start + len(piece))
-                table = Table(piece)
-                for place, functional in zip(places, functionals, strict=True):
-                    rows[place, here] = functional(table).reshape(len(piece), -1).T
-                start = here.stop
-    return [rows[place] for place in places]
+            if not found:
+                first = Table(batch[:1])
+                shapes = [functional(first).shape[1:] for functional in functionals]
+            found.append(_evaluated(batch, functionals, shapes))
+    return [
+        np.moveaxis(blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1), -1, 0)
+        for blocks in zip(*found, strict=True)
+    ]
+
+
+def _evaluated(batch: Array, functionals: Sequence[Functional], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """Values (..., d) or (..., K, d) of every functional on a batch (d, ..., K, K).
+
+    The batch is worked off in pieces whose tables stay in the cache, into one array: memory that is new to the process
+    costs as much as the arithmetic.
+    """
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    rows = np.split(np.empty((int(ends[-1]), len(batch))), ends[:-1])
+    values = [row.reshape(*shape, -1) for row, shape in zip(rows, shapes, strict=True)]
+    size = max(1, _CELLS_PER_PIECE * len(batch) // batch.size)
+    for start in range(0, len(batch), size):
+        table = Table(batch[start : start + size])
+        for place, functional in zip(values, functionals, strict=True):
+            place[..., start : start + size] = np.moveaxis(functional(table), 0, -1)
+    return values
 
 
 def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:
@@ -100,11 +97,8 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Arr
         center: (V) values at the mean of the matrices drawn. If given, what the curvature of a metric shifts its
             draws by is taken from the limits, see ``curvature_shift``.
     """
-    return summarise_rows(np.ascontiguousarray(draws.T), estimate, level, center=center)
-
-
-def summarise_rows(values: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:
-    """The same of draws (V, D) that stand value by value."""
+    # Value by value; nothing is copied of what `evaluate_draws` gave.
+    values = np.ascontiguousarray(draws.T)
     count = values.shape[1]
     with silently():
         mean, deviation, undefined = _moments(values)

@@ -17,9 +17,7 @@ from app.kernel.uncertainty.draws import (
     Functional,
     Summary,
     evaluate_draws,
-    evaluate_rows,
     summarise,
-    summarise_rows,
 )
 
 DRAWS = 4000
@@ -79,10 +77,10 @@ def posterior_intervals(
     centers: Sequence[Array | None] = [None] * len(functionals)
     if counts.shape[-1] >= CURVED_CLASSES:
         centers = estimates(posterior.mean_matrix(counts, **how), functionals)
-    rows = evaluate_rows(batches, functionals, [len(values) for values in observed], sampling.draws)
+    drawn = evaluate_draws(batches, functionals)
     return [
-        summarise_rows(values, estimate, level, center=center)
-        for values, estimate, center in zip(rows, observed, centers, strict=True)
+        summarise(values.reshape(sampling.draws, -1), estimate, level, center=center)
+        for values, estimate, center in zip(drawn, observed, centers, strict=True)
     ]
 
 
