@@ -16,7 +16,7 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import probability_catalogue
 from app.kernel.metrics.expression import Measure, compute
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.calibration import expected_by_chance
+from app.kernel.samples.chance import expected_by_chance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Summary

@@ -19,13 +19,8 @@ from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_c
 from app.kernel.metrics.families.proper import clipped
 from app.kernel.metrics.families.ranking import severity
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.calibration import (
-    decompose,
-    expected_by_chance,
-    expected_by_chance_of_classes,
-    largest_by_chance,
-    spiegelhalter,
-)
+from app.kernel.samples.calibration import decompose, spiegelhalter
+from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 from app.services.estimates.probability_intervals import sample_intervals

@@ -10,15 +10,9 @@ from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples import calibration
-from app.kernel.samples.calibration import (
-    decompose,
-    expected_by_chance,
-    expected_by_chance_of_classes,
-    largest_by_chance,
-    murphy,
-    spiegelhalter,
-)
+from app.kernel.samples import calibration, chance
+from app.kernel.samples.calibration import decompose, murphy, spiegelhalter
+from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
@@ -167,7 +161,7 @@ def test_chance_of_many_outcomes_is_normal(monkeypatch: pytest.MonkeyPatch) -> N
     p = rng.random(20_000)
     scores = Scores((rng.random(20_000) < p).astype(int), np.column_stack([1 - p, p]))
     quick = expected_by_chance(scores, bins=5, draws=2000)
-    monkeypatch.setattr(calibration, "_NORMAL_FROM", np.inf)
+    monkeypatch.setattr(chance, "_NORMAL_FROM", np.inf)
     slow = expected_by_chance(scores, bins=5, draws=400)
     assert quick.mean == pytest.approx(slow.mean, rel=0.05)
     assert quick.upper == pytest.approx(slow.upper, rel=0.08)
@@ -180,6 +174,50 @@ def test_chance_of_classes() -> None:
     assert 0 < found.mean < found.upper
     with pytest.raises(ValueError, match="one vector"):
         expected_by_chance(Scores(y, p, np.ones((2, 500))))
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights"),
+    [
+        ([[0.3, 0.7], [0.3, 0.7], [0.25, 0.75], [0.9, 0.1], [0.8, 0.2], [0.5, 0.5]], None),
+        ([[0.3, 0.7], [0.6, 0.4], [0.9, 0.1], [0.2, 0.8]], [1.0, 3.0, 2.0, 0.5]),
+        ([[0.2, 0.7, 0.1], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], None),
+        ([[0.2, 0.7, 0.1], [0.15, 0.05, 0.8], [0.25, 0.35, 0.4]], [1.0, 3.0, 2.0]),
+    ],
+)
+def test_chance_of_classes_has_one_outcome_per_sample(rows: list[list[float]], weights: list[float] | None) -> None:
+    """Every outcome that the probabilities allow, with its own chance, measured by the metric itself."""
+    p = np.array(rows)
+    size, classes = p.shape
+    y = p.argmin(axis=1)
+
+    def error(outcome: Codes) -> float:
+        return float(value("classwise_calibration_error", Scores(outcome, p, weights), bins=5))
+
+    outcomes = [np.array(codes) for codes in product(range(classes), repeat=size)]
+    chances = np.array([p[np.arange(size), codes].prod() for codes in outcomes])
+    errors = np.array([error(codes) for codes in outcomes])
+    found = expected_by_chance_of_classes(Scores(y, p, weights), bins=5, draws=40_000)
+    assert chances.sum() == pytest.approx(1.0)
+    assert found.mean == pytest.approx(float(chances @ errors), rel=0.01)
+    for level in (0.3, 0.6, 0.9):
+        bound = float(np.quantile(errors, level))
+        at_most = Scores(outcomes[int(np.abs(errors - bound).argmin())], p, weights)
+        beyond = float(chances[errors >= float(value("classwise_calibration_error", at_most, bins=5)) - 1e-9].sum())
+        drawn = expected_by_chance_of_classes(at_most, bins=5, draws=40_000).p_value
+        assert drawn == pytest.approx(beyond, abs=0.01)
+
+
+def test_two_classes_are_wrong_together() -> None:
+    """What one class lacks the other has: the class-wise error of two classes is that of either, by chance too."""
+    rng = np.random.default_rng(4)
+    p = rng.beta(2.0, 2.0, 6000)
+    for size in (200, 6000):
+        scores = Scores((rng.random(size) < p[:size]).astype(int), np.column_stack([1 - p[:size], p[:size]]))
+        both = expected_by_chance_of_classes(scores, bins=1, draws=4000, seed=2)
+        total = float(np.sqrt((p[:size] * (1 - p[:size])).sum())) / size
+        assert both.mean == pytest.approx(total * np.sqrt(2 / np.pi), rel=0.05)
+        assert both.upper == pytest.approx(total * norm.ppf(0.975), rel=0.05)
 
 
 def test_weights_in_the_simulation() -> None:

@@ -1,0 +1,182 @@
+"""Calibration errors that the probabilities would show by chance were they right: outcomes are simulated from them.
+
+Bröcker & Smith (2007). All bins, and all classes, of one simulated data set follow from one outcome per sample.
+"""
+
+import itertools
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.calibration import TOLERANCE, Bins, binned, mass_starts, width_starts
+from app.kernel.samples.ranking import Positions, Ranking
+from app.kernel.samples.scores import Scores
+
+# Sums of more independent outcomes than this much variance are drawn from the normal distribution.
+_NORMAL_FROM = 200.0
+_DRAWN_AT_ONCE = 1 << 20
+# Samples, and outcomes of them, looked at together: what fits in the second-level cache.
+_BLOCK = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """A calibration error as it would come out were the probabilities right: mean and 95 % quantile over simulated
+    outcomes.
+
+    ``p_value`` is the share of simulations with at least the observed error, the observed one counted in.
+    """
+
+    observed: float
+    mean: float
+    upper: float
+    p_value: float
+    draws: int
+    seed: int
+
+
+def expected_by_chance(
+    scores: Scores, *, bins: int = 15, adaptive: bool = False, draws: int = 1000, seed: int = 0
+) -> Chance:
+    """The top-label calibration error with the value it would have under perfect calibration.
+
+    The error is never negative, so even perfect probabilities show one: only what exceeds this counts.
+
+    Raises:
+        ValueError: the scores carry a batch of weights.
+    """
+    found, deviations = _top_label(scores, bins, draws, seed, adaptive=adaptive)
+    return _chance(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
+
+
+def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
+    """The same for the maximum calibration error, which the bin with the fewest samples mostly decides.
+
+    Raises:
+        ValueError: the scores carry a batch of weights.
+    """
+    found, deviations = _top_label(scores, bins, draws, seed)
+    filled = found.weight > 0
+    gaps = np.abs(deviations[filled]) / found.weight[filled, None]
+    return _chance(float(found.largest), gaps.max(axis=0), seed)
+
+
+def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
+    """The same for the class-wise error: a simulated outcome counts for its own class and against all others.
+
+    Raises:
+        ValueError: the scores carry a batch of weights.
+    """
+    _refuse_batch(scores)
+    rng = np.random.default_rng(seed)
+    starts = [width_starts(ranking, bins) for ranking in scores.rankings]
+    found = [binned(*each) for each in zip(scores.rankings, starts, strict=True)]
+    observed = float(np.mean([of_class.error for of_class in found]))
+    if scores.n_classes == 2:
+        summed = _of_two_classes(scores, starts, draws, rng)
+    else:
+        summed = _of_classes(scores, bins, draws, rng)
+    return _chance(observed, summed / (scores.n_classes * float(found[0].weight.sum())), seed)
+
+
+def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bool = False) -> tuple[Bins, Array]:
+    """Bins by the highest probability, and simulated deviations (b, draws) of what is right in each."""
+    _refuse_batch(scores)
+    ranking = scores.top_label
+    starts = mass_starts(ranking, bins) if adaptive else width_starts(ranking, bins)
+    return binned(ranking, starts), _deviations(ranking, starts, draws, np.random.default_rng(seed))
+
+
+def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.Generator) -> Array:
+    """Simulated weight of the members less its expectation, shape (b, draws), between consecutive positions."""
+    found = np.zeros((starts.size - 1, draws))
+    for row, start, stop in zip(found, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        p = np.clip(ranking.values[start:stop], 0.0, 1.0)
+        weights = np.ones(p.size) if ranking.weights is None else ranking.weights[start:stop]
+        variance = float((weights * weights) @ (p * (1.0 - p)))
+        if weights.size == 0 or variance == 0.0:
+            continue
+        if variance >= _NORMAL_FROM * float((weights * weights).max()):
+            row[:] = rng.normal(0.0, sqrt(variance), draws)
+            continue
+        expected = float(weights @ p)
+        rows = max(1, _DRAWN_AT_ONCE // p.size)
+        for first in range(0, draws, rows):
+            outcomes = rng.random((min(rows, draws - first), p.size)) < p
+            row[first : first + rows] = outcomes @ weights - expected
+    return found
+
+
+def _of_two_classes(scores: Scores, starts: list[Positions], draws: int, rng: np.random.Generator) -> Array:
+    """Absolute deviations (draws,) summed over the bins of both classes.
+
+    What one class has too much the other lacks, and the order of one is that of the other reversed: deviations are
+    drawn for pieces that lie in one bin of either, and added up.
+    """
+    ranking = scores.ranking(1)
+    sides = (starts[1], ranking.members.size - starts[0][::-1])
+    pieces = np.unique(np.concatenate(sides))
+    cumulative = np.zeros((pieces.size, draws))
+    np.cumsum(_deviations(ranking, pieces, draws, rng), axis=0, out=cumulative[1:])
+    summed = np.zeros(draws)
+    for side in sides:
+        summed += np.abs(np.diff(cumulative[np.searchsorted(pieces, side)], axis=0)).sum(axis=0)
+    return summed
+
+
+def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator) -> Array:
+    """The same for more classes, sample by sample."""
+    cells = scores.n_classes * bins
+    deviations = np.zeros((draws, cells))
+    for start in range(0, scores.n_samples, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        columns = scores.columns[:, part]
+        weights = np.ones(columns.shape[1]) if scores.weights is None else scores.weights[part]
+        cell_of = (columns * bins - bins * TOLERANCE).astype(np.intp) + np.arange(0, cells, bins)[:, None]
+        deviations -= np.bincount(cell_of.ravel(), (columns * weights).ravel(), cells)
+        reached, rows = _cumulated(columns), max(1, _BLOCK // weights.size)
+        for first in range(0, draws, rows):
+            some = deviations[first : first + rows]
+            hit = cell_of[_outcomes(reached, len(some), rng), np.arange(weights.size)]
+            hit += np.arange(0, some.size, cells)[:, None]
+            some += np.bincount(hit.ravel(), np.tile(weights, len(some)), some.size).reshape(some.shape)
+    summed: Array = np.abs(deviations).sum(axis=1)
+    return summed
+
+
+def _cumulated(columns: Array) -> Array:
+    """Probabilities of the first 1, 2, ... K - 1 classes together, shape (K - 1, n)."""
+    reached = columns[:-1].copy()
+    for before, after in itertools.pairwise(reached):
+        after += before
+    return reached
+
+
+def _outcomes(reached: Array, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Simulated classes (rows, n)."""
+    chosen = rng.random((rows, reached.shape[1]))
+    codes = np.zeros(chosen.shape, dtype=np.uint8 if len(reached) < 256 else np.intp)
+    for upper in reached:
+        codes += chosen >= upper
+    return codes.astype(np.intp)
+
+
+def _refuse_batch(scores: Scores) -> None:
+    if scores.weights is not None and scores.weights.ndim > 1:
+        raise ValueError("one vector of weights at a time")
+
+
+def _chance(observed: float, simulated: Array, seed: int) -> Chance:
+    draws = simulated.size
+    reached = int(np.count_nonzero(simulated >= observed * (1.0 - TOLERANCE)))
+    return Chance(
+        observed=observed,
+        mean=float(simulated.mean()),
+        upper=float(np.quantile(simulated, 0.95)),
+        p_value=(1 + reached) / (1 + draws),
+        draws=draws,
+        seed=seed,
+    )
