@@ -30,17 +30,18 @@ from app.cli import upgrade
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Position
 from app.domain.identifiers import first_id_from
 from app.domain.inputs.content import Content
+from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.names import Names
 from app.store.rows import NAN, encode_record
-from app.store.tables import HEADLINE_METRICS, evaluations
+from app.store.tables import evaluations
 from app.store.writer import COLUMNS, EvaluationWriter
 
 PROJECT = "default"
-METRICS = (*HEADLINE_METRICS, *(f"metric_{number}" for number in range(len(HEADLINE_METRICS) + 1, 86)))
+METRICS = (*HEADLINE, *(f"metric_{number}" for number in range(len(HEADLINE) + 1, 86)))
 START = datetime(2024, 1, 1, tzinfo=UTC)
 STEP = timedelta(seconds=20)
 CHUNK = 10_000
@@ -151,7 +152,7 @@ async def measure(ask: Ask, *, seconds: float) -> tuple[float, float]:
 
 async def ask_all(store: PostgresEvaluationStore, shares: list[Share], rows: int) -> None:
     chance = random.Random(1)
-    other = METRICS[len(HEADLINE_METRICS) :]
+    other = METRICS[len(HEADLINE) :]
     end = START + rows * STEP
 
     def board(share: Share) -> Ask:
@@ -192,9 +193,9 @@ async def ask_all(store: PostgresEvaluationStore, shares: list[Share], rows: int
         *(
             (f"by {which} metric, of a dataset, {share.rows:,}", page(metrics, dataset=share.dataset.name))
             for share in (shares[2], shares[1], shares[3], shares[0])
-            for which, metrics in (("headline", HEADLINE_METRICS), ("another", other))
+            for which, metrics in (("headline", HEADLINE), ("another", other))
         ),
-        ("by headline metric, page after 50,000", page(HEADLINE_METRICS, Position(middle.id, 0.5), dataset="large")),
+        ("by headline metric, page after 50,000", page(HEADLINE, Position(middle.id, 0.5), dataset="large")),
         ("by another metric, page after 50,000", page(other, Position(middle.id, 0.5), dataset="large")),
         ("by any metric, of a model version", page(METRICS, **version)),
         ("by any metric, of a model version on a dataset", page(METRICS, dataset="large", **version)),
@@ -209,7 +210,7 @@ async def ask_all(store: PostgresEvaluationStore, shares: list[Share], rows: int
             page(METRICS, tags=(production,), dataset="large"),
         ),
         ("by any metric, with two tags, 1 in 200", page(METRICS, tags=(production, team))),
-        ("by headline metric, everything", page(HEADLINE_METRICS)),
+        ("by headline metric, everything", page(HEADLINE)),
         ("by another metric, everything", page(other)),
         ("models, a page", lambda: store.models(PROJECT, 50)),
         ("datasets, a page", lambda: store.datasets(PROJECT, 50)),

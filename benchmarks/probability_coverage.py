@@ -21,7 +21,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Summary
 from app.kernel.uncertainty.influence import Influences, limits
-from app.kernel.uncertainty.resampling import BIASED, Plan, SampleFunctional, bootstrap_samples, reflected
+from app.kernel.uncertainty.resampling import Plan, SampleFunctional, bootstrap_samples, reflected
 
 CLOSED = (
     "roc_auc",
@@ -144,9 +144,10 @@ def resampled_coverage(world: World, size: int, replicates: int, subset: int | N
 
 def as_answered(key: str, found: Summary, scores: Scores) -> tuple[float, float]:
     """Limits as a report has them: of biased values turned around, of calibration errors down to 0."""
-    if key not in BIASED:
+    card = probability_catalogue().by_name[key].card
+    if not card.inference.biased:
         return float(found.low[0]), float(found.high[0])
-    turned = reflected(found, probability_catalogue().by_name[key].card.range)
+    turned = reflected(found, card.range)
     low, high = float(turned.low[0]), float(turned.high[0])
     if key == "expected_calibration_error" and expected_by_chance(scores, draws=200).p_value > 1.0 - LEVEL:
         low = 0.0

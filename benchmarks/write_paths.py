@@ -30,18 +30,19 @@ from app.cli import upgrade
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
+from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from app.store.engine import create_engine
 from app.store.names import NameIds
 from app.store.rows import encode_record
-from app.store.tables import HEADLINE_METRICS, evaluations
+from app.store.tables import evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
 POOL = 16
 CONCURRENCY = (1, 16, 64)
-SLOTS = {f"metric_{slot}": slot for slot in range(len(HEADLINE_METRICS) + 1, 86)} | {
-    key: slot for slot, key in enumerate(HEADLINE_METRICS, start=1)
+SLOTS = {f"metric_{slot}": slot for slot in range(len(HEADLINE) + 1, 86)} | {
+    key: slot for slot, key in enumerate(HEADLINE, start=1)
 }
 VALUES = dict(zip(SLOTS, np.random.default_rng(0).random(len(SLOTS)).tolist(), strict=True))
 COUNTS = np.random.default_rng(1).integers(0, 300, (10, 10))
@@ -81,7 +82,7 @@ def make_row(number: int) -> dict[str, Any]:
         content=Content.counts,
         counts=COUNTS,
         revision="1",
-        values=VALUES | dict.fromkeys(HEADLINE_METRICS, spread),
+        values=VALUES | dict.fromkeys(HEADLINE, spread),
         tags={"stage": "candidate", "team": f"team {number % 20}", "git": identifier.hex[-7:]},
     )
     return encode_record("default", record, names=NameIds(number % 500, number % 500, number % 50), slots=SLOTS)

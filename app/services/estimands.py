@@ -21,6 +21,7 @@ from app.kernel.metrics.expression import (
     is_list,
     of_probabilities,
 )
+from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 
 MATRICES = frozenset({Inputs.MATRIX})
@@ -55,13 +56,6 @@ class Preference:
         return -np.abs(values - self.ideal)
 
 
-class Share(StrEnum):
-    """Expressions that are the share of right answers among some samples, for which exact methods exist."""
-
-    ACCURACY = "accuracy"
-    RECALL = "recall"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimand:
     """One expression as it was asked for: V values, which are K for a list over the classes and else 1.
@@ -74,8 +68,7 @@ class Estimand:
         bounds: The range that the values keep to, None where there is no end.
         preference: Which values are better; None for what only describes.
         insensitive: Prevalence does not move it.
-        share: What kind of share of right answers it is, if it is one.
-        of: The class of a share of one class; None for all of them.
+        rates: (V) what the values are rates of; None where they are none.
     """
 
     text: str
@@ -85,8 +78,7 @@ class Estimand:
     bounds: Bounds
     preference: Preference | None
     insensitive: bool
-    share: Share | None = None
-    of: int | None = None
+    rates: tuple[Rate, ...] | None = None
 
     def values(self, computed: Array) -> Array:
         """What the functional gave as (..., V)."""
@@ -102,9 +94,11 @@ class Estimand:
         """Has it one value per class?"""
         return len(self.names) > 1
 
-    def class_of(self, index: int) -> int | None:
-        """The class that a value belongs to, for a share of one class."""
-        return index if self.is_list else self.of
+    @property
+    def shares(self) -> tuple[Rate, ...] | None:
+        """The rates (V) if they are shares of right answers, accuracy or recalls, for which exact methods exist."""
+        known = self.rates is not None and all(rate.is_plain and rate.of_right_answers for rate in self.rates)
+        return self.rates if known else None
 
 
 def parse_estimands(
@@ -161,7 +155,6 @@ def estimand_of(
         names = (text,)
     elif names is None:
         names = tuple(render(replace(expression, of=index), labels) for index in range(len(labels)))
-    share, of = _share(expression)
     return Estimand(
         text=text,
         names=names,
@@ -170,8 +163,7 @@ def estimand_of(
         bounds=bounds(expression),
         preference=preference(expression),
         insensitive=is_insensitive(expression, len(labels)),
-        share=share,
-        of=of,
+        rates=_rates(expression, len(labels)),
     )
 
 
@@ -230,11 +222,11 @@ def bounds(expression: Expression) -> Bounds:
     )
 
 
-def _share(expression: Expression) -> tuple[Share | None, int | None]:
-    if not isinstance(expression, Measure) or expression.parameters != expression.metric.card.defaults:
-        return None, None
-    if expression.metric.key == "accuracy":
-        return Share.ACCURACY, None
-    if expression.metric.key == "recall":
-        return Share.RECALL, None if isinstance(expression.of, Every) else expression.of
-    return None, None
+def _rates(expression: Expression, n_classes: int) -> tuple[Rate, ...] | None:
+    if not isinstance(expression, Measure):
+        return None
+    proportion = expression.metric.card.inference.proportion
+    if proportion is None:
+        return None
+    classes = range(n_classes) if isinstance(expression.of, Every) else (expression.of,)
+    return tuple(proportion.at(n_classes, of) for of in classes)

@@ -36,9 +36,10 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from
+from app.domain.named_metrics import HEADLINE
 from app.store.sorted_lists.partitions import Part, Scope
 from app.store.sorted_lists.visibility import in_time_since, late_since
-from app.store.tables import HEADLINE_METRICS, datasets, evaluations, models, value_in_slot
+from app.store.tables import datasets, evaluations, models, value_in_slot
 
 NAMES = (
     models.c.name.label("model_name"),
@@ -121,7 +122,7 @@ def select_by_metric(
 
 def has_index(slot: int | None) -> bool:
     """Whether every dataset has an index in the order of the metric."""
-    return slot is not None and slot <= len(HEADLINE_METRICS)
+    return slot is not None and slot <= len(HEADLINE)
 
 
 def select_written_since(

@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from app.domain.named_metrics import HEADLINE
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -35,9 +37,6 @@ metadata = MetaData(
         "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     }
 )
-
-# These metrics have the first slots, and an index each that keeps a dataset sorted by them at any size.
-HEADLINE_METRICS = ("accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa")
 
 # An entry of an index has room for 2,704 bytes, and one of ours holds all values of an evaluation at eight bytes each.
 SLOT_LIMIT = 320
@@ -223,7 +222,7 @@ def value_in_slot(slot: int) -> ColumnElement[float]:
     one statement, compiled once, serves all metrics.
     """
     subscript: ColumnElement[int] = literal(slot, Integer)
-    if slot <= len(HEADLINE_METRICS):
+    if slot <= len(HEADLINE):
         subscript = literal_column(str(slot), Integer)
     value = evaluations.c.metric_values[subscript]
     return func.nullif(value, literal_column("'NaN'::double precision"), type_=Double)
@@ -256,5 +255,5 @@ Index(
     postgresql_ops={"tags": "jsonb_path_ops"},
     postgresql_with={"gin_pending_list_limit": 256},
 )
-for _slot, _key in enumerate(HEADLINE_METRICS, start=1):
+for _slot, _key in enumerate(HEADLINE, start=1):
     Index(f"ix_evaluations_{_key}", evaluations.c.dataset_id, value_in_slot(_slot), evaluations.c.id)

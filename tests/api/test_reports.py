@@ -182,7 +182,8 @@ def test_headline_intervals(client: httpx.Client) -> None:
     for label, groups in answer["per_class"].items():
         flat = groups["prevalence_insensitive"] | groups["prevalence_sensitive"]
         for metric in OF_MATRICES:
-            if metric.card.rate is not None:
+            proportion = metric.card.inference.proportion
+            if metric.card.scope is Scope.CLASS and proportion is not None and proportion.is_plain:
                 interval = answer["intervals"][f"{metric.key}@{label}"]
                 assert 0 <= interval["low"] <= flat[metric.key] <= interval["high"] <= 1
 

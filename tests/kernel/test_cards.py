@@ -132,21 +132,6 @@ def test_conditions_give_masks_of_the_right_shape(metric: Metric) -> None:
             assert re.fullmatch(r"[a-z_]+", condition.code)
 
 
-@EACH_OF_A_MATRIX
-def test_rates_are_their_numerator_over_their_denominator(metric: Metric) -> None:
-    if metric.card.rate is None:
-        return
-    counts = matrices()["accurate-5-0"]
-    table = Table(counts)
-    numerator, denominator = (getattr(table, name) for name in metric.card.rate)
-    assert value_of(metric, counts) == pytest.approx(numerator / denominator, rel=1e-15)
-
-
-def test_rates_with_an_interval_are_the_plain_rates() -> None:
-    rates = {metric.key for metric in MATRIX if metric.card.rate is not None}
-    assert rates >= {"recall", "specificity", "precision", "npv", "fnr", "fpr", "fdr", "false_omission_rate"}
-
-
 def test_orientation_and_ideal_agree() -> None:
     for metric in MATRIX:
         if metric.card.orientation is Orientation.NEAREST:

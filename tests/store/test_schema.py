@@ -7,9 +7,10 @@ from alembic.config import Config
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.domain.named_metrics import HEADLINE
 from app.store.engine import create_engine
 from app.store.schema import MIGRATIONS, SchemaReadiness, expected_revision
-from app.store.tables import HEADLINE_METRICS, metadata
+from app.store.tables import metadata
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +61,7 @@ async def test_check_sees_a_difference(engine: AsyncEngine, config: Config) -> N
 async def test_headline_metrics_have_the_slots_of_their_indexes(engine: AsyncEngine) -> None:
     async with engine.connect() as connection:
         rows = await connection.execute(text("SELECT key FROM metric_slots WHERE slot <= 7 ORDER BY slot"))
-        assert tuple(row.key for row in rows) == HEADLINE_METRICS
+        assert tuple(row.key for row in rows) == HEADLINE
 
 
 async def test_an_upgrade_finds_the_names_of_models(engine: AsyncEngine, config: Config) -> None:

@@ -9,10 +9,11 @@ from pydantic_core import PydanticCustomError
 from app.api.body import Wire
 from app.api.v1.evaluation_models import DatasetField, Expression, ModelField, Name
 from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment
 from app.kernel.compare.signed_ranks import ZeroRule
 from app.services.compare.across_datasets import MOST_DATASETS, MOST_MODELS, Tournament
-from app.services.compare.comparisons import DEFAULT_METRICS, MOST_METRICS, MOST_RUNS, NewComparison
+from app.services.compare.comparisons import MOST_METRICS, MOST_RUNS, NewComparison
 from app.services.runs.pairing import Wanted
 from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
@@ -39,9 +40,7 @@ class ComparisonRequest(Wire):
     """Runs with the same classes, to be compared on any metrics."""
 
     evaluations: list[Identifier] = Field(min_length=2, max_length=MOST_RUNS, description="Ids, all different.")
-    metrics: list[Expression] = Field(
-        default_factory=lambda: list(DEFAULT_METRICS), min_length=1, max_length=MOST_METRICS
-    )
+    metrics: list[Expression] = Field(default_factory=lambda: list(COMPARED), min_length=1, max_length=MOST_METRICS)
     baseline: Identifier | None = Field(None, description="Compare all others with this one only, not every pair.")
     level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")

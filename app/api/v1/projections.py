@@ -16,9 +16,10 @@ from app.api.v1.comparison_models import Identifier
 from app.api.v1.evaluation_models import Expression
 from app.api.v1.inputs import LabelField
 from app.api.v1.present import json_response
+from app.domain.named_metrics import PROJECTED
 from app.services.project.projection import MOST_BOXED
 from app.services.project.scenarios import Scenario, Sweep
-from app.services.project.what_if import DEFAULT_METRICS, Unlabelled
+from app.services.project.what_if import Unlabelled
 from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
@@ -67,7 +68,7 @@ class ProjectionRequest(Wire):
     old_prevalence: Shares | None = Field(
         None, description="With recalibrate: the shares they were calibrated to; the evaluation's when left out."
     )
-    metrics: list[Expression] = Field(default_factory=lambda: list(DEFAULT_METRICS), min_length=1, max_length=50)
+    metrics: list[Expression] = Field(default_factory=lambda: list(PROJECTED), min_length=1, max_length=50)
     level: float = Field(0.95, gt=0, lt=1)
     seed: int | None = Field(None, ge=0, lt=2**63)
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000)

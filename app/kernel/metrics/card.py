@@ -1,12 +1,13 @@
 """What is declared of a metric, beside its function and nowhere else."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
 
 
@@ -88,7 +89,7 @@ Parameter = Number | Choice
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class VerbalScale:
     """Verbal bands for a value: each (upper bound, label), bounds exclusive, the last one open (None)."""
 
     name: str
@@ -101,6 +102,41 @@ class Scale:
             if upper is None or value < upper:
                 return label
         raise ValueError(f"scale {self.name} does not end with an open band")
+
+
+class Scale(StrEnum):
+    """On which a value is bounded and tested; the logit is that of the place within the range."""
+
+    LINEAR = "linear"
+    LOGIT = "logit"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """What decides how a metric is estimated, tested and shown.
+
+    Attributes:
+        headline: It belongs to what a report shows first.
+        about_sample: It describes this sample, as a p-value or a standard error does, and is no property of the
+            classifier: it has no limits, no value at balanced prevalence, and nothing is decided by it.
+        biased: Noise moves it to one side, as it does with maxima and sums of absolute values, and a resample adds as
+            much noise once more.
+        proper: Of a score of probabilities: is its expectation best for the true probabilities and for no others?
+            None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
+        proportion: What it is a rate of, if it is one.
+        scale: On which its limits are symmetric and its differences tested.
+    """
+
+    headline: bool = False
+    about_sample: bool = False
+    biased: bool = False
+    proper: bool | None = None
+    proportion: Proportion | None = None
+    scale: Scale = Scale.LINEAR
+
+
+_OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +162,12 @@ class Card:
     symmetric: bool = False
     ordered: bool = False
     needs_counts: bool = False
-    rate: tuple[str, str] | None = None
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition, ...] = ()
     caution: Callable[..., str | None] | None = None
-    scales: tuple[Scale, ...] = ()
+    scales: tuple[VerbalScale, ...] = ()
     references: tuple[str, ...] = ()
+    inference: Inference = Inference()
     since: str = "0.1"
     revision: int = 1
 
@@ -159,9 +195,13 @@ class Metric:
 
 
 def metric(**facts: Any) -> Callable[[Callable[..., Array]], Metric]:
-    """Turn a function into a metric by the facts of its card. The key is the function's name."""
+    """Turn a function into a metric by the facts of its card and of its ``Inference``. The key is the function's
+    name.
+    """
+    inference = Inference(**{name: fact for name, fact in facts.items() if name in _OF_INFERENCE})
+    own = {name: fact for name, fact in facts.items() if name not in _OF_INFERENCE}
 
     def declare(compute: Callable[..., Array]) -> Metric:
-        return Metric(Card(key=compute.__name__, **facts), compute)
+        return Metric(Card(key=compute.__name__, inference=inference, **own), compute)
 
     return declare

@@ -75,6 +75,16 @@ def measures(expression: Expression) -> tuple[Measure, ...]:
     return tuple(leaf for part in expression.parts for leaf in measures(part))
 
 
+def is_biased(expression: Expression) -> bool:
+    """Is a value in it that noise moves to one side?"""
+    return any(leaf.metric.card.inference.biased for leaf in measures(expression))
+
+
+def is_about_sample(expression: Expression) -> bool:
+    """Is a statistic in it that is no property of the classifier?"""
+    return any(leaf.metric.card.inference.about_sample for leaf in measures(expression))
+
+
 def of_probabilities(expression: Expression) -> bool:
     """Is a metric in it that no matrix has?"""
     return any(leaf.metric.card.inputs is Inputs.PROBABILITIES for leaf in measures(expression))

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Metric
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.proportion import Cells
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import mover
 from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
@@ -106,11 +107,11 @@ Selection = tuple[slice, ...]
 _LARGEST_EXPONENT = 700.0
 
 _GIVEN = {
-    "n_each": Given.SAMPLES,
-    "actual": Given.ACTUAL,
-    "rest": Given.ACTUAL,
-    "predicted": Given.PREDICTED,
-    "predicted_rest": Given.PREDICTED,
+    Cells.ALL: Given.SAMPLES,
+    Cells.ACTUAL: Given.ACTUAL,
+    Cells.REST: Given.ACTUAL,
+    Cells.PREDICTED: Given.PREDICTED,
+    Cells.PREDICTED_REST: Given.PREDICTED,
 }
 
 
@@ -127,14 +128,13 @@ class CatalogueRates:
 @cache
 def catalogue_rates() -> CatalogueRates:
     """The rates of the catalogue."""
-    metrics: list[tuple[Metric, tuple[str, str]]] = [
-        (metric, metric.card.rate) for metric in catalogue().metrics if metric.card.rate is not None
-    ]
+    declared = ((metric.key, metric.card.inference.proportion) for metric in catalogue().of_scope(Scope.CLASS))
+    rates = {key: proportion for key, proportion in declared if proportion is not None and proportion.is_plain}
     return CatalogueRates(
-        keys=tuple(metric.key for metric, _ in metrics),
-        given=tuple(_GIVEN[denominator] for _, (_, denominator) in metrics),
-        numerators=tuple(numerator for _, (numerator, _) in metrics),
-        denominators=tuple(denominator for _, (_, denominator) in metrics),
+        keys=tuple(rates),
+        given=tuple(_GIVEN[rate.among] for rate in rates.values()),
+        numerators=tuple(rate.hits.column for rate in rates.values()),
+        denominators=tuple(rate.among.column for rate in rates.values()),
     )
 
 

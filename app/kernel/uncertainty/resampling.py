@@ -21,18 +21,6 @@ from app.kernel.uncertainty.clusters import Grouping, expanded_level
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, summarise
 
-# Maxima and sums of absolute values: noise moves them to one side, and resampling adds as much noise once more.
-BIASED = frozenset(
-    {
-        "ks_statistic",
-        "h_measure",
-        "expected_calibration_error",
-        "adaptive_calibration_error",
-        "maximum_calibration_error",
-        "classwise_calibration_error",
-    }
-)
-
 # From a batch of samples in weights to values (...) or (..., K).
 SampleFunctional = Callable[[Subject], Array]
 # Subsets of samples (b), what each stands for (b), and batches of weights (d, b); None twice for one subset of all.

@@ -10,6 +10,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
+from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment
 from app.services.admission import Admission
 from app.services.compare.comparison_answer import comparison_answer
@@ -24,7 +25,6 @@ from app.services.runs.pairing import Wanted, align, pair_runs, read_samples
 from app.services.runs.scored_runs import labels_of, read_outputs
 from app.services.seeds import chosen_seed
 
-DEFAULT_METRICS = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
 MOST_RUNS = 50
 MOST_METRICS = 50
 # Differences in one answer: pairs of runs times values.
@@ -41,7 +41,7 @@ class NewComparison:
     """
 
     evaluations: tuple[UUID, ...]
-    metrics: tuple[str, ...] = DEFAULT_METRICS
+    metrics: tuple[str, ...] = COMPARED
     baseline: UUID | None = None
     level: float = 0.95
     rope: float = 0.01

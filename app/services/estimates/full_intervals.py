@@ -18,7 +18,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure
+from app.kernel.metrics.expression import Every, Expression, Measure, is_about_sample
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import estimation
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
@@ -36,8 +36,6 @@ MOST_DRAWS = 100_000
 MOST_CELLS = 40_000_000
 # Values of draws held in memory at once: 64 MB.
 _VALUES_AT_ONCE = 1 << 23
-# Statistics about this sample: asking for their sampling error makes no sense.
-_ABOUT_THE_SAMPLE = frozenset({"accuracy_standard_error", "accuracy_p_value", "kappa_standard_error", "chi_squared"})
 _KEPT = frozenset({Method.WILSON.value, Method.GROUPED_WILSON.value})
 _REASONS = {
     "undefined": "the metric is undefined for this matrix",
@@ -216,7 +214,7 @@ def _some(data: Array | GroupedRuns, estimands: Sequence[Estimand], options: Opt
 
 def _functional(estimand: Estimand) -> Functional:
     """What is simulated: nothing of what gets no interval anyway, such as a p-value, which is dear to compute."""
-    if estimand.text in _ABOUT_THE_SAMPLE:
+    if is_about_sample(estimand.expression):
         return lambda table: np.zeros(table.counts.shape[:-2])
     return estimand.functional
 
@@ -274,7 +272,7 @@ def _interval(
 def _reason(estimand: Estimand, found: Summary, index: int, sampling: Sampling) -> str | None:
     estimate, deviation = float(found.estimate[index]), float(found.deviation[index])
     width = float(found.high[index]) - float(found.low[index])
-    if estimand.text in _ABOUT_THE_SAMPLE:
+    if is_about_sample(estimand.expression):
         return "statistic"
     if not isfinite(estimate):
         return "undefined"

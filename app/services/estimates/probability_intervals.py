@@ -21,7 +21,7 @@ from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import probability_catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, measures
+from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, is_biased, measures
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.areas import area_variance
 from app.kernel.uncertainty.auc import area_limits
@@ -30,13 +30,12 @@ from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.kernel.uncertainty.headline import Given
 from app.kernel.uncertainty.influence import Influences, effective_samples
-from app.kernel.uncertainty.resampling import BIASED, Plan, SampleFunctional, bootstrap_samples, plan, reflected
+from app.kernel.uncertainty.resampling import Plan, SampleFunctional, bootstrap_samples, plan, reflected
 from app.services.estimands import bounds, estimand_of
 from app.services.estimates.closed_forms import FEW_EFFECTIVE, NO_VALUE, ClosedForms, Thin
 from app.services.estimates.full_intervals import stretched_findings
 
 # Means that every report has with its interval; areas stand beside them.
-_HEADLINE = ("log_loss", "brier_score", "au_imcp")
 # With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).
 FEW_MEMBERS = 30
 # So many metrics beyond the catalogue are as much work as all that have to be resampled of it.
@@ -74,7 +73,7 @@ class _Item:
     @property
     def biased(self) -> bool:
         """Is a value in it that noise moves to one side?"""
-        return any(leaf.metric.key in BIASED for leaf in measures(self.expression))
+        return is_biased(self.expression)
 
 
 def sample_intervals(
@@ -120,11 +119,11 @@ def _headline(found: SampleIntervals, source: MatrixInput, scores: Scores, close
             found.intervals[f"roc_auc@{write_label(label)}"] = interval
     if scores.are_probabilities:
         thin = Thin(closed.unit)
-        for key in _HEADLINE:
-            linear = influences.of(key)
+        for metric in probability_catalogue().of_scope(Scope.OVERALL):
+            linear = influences.of(metric.key) if metric.card.inference.headline else None
             if linear is not None:
-                found.intervals[key] = closed.interval(linear)
-                thin.note(key, closed.summed(linear))
+                found.intervals[metric.key] = closed.interval(linear)
+                thin.note(metric.key, closed.summed(linear))
         found.findings.extend(thin.findings())
 
 

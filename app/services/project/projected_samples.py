@@ -14,13 +14,13 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.probabilities import decide, decide_by_threshold
 from app.domain.inputs.samples import Rule, Samples
 from app.kernel.matrix.prevalence import recalibrate
-from app.kernel.metrics.expression import Subject, measures
+from app.kernel.metrics.expression import Subject, is_biased
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.resampling import BIASED, Plan, part_of, plan, resamples, subject_of
+from app.kernel.uncertainty.resampling import Plan, part_of, plan, resamples, subject_of
 from app.services.estimands import Estimand
 from app.services.json_values import Json
 from app.services.project.projected_matrix import spread_shares
@@ -77,7 +77,7 @@ class SampleRun:
         self.design: Json = {"level": terms.level, "draws": draws, "class_counts": "fixed", "method": "bootstrap"}
         if draws:
             self.design["seed"] = terms.seed
-        self.notes = self._notes([estimand.text for estimand in estimands if _is_biased(estimand)])
+        self.notes = self._notes([estimand.text for estimand in estimands if is_biased(estimand.expression)])
 
     def _notes(self, biased: Sequence[str]) -> tuple[str, ...]:
         notes = []
@@ -160,7 +160,7 @@ class SampleRun:
 
     def _summarised(self, estimand: Estimand, drawn: Array, estimate: Array) -> Limits:
         found = Limits.empty(estimate.shape)
-        if _is_biased(estimand):
+        if is_biased(estimand.expression):
             return found
         for point, values in enumerate(estimate):
             summary = summarise(drawn[:, point], values, self._terms.level)
@@ -202,11 +202,6 @@ class SampleRun:
             values = [point.values(estimand) for point in points[: 1 if once else None]]
             columns.append(np.stack(values * (len(points) if once else 1), axis=1))
         return columns
-
-
-def _is_biased(estimand: Estimand) -> bool:
-    """Is a value in it that noise moves to one side, so that percentiles of resamples miss it?"""
-    return any(leaf.metric.key in BIASED for leaf in measures(estimand.expression))
 
 
 _Run = tuple[Scores, Codes]

@@ -20,8 +20,6 @@ from app.services.project.scenarios import Scenario
 from app.services.seeds import chosen_seed
 from app.services.stored import stored_request
 
-DEFAULT_METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unlabelled:

@@ -13,7 +13,7 @@ from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.uncertainty.influence import Method
-from app.services.estimands import Preference, Share
+from app.services.estimands import Preference
 from app.services.runs.pairing import Bond, Pairing
 
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
@@ -64,26 +64,23 @@ class Difference:
     probability_error: float = nan
 
 
-def share_test(
-    share: Share, of: int | None, first: int, second: int, counts: Array, pairing: Pairing, level: float
-) -> Test:
+def share_test(of: int | None, first: int, second: int, counts: Array, pairing: Pairing, level: float) -> Test:
     """Exact or score methods for a share of right answers: accuracy, or the recall of one class.
 
     Args:
-        share: Which of them.
-        of: The class of a recall.
+        of: The class of a recall, None for accuracy.
         first: Index of the run.
         second: Index of the other.
         counts: (R, K, K).
         pairing: How the runs belong together.
         level: Of the limits.
     """
-    members = counts if share is Share.ACCURACY else _only(counts, of)
+    members = counts if of is None else _only(counts, of)
     hits, sizes = np.trace(members, axis1=1, axis2=2), members.sum(axis=(1, 2))
     if not sizes[first] or not sizes[second]:
         return Test(reason="a run has no samples of the class")
     if pairing.joint is not None:
-        only_first, only_second = _discordant(pairing.joint, first, second, None if share is Share.ACCURACY else of)
+        only_first, only_second = _discordant(pairing.joint, first, second, of)
         low, high = tango_interval(only_first, only_second, sizes[first], level)
         p = float(mcnemar(only_first, only_second).mid_p)
         found = only_first + only_second
@@ -107,7 +104,7 @@ def share_test(
     return Test(low=float(low), high=float(high), p=p, method="score", limits="newcombe")
 
 
-def _only(counts: Array, of: int | None) -> Array:
+def _only(counts: Array, of: int) -> Array:
     """The matrices with the members of one class alone."""
     kept = np.zeros_like(counts)
     kept[:, of] = counts[:, of]

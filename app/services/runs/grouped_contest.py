@@ -23,7 +23,7 @@ from app.kernel.uncertainty.clusters import (
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws
 from app.kernel.uncertainty.headline import Method
-from app.services.estimands import Estimand, Share
+from app.services.estimands import Estimand
 from app.services.json_values import Json
 from app.services.ports import SampleLabels
 from app.services.runs.contest import Terms
@@ -199,8 +199,8 @@ class GroupedContest(MatrixContest):
         first, second = self._groups.discordant(*pair)
         found = []
         for estimand, summary, p_values in zip(self.estimands, limits, exchanged, strict=True):
-            is_accuracy = estimand.share is Share.ACCURACY
-            p = np.array([grouped_mcnemar(first, second)]) if is_accuracy else p_values
+            is_accuracy = estimand.shares is not None and estimand.shares[0].of is None
+            p = np.full(len(estimand.names), grouped_mcnemar(first, second)) if is_accuracy else p_values
             found.append(
                 [
                     Test(

@@ -15,7 +15,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.delta import variance
 from app.kernel.uncertainty.design import ClassCounts, generator, seed_of
 from app.kernel.uncertainty.draws import Functional
-from app.services.estimands import Estimand, Share
+from app.services.estimands import Estimand
 from app.services.json_values import Json
 from app.services.runs.contest import Contest
 from app.services.runs.differences import Test, normal_tests, range_tests, share_test
@@ -106,14 +106,11 @@ class MatrixContest(Contest):
 
     def _is_share(self, estimand: Estimand) -> bool:
         """Accuracy at another prevalence is no share of the samples at hand."""
-        return estimand.share is Share.RECALL or (estimand.share is Share.ACCURACY and self.shares is None)
+        return estimand.shares is not None and (self.shares is None or estimand.insensitive)
 
     def _share_tests(self, estimand: Estimand, pair: tuple[int, int]) -> list[Test]:
-        assert estimand.share is not None  # noqa: S101 - chosen by `_is_share`
-        return [
-            share_test(estimand.share, estimand.class_of(place), *pair, self.counts, self.pairing, self.terms.level)
-            for place in range(len(estimand.names))
-        ]
+        assert estimand.shares is not None  # noqa: S101 - chosen by `_is_share`
+        return [share_test(share.of, *pair, self.counts, self.pairing, self.terms.level) for share in estimand.shares]
 
     def _other_tests(self, chosen: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[list[Test]]]:
         if not chosen:

@@ -19,14 +19,14 @@ from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many import cochran_q
 from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
 from app.kernel.matrix.labels import confusion_counts
-from app.kernel.metrics.expression import measures
+from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.auc import chi_squared_of
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.influence import Influences, Limits, Linearisation, Method, limits
-from app.kernel.uncertainty.resampling import BIASED, Plan, Run, plan, subject_of
-from app.services.estimands import Estimand, Share, make_estimand
+from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
+from app.services.estimands import Estimand, make_estimand
 from app.services.json_values import Json, plain
 from app.services.reasons import requested_values
 from app.services.runs.contest import Contest, Terms
@@ -274,7 +274,7 @@ class ScoredContest(Contest):
 
     def _resampled_limits(self, index: int, draws: Array, values: Array) -> list[tuple[float, float, str | None]]:
         """Limits of values (R) from draws (D, R), within the range; none of what does not vary."""
-        biased = any(leaf.metric.key in BIASED for leaf in measures(self.estimands[index].expression))
+        biased = is_biased(self.estimands[index].expression)
         # Turned around the value what is biased loses its bias (Davison & Hinkley 1997, eq. 5.6).
         found = summarise(2.0 * values - draws if biased else draws, values, self.terms.level)
         low, high = self.estimands[index].bounds
@@ -364,7 +364,7 @@ class ScoredContest(Contest):
         found = []
         for value in self.linear[index]:
             if value.counts is not None and value.pairing is not None:
-                found.append(share_test(Share.ACCURACY, None, *pair, value.counts, value.pairing, self.terms.level))
+                found.append(share_test(None, *pair, value.counts, value.pairing, self.terms.level))
             else:
                 found.append(linear_test(value.runs, *pair, self.pairing, self.terms.level))
         return found

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
@@ -49,7 +50,11 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     rng = np.random.default_rng(5)
     table = Table(rng.integers(0, 30, (6, 6)))
     rates = headline(table).rates
-    declared = [metric.key for metric in catalogue().metrics if metric.card.rate is not None]
+    declared = [
+        metric.key
+        for metric in catalogue().of_scope(Scope.CLASS)
+        if metric.card.inference.proportion is not None and metric.card.inference.proportion.is_plain
+    ]
     assert list(rates.keys) == declared
     for row, key in enumerate(rates.keys):
         values = catalogue().by_name[key](table)

@@ -13,7 +13,6 @@ from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, tail_ranks
 from app.kernel.uncertainty.influence import linearise, variance
 from app.kernel.uncertainty.resampling import (
-    BIASED,
     DRAWS,
     FEWEST_DRAWS,
     MOST_ENTRIES,
@@ -184,7 +183,7 @@ def test_reflected_limits_take_off_the_bias() -> None:
     scores = Scores(*softmax_problem(150, 2, 8))
     (found,) = bootstrap(scores, [functional("expected_calibration_error")], Plan(300, 150, 150))
     turned = reflected(found, (0.0, 1.0))
-    assert "expected_calibration_error" in BIASED
+    assert probability_catalogue().by_name["expected_calibration_error"].card.inference.biased
     assert turned.low[0] == max(2 * found.estimate[0] - found.high[0], 0.0)
     assert turned.high[0] == pytest.approx(2 * found.estimate[0] - found.low[0])
     assert (turned.low[0] + turned.high[0]) / 2 < found.estimate[0] < (found.low[0] + found.high[0]) / 2

@@ -7,11 +7,17 @@ import numpy as np
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
+from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics import special
 from app.kernel.numerics.arrays import Array, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
+
+
+def _of_pooled(n_classes: int) -> Line:
+    """Of K one-vs-rest tables together only n among (K - 1) n can be wrong."""
+    return Line((n_classes - 2) / (n_classes - 1), 1.0 / (n_classes - 1))
 
 
 @_overall(
@@ -28,6 +34,8 @@ _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    headline=True,
+    proportion=Proportion(Cells.RIGHT, Cells.ALL),
 )
 def accuracy(t: Table) -> Array:
     return t.accuracy
@@ -46,6 +54,7 @@ def accuracy(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
+    proportion=Proportion(Cells.WRONG, Cells.ALL),
 )
 def error_rate(t: Table) -> Array:
     return t.wrong / t.n
@@ -58,6 +67,7 @@ def error_rate(t: Table) -> Array:
     range=(0.0, None),
     elsewhere={"pycm": "Zero-one Loss"},
     symmetric=True,
+    proportion=Proportion(Cells.WRONG, Cells.ALL, counted=True),
 )
 def zero_one_loss_count(t: Table) -> Array:
     return t.wrong
@@ -70,6 +80,7 @@ def zero_one_loss_count(t: Table) -> Array:
     elsewhere={"pycm": "TNR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
+    proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
 )
 def micro_specificity(t: Table) -> Array:
     return total(t.tn) / ((t.n_classes - 1) * t.n)
@@ -82,6 +93,7 @@ def micro_specificity(t: Table) -> Array:
     elsewhere={"pycm": "FPR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
+    proportion=Proportion(Cells.WRONG, Cells.ALL, lambda k: Line(0.0, 1.0 / (k - 1))),
 )
 def micro_fpr(t: Table) -> Array:
     return t.wrong / ((t.n_classes - 1) * t.n)
@@ -94,6 +106,7 @@ def micro_fpr(t: Table) -> Array:
     elsewhere={"pycm": "FNR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
+    proportion=Proportion(Cells.WRONG, Cells.ALL),
 )
 def micro_fnr(t: Table) -> Array:
     return t.wrong / t.n
@@ -106,6 +119,7 @@ def micro_fnr(t: Table) -> Array:
     elsewhere={"pycm": "NPV Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
+    proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
 )
 def micro_npv(t: Table) -> Array:
     return total(t.tn) / ((t.n_classes - 1) * t.n)
@@ -121,6 +135,7 @@ def micro_npv(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("beddar2025",),
+    proportion=Proportion(Cells.RIGHT, Cells.ALL),
 )
 def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
@@ -137,6 +152,7 @@ def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     needs_counts=True,
+    about_sample=True,
 )
 def accuracy_standard_error(t: Table) -> Array:
     return np.sqrt(t.accuracy * t.wrong) / t.n
@@ -164,6 +180,7 @@ def no_information_rate(t: Table) -> Array:
     elsewhere={"pycm": "P-Value"},
     undefined=(NO_SAMPLES,),
     needs_counts=True,
+    about_sample=True,
 )
 def accuracy_p_value(t: Table) -> Array:
     return special.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)

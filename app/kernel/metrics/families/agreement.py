@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kernel.matrix import aickin
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Condition, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Condition, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_SAMPLES,
@@ -18,6 +18,7 @@ from app.kernel.metrics.conditions import (
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
 )
+from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import Array, inner, total
 
@@ -75,6 +76,8 @@ def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
     undefined=(ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS),
     scales=(MATTHEWS,),
     references=("gorodkin2004", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    headline=True,
+    scale=Scale.LOGIT,
 )
 def mcc(t: Table) -> Array:
     return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
@@ -90,6 +93,8 @@ def mcc(t: Table) -> Array:
     undefined=(CHANCE_IS_CERTAIN,),
     scales=KAPPA_SCALES,
     references=("cohen1960", "aguilar2025", "martin2022", "beddar2025"),
+    headline=True,
+    scale=Scale.LOGIT,
 )
 def cohen_kappa(t: Table) -> Array:
     return t.covariance / t.chance_disagreement
@@ -137,6 +142,7 @@ def scott_pi(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     scales=KAPPA_SCALES,
     references=("bennett1954", "beddar2025"),
+    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda k: Line(-1.0 / (k - 1), k / (k - 1))),
 )
 def bennett_s(t: Table) -> Array:
     chance = 1.0 / t.n_classes
@@ -151,6 +157,7 @@ def bennett_s(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     chance_corrected=False,
     references=("byrt1993",),
+    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda _: Line(-1.0, 2.0)),
 )
 def kappa_no_prevalence(t: Table) -> Array:
     return 2.0 * t.accuracy - 1.0
@@ -316,6 +323,7 @@ def expected_accuracy_unbiased(t: Table) -> Array:
     undefined=(CHANCE_IS_CERTAIN,),
     needs_counts=True,
     references=("cohen1960",),
+    about_sample=True,
 )
 def kappa_standard_error(t: Table) -> Array:
     return np.sqrt(t.accuracy * (t.wrong / t.n) / t.n) * t.pairs / t.chance_disagreement

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Condition, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Condition, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -16,6 +16,7 @@ from app.kernel.metrics.conditions import (
     NOT_PREDICTED_THOUGH_ACTUAL,
     UNIVERSAL,
 )
+from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
@@ -99,6 +100,8 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025", "opitz2019"),
+    headline=True,
+    scale=Scale.LOGIT,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(_filled(t.f1, undefined))
@@ -295,6 +298,7 @@ def jaccard_sum(t: Table) -> Array:
     sentence="Samples per class (PyCM's global performance index).",
     elsewhere={"pycm": "RR"},
     symmetric=True,
+    about_sample=True,
 )
 def global_performance_index(t: Table) -> Array:
     return t.n / t.n_classes
@@ -309,6 +313,7 @@ def global_performance_index(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
+    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda k: Line(1.0 - 2.0 / k, 2.0 / k)),
 )
 def average_accuracy(t: Table) -> Array:
     return mean(t.accuracy_ovr)

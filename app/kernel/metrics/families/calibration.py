@@ -20,6 +20,7 @@ _error = partial(
     ideal=0.0,
     parameters=_BINS,
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    biased=True,
 )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -16,6 +16,7 @@ from app.kernel.metrics.conditions import (
     NO_TRUE_POSITIVES,
     UNIVERSAL,
 )
+from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
 
 _FIVE = FOUR + ONE
@@ -259,6 +260,7 @@ def information_score(t: Table) -> Array:
     symmetric=True,
     chance_corrected=True,
     references=("haghighi2018",),
+    scale=Scale.LOG,
 )
 def lift(t: Table) -> Array:
     return t.lift
@@ -324,6 +326,7 @@ def bray_curtis(t: Table) -> Array:
     elsewhere={"pycm": "HD"},
     symmetric=True,
     references=("haghighi2018",),
+    proportion=Proportion(Cells.WRONG, Cells.ALL, counted=True),
 )
 def hamming_distance(t: Table) -> Array:
     return t.errors

@@ -8,7 +8,7 @@ from math import pi, sqrt
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     A_RATE_AT_ITS_END,
     ABSENT,
@@ -99,6 +99,7 @@ def informedness(t: Table) -> Array:
     chance_corrected=True,
     scales=(POSITIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
+    scale=Scale.LOG,
 )
 def likelihood_ratio_positive(t: Table) -> Array:
     return t.recall / t.fpr
@@ -118,6 +119,7 @@ def likelihood_ratio_positive(t: Table) -> Array:
     chance_corrected=True,
     scales=(NEGATIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
+    scale=Scale.LOG,
 )
 def likelihood_ratio_negative(t: Table) -> Array:
     return t.fnr / t.specificity
@@ -136,6 +138,7 @@ def likelihood_ratio_negative(t: Table) -> Array:
     symmetric=True,
     chance_corrected=True,
     references=("glas2003",),
+    scale=Scale.LOG,
 )
 def diagnostic_odds_ratio(t: Table) -> Array:
     return t.odds
@@ -171,6 +174,7 @@ def discriminant_power(t: Table) -> Array:
     chance_corrected=True,
     scales=(YULE,),
     references=("yule1912",),
+    scale=Scale.LOGIT,
 )
 def yule_q(t: Table) -> Array:
     return t.determinant / (t.right + t.mixed_up)
@@ -186,6 +190,7 @@ def yule_q(t: Table) -> Array:
     symmetric=True,
     chance_corrected=True,
     references=("yule1912",),
+    scale=Scale.LOGIT,
 )
 def yule_y(t: Table) -> Array:
     right: Array = np.sqrt(t.right)

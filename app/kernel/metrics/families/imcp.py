@@ -15,8 +15,8 @@ from app.kernel.samples.scores import Scores
 
 # Samples handled at once: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
-_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
-_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
+_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, proper=False)
+_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES, proper=False)
 
 
 def threshold_correct() -> float:
@@ -37,6 +37,7 @@ def threshold_incorrect(n_classes: int) -> float:
     sentence="Mean closeness of the probabilities to the truth, every class counting the same.",
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
     references=("aguilar2024",),
+    headline=True,
 )
 def au_imcp(s: Scores) -> Array:
     return mean(mean_phi.compute(s))

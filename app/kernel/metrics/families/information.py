@@ -242,6 +242,7 @@ _contingency = partial(
     sentence="Departure of the matrix from independence of prediction and truth; grows with the sample.",
     elsewhere={"pycm": "Chi-Squared"},
     needs_counts=True,
+    about_sample=True,
 )
 def chi_squared(t: Table) -> Array:
     return t.n * t.phi_squared
@@ -258,6 +259,7 @@ def chi_squared(t: Table) -> Array:
     elsewhere={"pycm": "Chi-Squared DF"},
     undefined=(),
     symmetric=True,
+    about_sample=True,
 )
 def chi_squared_df(t: Table) -> Array:
     # The same for every matrix of a batch.

@@ -42,6 +42,8 @@ def clipped(s: Scores, clip: float = CLIP) -> int:
     parameters=_CLIPPED,
     undefined=(NOT_PROBABILITIES, NO_SAMPLES, RULED_OUT),
     references=("good1952", "gneiting2007"),
+    headline=True,
+    proper=True,
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_surprise_sums(s, clip)), s.n)
@@ -57,6 +59,8 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     range=(0.0, 2.0),
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("brier1950", "gneiting2007", "beddar2025"),
+    headline=True,
+    proper=True,
 )
 def brier_score(s: Scores) -> Array:
     return ratio(total(s.losses.squared_error), s.n)
@@ -70,6 +74,7 @@ def brier_score(s: Scores) -> Array:
     parameters=_CLIPPED,
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, RULED_OUT),
     references=("good1952",),
+    proper=False,
 )
 def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     return mean(ratio(_surprise_sums(s, clip), s.class_weight))
@@ -83,6 +88,7 @@ def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     range=(0.0, 2.0),
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
     references=("brier1950",),
+    proper=False,
 )
 def balanced_brier_score(s: Scores) -> Array:
     return mean(ratio(s.losses.squared_error, s.class_weight))
@@ -100,6 +106,7 @@ def balanced_brier_score(s: Scores) -> Array:
     chance_corrected=True,
     undefined=(NOT_PROBABILITIES, NO_SAMPLES, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
+    proper=True,
 )
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
@@ -118,6 +125,7 @@ def brier_skill_score(s: Scores) -> Array:
     range=(0.0, 1.0),
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("gneiting2007",),
+    proper=True,
 )
 def spherical_score(s: Scores) -> Array:
     return ratio(total(s.losses.cosine), s.n)

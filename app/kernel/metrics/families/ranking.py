@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_REST, NO_SAMPLES, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
@@ -30,6 +30,8 @@ def _stack(values: list[Array]) -> Array:
     chance_corrected=False,
     undefined=_BOTH_SIDES,
     references=("hanley1982", "fawcett2006", "aguilar2025", "wu2025", "beddar2025"),
+    headline=True,
+    scale=Scale.LOGIT,
 )
 def roc_auc(s: Scores) -> Array:
     return _stack([ranking.auc for ranking in s.rankings])
@@ -43,6 +45,7 @@ def roc_auc(s: Scores) -> Array:
     elsewhere={"sklearn": 'roc_auc_score(multi_class="ovr")'},
     undefined=_BOTH_SIDES,
     references=("fawcett2006", "aguilar2024", "beddar2025"),
+    scale=Scale.LOGIT,
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
     return mean(roc_auc.compute(s))
@@ -56,6 +59,7 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     elsewhere={"sklearn": 'roc_auc_score(multi_class="ovr", average="weighted")'},
     undefined=_BOTH_SIDES,
     references=("provost2000", "aguilar2024"),
+    scale=Scale.LOGIT,
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
     return total(roc_auc.compute(s) * s.prevalence)
@@ -69,6 +73,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     elsewhere={"sklearn": 'roc_auc_score(average="micro")'},
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("fawcett2006", "aguilar2024"),
+    scale=Scale.LOGIT,
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
     if not s.are_probabilities:
@@ -87,6 +92,7 @@ def roc_auc_ovr_micro(s: Scores) -> Array:
     elsewhere={"sklearn": 'roc_auc_score(multi_class="ovo")'},
     undefined=(NO_ACTUAL,),
     references=("hand2001", "aguilar2025", "aguilar2024"),
+    scale=Scale.LOGIT,
 )
 def roc_auc_ovo_macro(s: Scores) -> Array:
     classes = s.n_classes
@@ -101,6 +107,7 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
     elsewhere={"sklearn": 'roc_auc_score(multi_class="ovo", average="weighted")'},
     undefined=(NO_ACTUAL,),
     references=("ferri2009",),
+    scale=Scale.LOGIT,
 )
 def roc_auc_ovo_weighted(s: Scores) -> Array:
     # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).
@@ -142,6 +149,7 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     chance_corrected=True,
     undefined=_BOTH_SIDES,
     references=("hand2001",),
+    scale=Scale.LOGIT,
 )
 def roc_gini(s: Scores) -> Array:
     return 2.0 * roc_auc.compute(s) - 1.0
@@ -229,6 +237,7 @@ def equal_error_rate(s: Scores) -> Array:
     chance_corrected=True,
     undefined=_BOTH_SIDES,
     references=("youden1950",),
+    biased=True,
 )
 def ks_statistic(s: Scores) -> Array:
     return _stack([ranking.ks for ranking in s.rankings])
@@ -253,6 +262,7 @@ def ks_statistic(s: Scores) -> Array:
     ),
     undefined=_BOTH_SIDES,
     references=("hand2009", "hand2014", "beddar2025"),
+    biased=True,
 )
 def h_measure(s: Scores, a: float = 0.0, b: float = 0.0) -> Array:
     values = np.full(s.class_weight.shape, np.nan)

@@ -5,6 +5,7 @@ from functools import partial
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import ALWAYS_PREDICTED, NEVER_PREDICTED, NO_ACTUAL, NO_REST, NO_SAMPLES
+from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import Array
 
 _count = partial(
@@ -123,7 +124,7 @@ def predicted_negative(t: Table) -> Array:
     sentence="Share of the samples that belong to the class.",
     elsewhere={"pycm": "PRE"},
     undefined=(NO_SAMPLES,),
-    rate=("actual", "n_each"),
+    proportion=Proportion(Cells.ACTUAL, Cells.ALL),
 )
 def prevalence(t: Table) -> Array:
     return t.prevalence
@@ -136,7 +137,7 @@ def prevalence(t: Table) -> Array:
     sentence="Share of the samples that were predicted as the class.",
     elsewhere={"pycm": "TOPR"},
     undefined=(NO_SAMPLES,),
-    rate=("predicted", "n_each"),
+    proportion=Proportion(Cells.PREDICTED, Cells.ALL),
 )
 def predicted_prevalence(t: Table) -> Array:
     return t.predicted / t.n_each
@@ -156,7 +157,7 @@ def predicted_prevalence(t: Table) -> Array:
         "torchmetrics": "MulticlassRecall(average=none)",
     },
     undefined=(NO_ACTUAL,),
-    rate=("tp", "actual"),
+    proportion=Proportion(Cells.TP, Cells.ACTUAL),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def recall(t: Table) -> Array:
@@ -172,7 +173,7 @@ def recall(t: Table) -> Array:
     aliases=("miss_rate", "false_negative_rate"),
     elsewhere={"pycm": "FNR"},
     undefined=(NO_ACTUAL,),
-    rate=("fn", "actual"),
+    proportion=Proportion(Cells.FN, Cells.ACTUAL),
     references=("beddar2025",),
 )
 def fnr(t: Table) -> Array:
@@ -193,7 +194,7 @@ def fnr(t: Table) -> Array:
         "torchmetrics": "MulticlassSpecificity(average=none)",
     },
     undefined=(NO_REST,),
-    rate=("tn", "rest"),
+    proportion=Proportion(Cells.TN, Cells.REST),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def specificity(t: Table) -> Array:
@@ -209,7 +210,7 @@ def specificity(t: Table) -> Array:
     aliases=("fall_out", "false_positive_rate"),
     elsewhere={"pycm": "FPR"},
     undefined=(NO_REST,),
-    rate=("fp", "rest"),
+    proportion=Proportion(Cells.FP, Cells.REST),
     references=("aguilar2025", "beddar2025"),
 )
 def fpr(t: Table) -> Array:
@@ -229,7 +230,7 @@ def fpr(t: Table) -> Array:
         "torchmetrics": "MulticlassPrecision(average=none)",
     },
     undefined=(NEVER_PREDICTED,),
-    rate=("tp", "predicted"),
+    proportion=Proportion(Cells.TP, Cells.PREDICTED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
 )
 def precision(t: Table) -> Array:
@@ -245,7 +246,7 @@ def precision(t: Table) -> Array:
     aliases=("negative_predictive_value", "precision_negative"),
     elsewhere={"pycm": "NPV", "torchmetrics": "MulticlassNegativePredictiveValue(average=none)"},
     undefined=(ALWAYS_PREDICTED,),
-    rate=("tn", "predicted_rest"),
+    proportion=Proportion(Cells.TN, Cells.PREDICTED_REST),
     references=("wu2025", "martin2022", "beddar2025"),
 )
 def npv(t: Table) -> Array:
@@ -261,7 +262,7 @@ def npv(t: Table) -> Array:
     aliases=("false_discovery_rate",),
     elsewhere={"pycm": "FDR"},
     undefined=(NEVER_PREDICTED,),
-    rate=("fp", "predicted"),
+    proportion=Proportion(Cells.FP, Cells.PREDICTED),
     references=("beddar2025",),
 )
 def fdr(t: Table) -> Array:
@@ -277,7 +278,7 @@ def fdr(t: Table) -> Array:
     aliases=("for",),
     elsewhere={"pycm": "FOR"},
     undefined=(ALWAYS_PREDICTED,),
-    rate=("fn", "predicted_rest"),
+    proportion=Proportion(Cells.FN, Cells.PREDICTED_REST),
     references=("haghighi2018",),
 )
 def false_omission_rate(t: Table) -> Array:
@@ -292,7 +293,7 @@ def false_omission_rate(t: Table) -> Array:
     elsewhere={"pycm": "ACC"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    rate=("correct_ovr", "n_each"),
+    proportion=Proportion(Cells.RIGHT, Cells.ALL),
     references=("haghighi2018",),
 )
 def accuracy_ovr(t: Table) -> Array:
@@ -307,7 +308,7 @@ def accuracy_ovr(t: Table) -> Array:
     elsewhere={"pycm": "ERR"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    rate=("errors", "n_each"),
+    proportion=Proportion(Cells.WRONG, Cells.ALL),
     references=("haghighi2018",),
 )
 def error_rate_ovr(t: Table) -> Array:

@@ -59,6 +59,7 @@ def _count(t: Table, classes: str) -> Array | float:
     },
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    headline=True,
 )
 def balanced_accuracy(t: Table, classes: str = "all") -> Array:
     return t.mean_rates.recall if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
@@ -87,6 +88,7 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     elsewhere={"imblearn": "geometric_mean_score(average=multiclass)"},
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022"),
+    headline=True,
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -103,6 +105,7 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     aliases=("harmonic_mean", "ac_score", "gps_recall"),
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022"),
+    headline=True,
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":

@@ -1,0 +1,184 @@
+"""What a metric is a rate of: which samples count, among which.
+
+Two metrics that are rates of the same samples are one quantity, whatever they are called: for two classes the
+specificity of one is the recall of the other, and an error rate is what is missing to accuracy. ``Proportion.at``
+brings both to one form, so that they get the same limits and the same tests.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Flag, auto
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.losses import Codes
+
+
+class Cells(Flag):
+    """Some of the four cells of one class against the rest.
+
+    Without a class they speak of all classes together, where there are only right and wrong.
+    """
+
+    TP = auto()
+    FN = auto()
+    FP = auto()
+    TN = auto()
+    ACTUAL = TP | FN
+    REST = FP | TN
+    PREDICTED = TP | FP
+    PREDICTED_REST = FN | TN
+    RIGHT = TP | TN
+    WRONG = FN | FP
+    ALL = RIGHT | WRONG
+
+    @property
+    def column(self) -> str:
+        """The property of a ``Table`` that has their counts for every class."""
+        return _COLUMNS[self]
+
+    def hold(self, actual: Codes, predicted: Codes, of: int | None) -> Mask:
+        """Which pairs of an actual and a predicted class lie in them, for one class or for all together."""
+        if of is None:
+            cell = np.where(actual == predicted, Cells.TP.value, Cells.FN.value)
+        else:
+            found = np.where(predicted == of, Cells.TP.value, Cells.FN.value)
+            cell = np.where(actual == of, found, np.where(predicted == of, Cells.FP.value, Cells.TN.value))
+        held: Mask = (cell & self.value) != 0
+        return held
+
+    def seen_from_the_rest(self) -> "Cells":
+        """The same cells where members and non-members change places."""
+        return Cells(sum(other.value for one, other in _PLACES.items() if one in self))
+
+
+_COLUMNS = {
+    Cells.TP: "tp",
+    Cells.FN: "fn",
+    Cells.FP: "fp",
+    Cells.TN: "tn",
+    Cells.ACTUAL: "actual",
+    Cells.REST: "rest",
+    Cells.PREDICTED: "predicted",
+    Cells.PREDICTED_REST: "predicted_rest",
+    Cells.RIGHT: "correct_ovr",
+    Cells.WRONG: "errors",
+    Cells.ALL: "n_each",
+}
+_PLACES = {Cells.TP: Cells.TN, Cells.FN: Cells.FP, Cells.FP: Cells.FN, Cells.TN: Cells.TP}
+
+
+class Line(NamedTuple):
+    """How a value follows from a rate: ``offset + slope * rate``."""
+
+    offset: float = 0.0
+    slope: float = 1.0
+
+    def __call__(self, rate: Array) -> Array:
+        """Values of rates."""
+        return self.offset + self.slope * rate
+
+    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Limits of the value from those of the rate; a falling line exchanges them."""
+        return (self(low), self(high)) if self.slope >= 0.0 else (self(high), self(low))
+
+    def of_complement(self) -> "Line":
+        """The same value from what is missing of the rate to 1."""
+        return Line(self.offset + self.slope, -self.slope)
+
+
+ITSELF = Line()
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A proportion of one class, or of all, in the one form that all its names share.
+
+    Equal ``hits``, ``among`` and ``of`` mean the same quantity.
+
+    Attributes:
+        hits: The samples that count.
+        among: The samples that there are.
+        of: The class, None for all together.
+        line: How the metric follows from it.
+        counted: The metric is that many times the number of samples.
+    """
+
+    hits: Cells
+    among: Cells
+    of: int | None
+    line: Line = ITSELF
+    counted: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Is the metric the rate itself?"""
+        return self.line == ITSELF and not self.counted
+
+    @property
+    def by_truth(self) -> bool:
+        """Do the actual classes alone say among which samples? Then several runs on the same samples share them."""
+        return self.among in (Cells.ALL, Cells.ACTUAL, Cells.REST)
+
+    @property
+    def of_right_answers(self) -> bool:
+        """Is it accuracy, or the recall of a class?"""
+        return self.of is None or (self.hits is Cells.TP and self.among is Cells.ACTUAL)
+
+    def same_as(self, other: "Rate") -> bool:
+        """Are both rates of the same samples?"""
+        return (self.hits, self.among, self.of) == (other.hits, other.among, other.of)
+
+    def counts(self, matrices: Array) -> tuple[Array, Array]:
+        """How many count, and among how many, of matrices (..., K, K): each (...)."""
+        table = Table(matrices)
+        if self.of is None:
+            return table.correct, table.n
+        hits, among = (getattr(table, cells.column)[..., self.of] for cells in (self.hits, self.among))
+        return hits, among
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """What the card says: a metric is a rate, or a line of a rate.
+
+    Attributes:
+        hits: The samples that count, a part of ``among``.
+        among: The samples that there are.
+        line: How the metric follows from the rate for K classes, where it is not the rate itself.
+        counted: The metric is that many times the number of samples.
+    """
+
+    hits: Cells
+    among: Cells
+    line: Callable[[int], Line] | None = None
+    counted: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Is the metric the rate itself?"""
+        return self.line is None and not self.counted
+
+    def at(self, n_classes: int, of: int | None = None) -> Rate:
+        """The rate for one of K classes, or for all: right answers before wrong ones, members before the rest."""
+        line = ITSELF if self.line is None else self.line(n_classes)
+        known = Rate(self.hits, self.among, of, line, self.counted)
+        forms = [known]
+        if n_classes == 2 and of is not None:
+            rest = known.hits.seen_from_the_rest(), known.among.seen_from_the_rest()
+            forms.append(replace(known, hits=rest[0], among=rest[1], of=1 - of))
+        forms += [
+            replace(form, hits=form.among & ~form.hits, line=form.line.of_complement(), counted=form.counted)
+            for form in forms
+        ]
+        best = min(forms, key=_preference)
+        together = n_classes == 2 and best.hits is Cells.RIGHT and best.among is Cells.ALL
+        return replace(best, of=None) if together else best
+
+
+def _preference(form: Rate) -> tuple[int, bool, int]:
+    right = form.hits & Cells.RIGHT
+    return -right.value.bit_count(), Cells.TP not in form.hits, form.of or 0
