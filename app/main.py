@@ -10,26 +10,9 @@ from fastapi import FastAPI
 from app.api import documentation, operations, problems
 from app.api.middleware import RequestEnvelope
 from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
-from app.api.v1.comparison_models import ComparisonRequest, TournamentRequest
-from app.api.v1.consistency import ConsistencyRequest
-from app.api.v1.curves import ThresholdRequest
-from app.api.v1.evaluation_models import BatchRequest, EvaluationRequest, TagsRequest
-from app.api.v1.gates import CheckRequest, GateRequest
-from app.api.v1.metrics import BoundsRequest, RecommendationRequest
-from app.api.v1.projections import EstimateRequest, ProjectionRequest
 from app.settings import Settings
 from app.wiring import build_services
 
-_EVALUATIONS = (EvaluationRequest, BatchRequest, TagsRequest, ThresholdRequest)
-_DECISIONS = (
-    ComparisonRequest,
-    TournamentRequest,
-    GateRequest,
-    CheckRequest,
-    ProjectionRequest,
-    EstimateRequest,
-    ConsistencyRequest,
-)
 DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
 Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.
@@ -72,7 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(metrics.router)
     app.include_router(operations.router)
     problems.install(app)
-    documentation.install(app, (*_EVALUATIONS, RecommendationRequest, BoundsRequest, *_DECISIONS))
+    documentation.install(app)
     app.add_middleware(RequestEnvelope, max_body_bytes=settings.max_body_bytes)
     return app
 

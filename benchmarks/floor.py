@@ -12,7 +12,7 @@ from uuid import UUID
 import asyncpg
 from fastapi import FastAPI, Response
 
-from app.api.v1.evaluation_models import EvaluationRequest
+from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.identifiers import new_id
 
 _CREATE = """

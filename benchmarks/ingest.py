@@ -31,10 +31,11 @@ import pyarrow.parquet
 from pydantic import BaseModel, SecretStr
 from sklearn import metrics as sk
 
-from app.api.columns import parse_large_body
-from app.api.uploads import read_columns
-from app.api.v1.evaluation_models import EvaluationRequest
-from app.api.v1.present import present_evaluation, write_json
+from app.api.answers import write_json
+from app.api.bodies.columns import parse_large_body
+from app.api.bodies.uploads import read_columns
+from app.api.v1.present import present_evaluation
+from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
 from app.services.evaluate.evaluations import Evaluation

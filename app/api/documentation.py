@@ -1,6 +1,6 @@
 """Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from fastapi import FastAPI
@@ -60,11 +60,16 @@ _WITHOUT_ARRAYS = (
 )
 
 
-def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
-    """The request body of a route: a model by name, and named examples; ``with_file`` also as a form with a file."""
+# The models of all bodies, as `body_schema` has come across them.
+_BODIES: dict[str, type[BaseModel]] = {}
+
+
+def body_schema(model: type[BaseModel], examples: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
+    """The request body of a route: its model, and named examples; ``with_file`` also as a form with a file."""
+    _BODIES[model.__name__] = model
     content: dict[str, Any] = {
         "application/json": {
-            "schema": {"$ref": f"#/components/schemas/{model}"},
+            "schema": {"$ref": f"#/components/schemas/{model.__name__}"},
             "examples": {name: {"value": value} for name, value in examples.items()},
         }
     }
@@ -88,7 +93,7 @@ def body_schema(model: str, examples: Mapping[str, Any], *, with_file: bool = Fa
     return {"requestBody": {"required": True, "content": content}}
 
 
-def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:
+def install(app: FastAPI) -> None:
     """Serve an OpenAPI document that has the hand-read request models too."""
 
     def document() -> dict[str, Any]:
@@ -102,12 +107,9 @@ def install(app: FastAPI, models: Sequence[type[BaseModel]]) -> None:
                 tags=app.openapi_tags,
                 license_info=app.license_info,
             )
-            shown: list[type[BaseModel]] = [*models, ProblemValue]
-            described: list[tuple[type[BaseModel], Literal["validation"]]] = [(model, "validation") for model in shown]
-            _, definitions = models_json_schema(
-                described,
-                ref_template="#/components/schemas/{model}",
-            )
+            models: list[type[BaseModel]] = [*_BODIES.values(), ProblemValue]
+            shown: list[tuple[type[BaseModel], Literal["validation"]]] = [(model, "validation") for model in models]
+            _, definitions = models_json_schema(shown, ref_template="#/components/schemas/{model}")
             components = schema.setdefault("components", {}).setdefault("schemas", {})
             components.update(definitions["$defs"])
             for name in ("HTTPValidationError", "ValidationError"):

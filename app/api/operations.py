@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from app.api.answers import json_response
 from app.api.deps import UseServices
 from app.api.documentation import PROBLEMS
 from app.api.problem_types import PROBLEM_TYPES
 from app.api.problems import Problem, respond
-from app.api.v1.present import json_response
 from app.domain.errors import NotFound
 
 router = APIRouter()

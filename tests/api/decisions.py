@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 import numpy as np
 
-from app.api.v1.decision_examples import FIRST, SECOND
+from app.api.v1.requests.fields import FIRST, SECOND
 from tests.api.answers import Json, check_json, create, evaluation, matrix_input
 
 Matrix = list[list[Any]]

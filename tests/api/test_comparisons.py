@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.comparison_models import ComparisonResponse
-from app.api.v1.decision_examples import COMPARISONS
+from app.api.v1.comparisons import ComparisonResponse
+from app.api.v1.requests.comparisons import COMPARISONS
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, with_ids
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.api.v1.consistency import ConsistencyResponse
-from app.api.v1.decision_examples import CONSISTENCY
+from app.api.v1.requests.consistency import CONSISTENCY
 from tests.api.answers import Json, check_json, check_problem
 
 

@@ -10,8 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import Draft202012Validator
 
-from app.api.v1.decision_examples import GATES
-from app.api.v1.examples import PROBABILITIES
+from app.api.v1.requests.evaluations import PROBABILITIES
+from app.api.v1.requests.gates import GATES
 from app.main import create_app
 from app.settings import Settings
 from scripts.openapi import render

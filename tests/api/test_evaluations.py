@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1 import examples
-from app.api.v1.evaluation_models import BatchResponse, EvaluationResponse
+from app.api.v1.present import BatchResponse, EvaluationResponse
+from app.api.v1.requests import evaluations as examples
 from tests.api.answers import check_json, check_problem, compute, count_stored, create, evaluation, matrix_input
 
 KINDS: dict[str, Any] = {

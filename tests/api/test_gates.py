@@ -7,8 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.decision_examples import CHECKS, GATES
 from app.api.v1.gates import CheckResponse, GateResponse
+from app.api.v1.requests.gates import CHECKS, GATES
 from tests.api.answers import Json, check_json, check_problem
 from tests.api.decisions import Matrix, keep, with_ids
 

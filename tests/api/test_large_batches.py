@@ -9,10 +9,10 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api import body as bodies
-from app.api.columns import byte_size, parse_large_body
+from app.api.bodies import parsing as bodies
+from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.v1 import evaluations as routes
-from app.api.v1.evaluation_models import BatchRequest
+from app.api.v1.requests.evaluations import BatchRequest
 from tests.api.answers import check_problem, compute, evaluation
 from tests.api.test_probabilities import make, make_scores
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.api.cursors import decode_cursor, encode_cursor
-from app.api.v1.evaluation_models import EvaluationPage
+from app.api.v1.present import EvaluationPage
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
 
 # H is undefined in the last: a class has no samples. The two first tie in everything.

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from app.api import matrices
-from app.api.columns import parse_large_body
-from app.api.matrices import carve
-from app.api.v1.evaluation_models import EvaluationRequest
-from app.api.v1.inputs import FoldsInput, ProbabilitiesInput
+from app.api.bodies import matrices
+from app.api.bodies.columns import parse_large_body
+from app.api.bodies.matrices import carve
+from app.api.v1.requests.evaluations import EvaluationRequest
+from app.api.v1.requests.inputs import FoldsInput, ProbabilitiesInput
 
 ROWS = np.random.default_rng(0).dirichlet(np.ones(3), 500)
 

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.v1.comparison_models import ComparisonResponse
+from app.api.v1.comparisons import ComparisonResponse
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare
 

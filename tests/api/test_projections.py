@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.v1.decision_examples import ESTIMATES, PROJECTIONS
 from app.api.v1.projections import EstimateResponse, ProjectionResponse
+from app.api.v1.requests.projections import ESTIMATES, PROJECTIONS
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem
 from tests.api.decisions import keep, with_ids
 

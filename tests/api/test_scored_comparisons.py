@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from app.api.v1.comparison_models import ComparisonResponse
+from app.api.v1.comparisons import ComparisonResponse
 from app.kernel.compare.paired import mcnemar, tango_interval
 from app.kernel.uncertainty.auc import area_difference, delong, equal_areas
 from tests.api.answers import Json, check_problem, create, evaluation

@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.v1.comparison_models import TournamentResponse
-from app.api.v1.decision_examples import TOURNAMENTS
+from app.api.v1.comparisons import TournamentResponse
+from app.api.v1.requests.comparisons import TOURNAMENTS
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.kernel.compare.test_across_datasets import SCORES
 

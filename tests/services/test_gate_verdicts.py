@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api.v1.present import write_json
+from app.api.answers import write_json
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content

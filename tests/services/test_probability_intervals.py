@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from app.api.v1.present import write_json
+from app.api.answers import write_json
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput

@@ -8,20 +8,18 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.body import Wire, parse_body, read_body
+from app.api.answers import json_response
+from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import NO_SAMPLES, PROBLEMS, body_schema
-from app.api.v1 import examples
-from app.api.v1.evaluation_models import Expression
-from app.api.v1.present import json_response
+from app.api.v1.requests import curves as requests
 from app.domain.inputs.samples import Rule
-from app.kernel.decide.rules import Corrected, Correction
+from app.kernel.decide.rules import Corrected
 from app.kernel.samples.curves import Curve, CurveName
 from app.services.decide.curves import curve_of
-from app.services.decide.thresholds import MOST_RESAMPLES, BestRule, Limit, RuleQuestion, RuleValue, best_rule
+from app.services.decide.thresholds import BestRule, RuleValue, best_rule
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
-_MOST_POINTS = 100_000
 
 
 class CurveAxes(BaseModel):
@@ -66,7 +64,7 @@ async def get_curve(
             description="The class; when left out all together where that makes sense, else the positive class.",
         ),
     ] = None,
-    max_points: Annotated[int, Query(ge=2, le=_MOST_POINTS, description="Points at most.")] = 1000,
+    max_points: Annotated[int, Query(ge=2, le=requests.MOST_POINTS, description="Points at most.")] = 1000,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
     source = await services.evaluations.samples(project, identifier)
@@ -92,40 +90,6 @@ def _present_curve(curve: Curve, label: str | None, size: int) -> dict[str, Any]
         "weights": None if curve.weights is None else np.ascontiguousarray(curve.weights),
         "n_points": size,
     }
-
-
-class ConstraintField(Wire):
-    """What a metric has to keep to under the rule."""
-
-    metric: Expression = Field(description="A metric expression with one value.")
-    min: float | None = Field(None, description="Lowest value allowed.")
-    max: float | None = Field(None, description="Highest value allowed.")
-
-
-class ThresholdRequest(Wire):
-    """What the decision rule is to be best for."""
-
-    objective: Expression = Field(description="A metric expression with one value, such as `h_mean`.")
-    constraints: list[ConstraintField] = Field(default_factory=list, max_length=20, description="All must be met.")
-    correction: Literal["optimism", "632", "none"] = Field(
-        "optimism", description="How to correct the value for having been searched: by searching again in resamples."
-    )
-    resamples: int | None = Field(
-        None, ge=10, le=MOST_RESAMPLES, description="How many; 100 for a threshold, 20 for class weights."
-    )
-    seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
-    max_points: int = Field(1000, ge=2, le=_MOST_POINTS, description="Points of the curve at most.")
-
-    def to_domain(self) -> RuleQuestion:
-        """The question as the services know it."""
-        return RuleQuestion(
-            objective=self.objective,
-            limits=[Limit(one.metric, one.min, one.max) for one in self.constraints],
-            correction=Correction(self.correction),
-            resamples=self.resamples,
-            seed=self.seed,
-            max_points=self.max_points,
-        )
 
 
 class CorrectedValue(BaseModel):
@@ -187,13 +151,13 @@ class ThresholdResponse(BaseModel):
     "/evaluations/{identifier}/thresholds",
     response_class=Response,
     responses={200: {"model": ThresholdResponse}, **NO_SAMPLES},
-    openapi_extra=body_schema("ThresholdRequest", examples.THRESHOLDS),
+    openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
     operation_id="findThreshold",
     tags=["evaluations"],
 )
 async def find_threshold(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
     """Find the decision rule that is best for a metric, and what of its gain is luck."""
-    question = parse_body(await read_body(request), ThresholdRequest).to_domain()
+    question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await services.evaluations.samples(project, identifier)
 
     def make() -> Response:

@@ -10,32 +10,26 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api.body import Body, parse_body, parse_value, read_body
-from app.api.columns import byte_size, parse_large_body
+from app.api.answers import json_response, write_json
+from app.api.bodies.columns import byte_size, parse_large_body
+from app.api.bodies.multipart import is_multipart, read_upload
+from app.api.bodies.parsing import Body, parse_body, parse_value, read_body
 from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
 from app.api.deps import Project, Services, StrictRoute, UseContext, UseServices
 from app.api.documentation import PROBLEMS, body_schema
-from app.api.multipart import is_multipart, read_upload
 from app.api.problems import InvalidQuery, Problem, internal_error, problem_of, request_id
-from app.api.v1 import examples
-from app.api.v1.evaluation_models import (
-    BatchRequest,
+from app.api.v1.present import (
     BatchResponse,
     DatasetPage,
     EvaluationPage,
-    EvaluationRequest,
     EvaluationResponse,
     ModelPage,
-    TagsRequest,
-)
-from app.api.v1.present import (
-    json_response,
     present_dataset,
     present_evaluation,
     present_model,
     present_summary,
-    write_json,
 )
+from app.api.v1.requests import evaluations as requests
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
 from app.domain.expressions.expressions import suggest
@@ -59,7 +53,7 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
     status_code=HTTPStatus.CREATED,
     response_class=Response,
     responses={201: {"model": EvaluationResponse}, 200: {"model": EvaluationResponse, "description": "Not kept."}},
-    openapi_extra=body_schema("EvaluationRequest", examples.EVALUATIONS, with_file=True),
+    openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
@@ -81,7 +75,7 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
     "/metrics/compute",
     response_class=Response,
     responses={200: {"model": EvaluationResponse}},
-    openapi_extra=body_schema("EvaluationRequest", examples.COMPUTATIONS, with_file=True),
+    openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
@@ -97,7 +91,7 @@ async def compute_metrics(request: Request, context: UseContext) -> Response:
     status_code=HTTPStatus.MULTI_STATUS,
     response_class=Response,
     responses={207: {"model": BatchResponse}},
-    openapi_extra=body_schema("BatchRequest", examples.BATCHES),
+    openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
     operation_id="createEvaluations",
     tags=["evaluations"],
 )
@@ -124,8 +118,10 @@ async def create_batch(
 def _read_batch(body: Body) -> list[tuple[Any, bool]]:
     """The items of a batch, none of them checked yet, and whether each is so large that it takes a thread."""
     if len(body) <= _HEAVY_BYTES:
-        return [(value, False) for value in parse_body(body, BatchRequest).evaluations]
-    return [(value, byte_size(value) > _HEAVY_BYTES) for value in parse_large_body(body, BatchRequest).evaluations]
+        return [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
+    return [
+        (value, byte_size(value) > _HEAVY_BYTES) for value in parse_large_body(body, requests.BatchRequest).evaluations
+    ]
 
 
 async def _batch_item(
@@ -134,7 +130,9 @@ async def _batch_item(
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
-        new = await services.compute.run(lambda: parse_value(value, EvaluationRequest).to_domain(), heavy=heavy)
+        new = await services.compute.run(
+            lambda: parse_value(value, requests.EvaluationRequest).to_domain(), heavy=heavy
+        )
         if store:
             keeping = await _keep(services, project, new)
             await keeping.done()
@@ -157,11 +155,11 @@ def _failed(problem: Problem, request: Request) -> dict[str, Any]:
 async def _read_new(request: Request, services: Services) -> NewEvaluation:
     if is_multipart(request):
         upload = await read_upload(request)
-        return await services.compute.run(lambda: upload.parse(EvaluationRequest).to_domain(), heavy=True)
+        return await services.compute.run(lambda: upload.parse(requests.EvaluationRequest).to_domain(), heavy=True)
     body = await read_body(request)
     heavy = len(body) > _HEAVY_BYTES
     parse = parse_large_body if heavy else parse_body
-    return await services.compute.run(lambda: parse(body, EvaluationRequest).to_domain(), heavy=heavy)
+    return await services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
 
 
 async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping:
@@ -309,13 +307,13 @@ async def get_evaluation(identifier: UUID, services: UseServices, project: Proje
     "/evaluations/{identifier}",
     response_class=Response,
     responses={200: {"model": EvaluationResponse}},
-    openapi_extra=body_schema("TagsRequest", examples.TAGS),
+    openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
     operation_id="replaceTags",
     tags=["evaluations"],
 )
 async def patch_evaluation(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
-    tags = parse_body(await read_body(request), TagsRequest).tags
+    tags = parse_body(await read_body(request), requests.TagsRequest).tags
     return await _answer(await services.evaluations.replace_tags(project, identifier, tags), services)
 
 

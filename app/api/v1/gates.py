@@ -1,78 +1,27 @@
 """Routes of gates and of their checks."""
 
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.body import Wire, parse_body, read_body
+from app.api.answers import json_response
+from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
-from app.api.v1 import decision_examples as examples
-from app.api.v1.comparison_models import Identifier
-from app.api.v1.evaluation_models import Expression
-from app.api.v1.present import json_response, present_time
+from app.api.v1.present import present_time
+from app.api.v1.requests import gates as requests
 from app.domain.decisions import Gate, GateCheck
-from app.domain.rules import Demand
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["gates"], route_class=StrictRoute)
 GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
 Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
-Baseline = Literal["baseline"]
 Verdict = Literal["pass", "fail", "inconclusive"]
-
-
-class RuleField(Wire):
-    """One rule: a metric and exactly one demand on it."""
-
-    metric: Expression = Field(description="Any expression; of a list such as `recall@*` every class has to pass.")
-    min: float | None = Field(None, description="The floor.")
-    max: float | None = Field(None, description="The ceiling.")
-    not_worse_than: Baseline | None = Field(None, description="Worse than the baseline by less than the margin.")
-    better_than: Baseline | None = Field(None, description="Better than the baseline by more than the margin.")
-    equivalent_to: Baseline | None = Field(None, description="Different from the baseline by less than the margin.")
-    margin: float | None = Field(None, ge=0, description="With a baseline, in units of the metric; 0 when left out.")
-    bound: Literal["value", "lower", "upper"] = Field(
-        "lower",
-        description="`lower`: pass when the worse end of the interval clears the limit, fail when the better end does "
-        "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
-    )
-    level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
-
-    @model_validator(mode="after")
-    def check_demand(self) -> Self:
-        """Exactly one demand, and a margin only where it means something."""
-        given = [demand for demand in Demand if getattr(self, demand) is not None]
-        if len(given) != 1:
-            raise ValueError(f"expected exactly one of {', '.join(Demand)}, got {' and '.join(given) or 'none'}")
-        demand = given[0]
-        if not demand.needs_baseline and self.margin is not None:
-            raise ValueError(f"expected no margin with {demand}: it belongs to rules with a baseline")
-        if demand is Demand.EQUIVALENT and not self.margin:
-            raise ValueError("expected a margin above 0: nothing is exactly equivalent")
-        if self.bound == "upper" and demand in (Demand.BETTER, Demand.EQUIVALENT):
-            raise ValueError(f"expected the bound lower or value with {demand}")
-        return self
-
-
-class GateRequest(Wire):
-    """What a gate asks for; all rules have to pass."""
-
-    rules: list[RuleField] = Field(min_length=1, max_length=100)
-    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer nothing passes.")
-    description: str | None = Field(None, max_length=2000)
-
-
-class CheckRequest(Wire):
-    """What is to be checked."""
-
-    evaluation: Identifier
-    baseline: Identifier | None = Field(None, description="Needed when a rule compares with a baseline.")
 
 
 class GateResponse(BaseModel):
@@ -135,12 +84,12 @@ class CheckPage(BaseModel):
     "/gates/{name}",
     response_class=Response,
     responses={200: {"model": GateResponse}, 201: {"model": GateResponse, "description": "There was no such gate."}},
-    openapi_extra=body_schema("GateRequest", examples.GATES),
+    openapi_extra=body_schema(requests.GateRequest, requests.GATES),
     operation_id="putGate",
 )
 async def put_gate(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
     """Define a gate. Another definition makes a new version; the same one changes nothing."""
-    asked = parse_body(await read_body(request), GateRequest)
+    asked = parse_body(await read_body(request), requests.GateRequest)
     gate, made = await services.gates.put(project, name, asked.model_dump(mode="json", exclude_none=True))
     headers = {"Location": f"/v1/gates/{name}"} if made else None
     return json_response(_gate(gate), HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
@@ -194,12 +143,12 @@ async def delete_gate(name: GateName, services: UseServices, project: Project) -
     status_code=HTTPStatus.CREATED,
     response_class=Response,
     responses={201: {"model": CheckResponse}},
-    openapi_extra=body_schema("CheckRequest", examples.CHECKS),
+    openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
 async def create_check(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
-    asked = parse_body(await read_body(request), CheckRequest)
+    asked = parse_body(await read_body(request), requests.CheckRequest)
     answer = await services.gates.check(project, name, asked.evaluation, asked.baseline)
     return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer['id']}"})
 

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from app.api.answers import json_response
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery
-from app.api.v1.present import json_response, present_dataset, present_model, present_time
+from app.api.v1.present import present_dataset, present_model, present_time
 from app.domain.errors import Fault, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.services.rank.ranking import Leaderboard, LeaderboardQuery, Line

@@ -1,16 +1,16 @@
 """Routes of the catalogue: what the metrics are, which to use, and what weak classes do to one of them."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.body import Wire, parse_body, read_body
+from app.api.answers import json_response
+from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import StrictRoute
 from app.api.documentation import PROBLEMS, body_schema
-from app.api.v1 import examples
-from app.api.v1.present import json_response
+from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Request as Question
 from app.domain.advice.recommendations import recommend
 from app.domain.catalogue import describe_metric, find_metrics, metric_by_name
@@ -20,8 +20,6 @@ from app.kernel.metrics.references import REFERENCES
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["metrics"], route_class=StrictRoute)
 Text = Annotated[str | None, Query(max_length=128)]
 _CRITICAL_DECIMALS = 4
-# Reciprocals of smaller recalls would lose what they are added to.
-_SMALLEST_RECALL = 1e-9
 
 
 class MetricCard(BaseModel):
@@ -87,20 +85,6 @@ async def get_metric(key: str) -> Response:
     return json_response(describe_metric(metric_by_name(key)))
 
 
-class RecommendationRequest(Wire):
-    """What is to be judged, and what matters about it."""
-
-    task: Literal["classification"] = "classification"
-    classes: Literal["binary", "multiclass"]
-    balanced: bool = Field(description="Are the classes about equally frequent?")
-    error_priority: Literal["type1", "type2", "both", "costs"] = Field(
-        "both", description="type1: false alarms; type2: misses; costs: they have prices."
-    )
-    chance_corrected: bool = False
-    graphical: bool = False
-    inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1)
-
-
 class RecommendationResponse(BaseModel):
     """Metrics, the most specific to what was asked first, and the way there."""
 
@@ -114,46 +98,18 @@ class RecommendationResponse(BaseModel):
     "/metrics/recommendations",
     response_class=Response,
     responses={200: {"model": RecommendationResponse}},
-    openapi_extra=body_schema("RecommendationRequest", examples.RECOMMENDATIONS),
+    openapi_extra=body_schema(requests.RecommendationRequest, requests.RECOMMENDATIONS),
     operation_id="recommendMetrics",
 )
 async def recommend_metrics(request: Request) -> Response:
     """Recommend metrics by the survey's decision tree and the advice of the other papers."""
-    asked = parse_body(await read_body(request), RecommendationRequest)
+    asked = parse_body(await read_body(request), requests.RecommendationRequest)
     advice = recommend(Question(**asked.model_dump()))
     named = [step.source for step in advice.path] + [item.source for item in advice.metrics]
     references = {source.reference: REFERENCES[source.reference] for source in named}
     return json_response(
         {"metrics": advice.metrics, "path": advice.path, "notes": advice.notes, "references": references}
     )
-
-
-class BoundsRequest(Wire):
-    """Either the recalls of all classes, or how many classes are weak."""
-
-    recalls: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, min_length=1, max_length=10_000)
-    classes: int | None = Field(None, ge=1, le=1_000_000)
-    weak: int | None = Field(None, ge=1, description="Classes with a recall of at most weak_recall.")
-    weak_recall: float | None = Field(None, ge=0, le=1)
-    max_recall: float = Field(1.0, ge=_SMALLEST_RECALL, le=1, description="No class is better than this.")
-    target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
-
-    @model_validator(mode="after")
-    def check_choice(self) -> Self:
-        """Exactly one of the two forms, complete."""
-        if self.recalls is not None:
-            if self.classes is not None or self.weak is not None or self.weak_recall is not None:
-                raise ValueError("expected either recalls or classes with weak, got both")
-            return self
-        if self.classes is None or self.weak is None:
-            raise ValueError("expected recalls, or classes and weak")
-        if self.weak > self.classes:
-            raise ValueError(f"expected weak of at most classes, got {self.weak} of {self.classes}")
-        if self.target is None and self.weak_recall is None:
-            raise ValueError("expected target, weak_recall or both")
-        if self.weak_recall is not None and self.weak_recall > self.max_recall:
-            raise ValueError("expected weak_recall of at most max_recall")
-        return self
 
 
 class BoundsResponse(BaseModel):
@@ -178,12 +134,12 @@ class BoundsResponse(BaseModel):
     "/bounds/h-mean",
     response_class=Response,
     responses={200: {"model": BoundsResponse}},
-    openapi_extra=body_schema("BoundsRequest", examples.BOUNDS),
+    openapi_extra=body_schema(requests.BoundsRequest, requests.BOUNDS),
     operation_id="boundHMean",
 )
 async def bound_h_mean(request: Request) -> Response:
     """Bound the harmonic mean of the recalls by its weak classes (Aguilar-Ruiz 2025, Proposition 1)."""
-    asked = parse_body(await read_body(request), BoundsRequest)
+    asked = parse_body(await read_body(request), requests.BoundsRequest)
     return json_response(_from_recalls(asked.recalls, asked.target) if asked.recalls else _from_weak(asked))
 
 
@@ -209,7 +165,7 @@ def _from_recalls(recalls: list[float], target: float | None) -> dict[str, Any]:
     return answer
 
 
-def _from_weak(asked: BoundsRequest) -> dict[str, Any]:
+def _from_weak(asked: requests.BoundsRequest) -> dict[str, Any]:
     assert asked.classes is not None  # noqa: S101 - checked by the model
     assert asked.weak is not None  # noqa: S101 - likewise
     shape: dict[str, Any] = {"classes": asked.classes, "weak": asked.weak, "max_recall": asked.max_recall}

@@ -2,31 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
-import orjson
-from starlette.responses import Response
+from pydantic import BaseModel, Field
 
 from app.domain.evaluation import DatasetRef, EvaluationSummary, ModelRef
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.report import Report, Undefined
 from app.services.evaluate.evaluations import Evaluation
-
-
-def write_json(content: Any) -> bytes:
-    """JSON as it is sent."""
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer in JSON. Values that are not finite were turned into None before."""
-    return Response(
-        write_json(content),
-        status_code=status,
-        media_type="application/json",
-        headers=headers,
-    )
 
 
 def present_time(moment: datetime) -> str:
@@ -143,3 +128,172 @@ def present_summary(summary: EvaluationSummary) -> dict[str, Any]:
         },
         "metrics": dict(summary.values),
     }
+
+
+Metrics = dict[str, float | None]
+
+
+class GroupedMetrics(BaseModel):
+    """Values by what prevalence does to them."""
+
+    prevalence_insensitive: Metrics = Field(description="Unchanged when classes are replicated.")
+    prevalence_sensitive: Metrics = Field(description="Move with the mix of the classes.")
+    at_balanced_prevalence: Metrics = Field(
+        description="The sensitive ones again, on the matrix with its rows scaled to equal totals."
+    )
+
+
+class UndefinedValue(BaseModel):
+    """Why a value is null."""
+
+    metric: str = Field(description="A key, an expression as it was asked, or `*` for every metric of the group.")
+    code: str
+    reason: str
+    label: str | None = Field(None, alias="class", description="The class, for a value of one class.")
+    group: str | None = Field(None, description="Given when only the values of this group are meant.")
+
+
+class IntervalValue(BaseModel):
+    """An interval for a metric."""
+
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    given: str = Field(description="The counts that it takes as fixed.")
+    prior: str | None = Field(None, description="What every row of the matrix was given before its counts.")
+    seed: int | None = Field(None, description="Of the simulation: the same seed gives the same interval.")
+    draws: int | None = Field(None, description="Simulated matrices, or resamples of the samples.")
+    monte_carlo_error: float | None = Field(
+        None, description="Standard error of an end that comes from the finite number of draws."
+    )
+    undefined_draws: int | None = Field(
+        None, description="Resamples in which the metric did not exist, when there were some; they are left out."
+    )
+    reason: str | None = Field(None, description="Why there is none.")
+
+
+class FindingValue(BaseModel):
+    """What the numbers mean."""
+
+    code: str
+    severity: Literal["critical", "warning", "note"]
+    message: str
+    evidence: dict[str, Any]
+
+
+class FoldStatistics(BaseModel):
+    """A metric over the folds."""
+
+    mean: float | None
+    sd: float | None
+    values: list[float | None]
+
+
+class InputSummary(BaseModel):
+    """What was evaluated, rows actual."""
+
+    kind: str
+    content: Literal["counts", "weights", "rates"]
+    n_samples: float | None = Field(description="null when the entries are rates.")
+    n_classes: int
+    labels: list[str]
+    positive: str | None
+    orientation: Literal["actual_rows"]
+    confusion_matrix: list[list[float]]
+    prevalence: dict[str, float]
+
+
+class GroupDesign(BaseModel):
+    """The groups that samples came in."""
+
+    n_groups: int
+    smallest: int = Field(description="Samples of the smallest group.")
+    largest: int = Field(description="Samples of the largest group.")
+    effective_groups: float = Field(description="So many groups of equal size are worth as much.")
+    design_effects: dict[str, float | None] | None = Field(
+        None,
+        description="By metric, how many times larger its variance is than that of as many independent samples; left "
+        "out for weighted samples.",
+    )
+
+
+class EvaluationResponse(BaseModel):
+    """An evaluation with its report."""
+
+    id: UUID | None
+    created_at: datetime | None
+    model: dict[str, str | None] | None
+    dataset: dict[str, str | None] | None
+    tags: dict[str, str]
+    input: InputSummary
+    metrics: GroupedMetrics
+    per_class: dict[str, GroupedMetrics]
+    requested: dict[str, float | dict[str, float | None] | None]
+    intervals: dict[str, IntervalValue]
+    undefined: list[UndefinedValue]
+    findings: list[FindingValue]
+    probabilities: dict[str, Any] | None = Field(
+        None, description="For probabilities and scores: what belongs to their metrics and is none itself."
+    )
+    groups: GroupDesign | None = Field(None, description="For samples with group_ids.")
+    folds: dict[str, FoldStatistics] | None = None
+    interpretation: dict[str, dict[str, str]] | None = None
+
+
+class SummaryInput(BaseModel):
+    """What was evaluated, without the matrix."""
+
+    kind: str
+    content: str
+    n_samples: float | None
+    n_classes: int
+    labels: list[str]
+    positive: str | None
+
+
+class EvaluationSummaryResponse(BaseModel):
+    """An evaluation in a list."""
+
+    id: UUID
+    created_at: datetime
+    model: dict[str, str | None]
+    dataset: dict[str, str | None]
+    tags: dict[str, str]
+    input: SummaryInput
+    metrics: Metrics
+
+
+class EvaluationPage(BaseModel):
+    """Some evaluations; `next_cursor` is null on the last page."""
+
+    items: list[EvaluationSummaryResponse]
+    next_cursor: str | None
+
+
+class ModelPage(BaseModel):
+    """Some model versions."""
+
+    items: list[dict[str, str | None]]
+    next_cursor: str | None
+
+
+class DatasetPage(BaseModel):
+    """Some datasets."""
+
+    items: list[dict[str, str | None]]
+    next_cursor: str | None
+
+
+class BatchItem(BaseModel):
+    """What became of one evaluation of a batch."""
+
+    status: int
+    evaluation: EvaluationResponse | None = None
+    problem: dict[str, Any] | None = None
+
+
+class BatchResponse(BaseModel):
+    """One entry per evaluation, in order."""
+
+    items: list[BatchItem]

@@ -1,13 +1,11 @@
 """Requests and answers about comparisons of runs, and of models across datasets."""
 
 from typing import Annotated, Any, Literal, Self
-from uuid import UUID
 
-from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from app.api.body import Wire
-from app.api.v1.evaluation_models import DatasetField, Expression, ModelField, Name
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import FIRST, SECOND, DatasetField, Expression, Identifier, ModelField, Name
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment
@@ -20,14 +18,6 @@ from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 MOST_DRAWS = 20_000
 
 
-def _identifier(value: Any) -> UUID:
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except (ValueError, TypeError, AttributeError):
-        raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
-
-
-Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
 
@@ -81,79 +71,6 @@ class ComparisonRequest(Wire):
             seed=self.seed,
             draws=self.draws,
         )
-
-
-class DifferenceValue(BaseModel):
-    """a less b in the unit of the metric."""
-
-    a: UUID
-    b: UUID
-    difference: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None = Field(
-        description="Two-sided. With p_range its upper end, which holds whatever the pairing."
-    )
-    p_adjusted: float | None
-    probability_a_better: float | None = Field(description="By more than the region of equivalence.")
-    probability_equivalent: float | None
-    probability_error: float | None = Field(description="Monte-Carlo standard error of the probabilities at most.")
-    method: str = Field(description="Of the limits, and of p.")
-    p_range: list[float | None] | None = Field(None, description="What the unknown pairing of one test set allows.")
-    discordant: int | None = Field(None, description="Samples that exactly one of the two has right.")
-    reason: str | None = Field(None, description="Why there is no test, or one that says little.")
-    folds: dict[str, Any] | None = Field(
-        None, description="For runs on the same folds: corrected t and the Bayesian correlated t over them."
-    )
-
-
-class ComparedMetric(BaseModel):
-    """What is said of the runs by one metric; lists are in the order of the evaluations."""
-
-    values: list[float | None]
-    ranks: list[int | None]
-    best: UUID | None
-    better: Literal["higher", "lower", "nearest"]
-    prevalence: Literal["insensitive", "observed", "reprojected", "incomparable"]
-    observed_values: list[float | None] | None = None
-    probability_best: list[float | None] | None
-    expected_ranks: list[float | None] | None
-    rank_intervals: list[list[float]] | None
-    may_be_best: list[UUID] | None = Field(description="The runs that are not worse than the best beyond doubt.")
-    omnibus: dict[str, Any] | None = Field(
-        None, description="For three or more paired runs and values with a covariance: do all have the same?"
-    )
-    differences: list[DifferenceValue]
-
-
-class RankAgreement(BaseModel):
-    """Kendall's tau-b between the orders that the metrics give."""
-
-    metrics: list[str]
-    kendall_tau: list[list[float | None]]
-
-
-class Disagreement(BaseModel):
-    """Two metrics that prefer different runs."""
-
-    metrics: list[str]
-    prefer: list[UUID]
-    message: str
-
-
-class ComparisonResponse(BaseModel):
-    """A comparison of runs."""
-
-    id: UUID
-    evaluations: list[dict[str, Any]]
-    baseline: UUID | None
-    design: dict[str, Any]
-    metrics: dict[str, ComparedMetric]
-    rank_agreement: RankAgreement
-    disagreements: list[Disagreement]
-    omnibus: dict[str, Any] | None = None
-    prediction_drift: dict[str, Any] | None = None
-    notes: list[str]
 
 
 # A name alone stands for every version of it.
@@ -218,23 +135,27 @@ def _model(one: str | ModelField) -> ModelRef:
     return ModelRef(one) if isinstance(one, str) else one.to_domain()
 
 
-class TournamentResponse(BaseModel):
-    """Models across datasets; models are named by their place in `models`."""
-
-    id: UUID
-    metric: str
-    better: str
-    models: list[dict[str, str | None]]
-    datasets: list[dict[str, str | None]]
-    evaluations: list[list[UUID]]
-    values: list[list[float | None]] = Field(description="By dataset, the value of each model.")
-    average_ranks: list[float]
-    friedman: dict[str, Any]
-    pairwise: list[dict[str, Any]]
-    cliques: list[list[int]] = Field(
-        description="Maximal groups of models of which no two differ, by the pairwise tests."
-    )
-    nemenyi: dict[str, Any]
-    control: list[dict[str, Any]] | None = None
-    design: dict[str, Any]
-    notes: list[str]
+COMPARISONS: dict[str, Any] = {
+    "two runs": {
+        "evaluations": [FIRST, SECOND],
+        "metrics": ["h_mean", "accuracy", "recall@*", "min(recall@*)"],
+        "rope": 0.01,
+        "level": 0.95,
+    },
+    "against a baseline": {
+        "evaluations": [FIRST, SECOND],
+        "baseline": SECOND,
+        "paired": "auto",
+        "multiplicity": "holm",
+        "seed": 0,
+    },
+}
+TOURNAMENTS: dict[str, Any] = {
+    "two forests and a baseline": {
+        "metric": "h_mean",
+        "models": ["forest", {"name": "boosted", "version": "2"}, "majority"],
+        "datasets": ["iris", "wine", "digits", "breast_cancer", {"name": "clinic", "split": "2026"}],
+        "rope": 0.01,
+        "control": "majority",
+    }
+}

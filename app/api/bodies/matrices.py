@@ -13,7 +13,7 @@ import numpy as np
 import simdjson
 from numpy.typing import NDArray
 
-from app.api.body import Body
+from app.api.bodies.parsing import Body
 
 _NAME = b'"probabilities"'
 # No text of a JSON document is followed by a colon unless it is the name of a member.

@@ -9,10 +9,10 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
-from app.api.body import parse_value
-from app.api.fold_columns import deal_out
+from app.api.bodies.fold_columns import deal_out
+from app.api.bodies.parsing import parse_value
+from app.api.bodies.uploads import read_columns, read_folds
 from app.api.problems import MalformedRequest
-from app.api.uploads import read_columns, read_folds
 from app.domain.errors import Fault, InvalidInput
 from app.domain.inputs.labels import label_text
 

@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from app.api.body import Wire
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
 from app.domain.inputs.matrices import (
-    LONGEST_LABEL,
     MatrixInput,
     from_binary_counts,
     from_matrix,
@@ -24,23 +24,6 @@ _GROUPS = (
 )
 
 
-def clean_text(value: str) -> str:
-    """Postgres cannot keep the character NUL, and nobody means it."""
-    if "\x00" in value:
-        raise PydanticCustomError("nul_character", "expected text without the character U+0000")
-    return value
-
-
-def _label(value: Any) -> str | int:
-    if isinstance(value, str):
-        if not 0 < len(value) <= LONGEST_LABEL:
-            raise PydanticCustomError("label_length", f"expected a label of 1 to {LONGEST_LABEL} characters")
-        return clean_text(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise PydanticCustomError("label_type", "expected a string or an integer")
-
-
 def _column(value: Any) -> Any:
     if not isinstance(value, list | np.ndarray):
         raise PydanticCustomError("list_type", "expected an array")
@@ -49,13 +32,11 @@ def _column(value: Any) -> Any:
     return value
 
 
-_LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": LONGEST_LABEL}, {"type": "integer"}]}
-LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(_LABEL_SCHEMA)]
 # Checked as a whole in the domain: a validator per element would take seconds for ten million of them.
 LabelColumn = Annotated[
     Any,
     PlainValidator(_column),
-    WithJsonSchema({"type": "array", "items": _LABEL_SCHEMA, "minItems": 1, "maxItems": _MOST_ROWS}),
+    WithJsonSchema({"type": "array", "items": LABEL_SCHEMA, "minItems": 1, "maxItems": _MOST_ROWS}),
 ]
 NumberColumn = Annotated[
     Any,

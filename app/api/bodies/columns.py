@@ -12,8 +12,8 @@ import simdjson
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from app.api.body import Body, parse_body, parse_value
-from app.api.matrices import carve
+from app.api.bodies.matrices import carve
+from app.api.bodies.parsing import Body, parse_body, parse_value
 
 Model = TypeVar("Model", bound=BaseModel)
 # Fields that may hold millions of values, wherever they stand in an input.

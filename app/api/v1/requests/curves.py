@@ -1,0 +1,52 @@
+"""Requests for the best decision rule."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import Expression
+from app.kernel.decide.rules import Correction
+from app.services.decide.thresholds import MOST_RESAMPLES, Limit, RuleQuestion
+
+MOST_POINTS = 100_000
+
+
+class ConstraintField(Wire):
+    """What a metric has to keep to under the rule."""
+
+    metric: Expression = Field(description="A metric expression with one value.")
+    min: float | None = Field(None, description="Lowest value allowed.")
+    max: float | None = Field(None, description="Highest value allowed.")
+
+
+class ThresholdRequest(Wire):
+    """What the decision rule is to be best for."""
+
+    objective: Expression = Field(description="A metric expression with one value, such as `h_mean`.")
+    constraints: list[ConstraintField] = Field(default_factory=list, max_length=20, description="All must be met.")
+    correction: Literal["optimism", "632", "none"] = Field(
+        "optimism", description="How to correct the value for having been searched: by searching again in resamples."
+    )
+    resamples: int | None = Field(
+        None, ge=10, le=MOST_RESAMPLES, description="How many; 100 for a threshold, 20 for class weights."
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
+    max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points of the curve at most.")
+
+    def to_domain(self) -> RuleQuestion:
+        """The question as the services know it."""
+        return RuleQuestion(
+            objective=self.objective,
+            limits=[Limit(one.metric, one.min, one.max) for one in self.constraints],
+            correction=Correction(self.correction),
+            resamples=self.resamples,
+            seed=self.seed,
+            max_points=self.max_points,
+        )
+
+
+THRESHOLDS = {
+    "balanced": {"objective": "h_mean"},
+    "with a constraint": {"objective": "mcc", "constraints": [{"metric": "min(recall@*)", "min": 0.5}]},
+}

@@ -1,0 +1,240 @@
+"""Requests and answers about evaluations.
+
+The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import DatasetField, Expression, ModelField, Tags
+from app.api.v1.requests.inputs import AnyInput
+from app.domain.inputs.matrices import MOST_CLASSES
+from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.kernel.uncertainty.design import Prior, Shares
+from app.kernel.uncertainty.estimation import DRAWS
+from app.services.estimates.full_intervals import FEWEST_DRAWS, MOST_DRAWS
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.matrix_report import MOST_EXPRESSIONS
+
+PseudoCount = Annotated[float, Field(ge=0)]
+
+
+class OptionsField(Wire):
+    """What is computed beyond the report that everyone gets."""
+
+    metrics: list[Expression] = Field(
+        default_factory=list,
+        max_length=MOST_EXPRESSIONS,
+        description="Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.",
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out."
+    )
+    intervals: Literal["headline", "all", "none"] = Field(
+        "headline",
+        description="`headline`: closed forms for the usual metrics and every rate. `all`: every metric and every "
+        "expression, by simulation where there is no closed form; needs counts. `none`: no intervals.",
+    )
+    interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
+    retain: Literal["full", "none"] = Field(
+        "full",
+        description="What is kept of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
+        "keeps the values only.",
+    )
+    interval_method: Literal["posterior", "delta", "bootstrap", "bca"] | None = Field(
+        None,
+        description="With `all`, for what is no plain rate: row-wise Dirichlet posterior, delta method, bootstrap with "
+        "percentile limits or with bias-corrected and accelerated ones. When left out `posterior`; with `group_ids` "
+        "`bootstrap`, of whole groups, and nothing else.",
+    )
+    prior: Literal["edge", "jeffreys_recall", "uniform", "custom"] = Field(
+        "edge",
+        description="With `posterior`: what every row is given before its counts. `edge`: nothing, except where a "
+        "recall is 0 or 1. `custom`: `pseudo_counts`.",
+    )
+    pseudo_counts: list[list[PseudoCount]] | None = Field(
+        None, max_length=MOST_CLASSES, description="K x K, rows actual; with the prior `custom` only."
+    )
+    prevalence_design: Literal["observed", "sampled"] = Field(
+        "observed",
+        description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
+        "(`sampled`)? Groups are drawn whole, so with `group_ids` they are random whatever stands here.",
+    )
+    draws: int = Field(
+        DRAWS,
+        ge=FEWEST_DRAWS,
+        le=MOST_DRAWS,
+        description="With `all`: simulated matrices; of samples at most 1000 resamples.",
+    )
+
+    def to_domain(self, *, grouped: bool) -> Options:
+        """The domain's form, for samples that come in groups or do not."""
+        usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
+        return Options(
+            metrics=tuple(self.metrics),
+            level=self.level,
+            seed=self.seed,
+            intervals=IntervalChoice(self.intervals),
+            interpretation=self.interpretation,
+            retain=Retain(self.retain),
+            sampling=Sampling(
+                method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
+                prior=Prior(self.prior),
+                pseudo_counts=None if self.pseudo_counts is None else tuple(map(tuple, self.pseudo_counts)),
+                shares=Shares(self.prevalence_design),
+                draws=self.draws,
+            ),
+        )
+
+
+class EvaluationRequest(Wire):
+    """An evaluation to be computed, and kept unless `store=false`."""
+
+    input: AnyInput
+    model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
+    dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
+    tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
+    options: OptionsField = Field(default_factory=OptionsField)
+
+    def to_domain(self) -> NewEvaluation:
+        """The request as the services know it.
+
+        Raises:
+            InvalidInput: the input has the right form but cannot be evaluated.
+        """
+        source = self.input.to_domain("/input")
+        return NewEvaluation(
+            source=source,
+            options=self.options.to_domain(grouped=source.is_grouped),
+            model=self.model.to_domain() if self.model else None,
+            dataset=self.dataset.to_domain() if self.dataset else None,
+            tags=self.tags,
+        )
+
+
+class BatchRequest(Wire):
+    """Many evaluations; each succeeds or fails on its own."""
+
+    evaluations: list[Any] = Field(
+        min_length=1,
+        max_length=1000,
+        description="Each as in POST /v1/evaluations.",
+        json_schema_extra={"items": {"$ref": "#/components/schemas/EvaluationRequest"}},
+    )
+
+
+class TagsRequest(Wire):
+    """The tags that take the place of all tags."""
+
+    tags: Tags
+
+
+TUMOURS: dict[str, Any] = {
+    "model": {"name": "tumor-rf", "version": "7"},
+    "dataset": {"name": "hartwig", "version": "2022-08", "split": "test"},
+    "tags": {"stage": "candidate", "git": "a1b2c3"},
+    "input": {
+        "kind": "confusion_matrix",
+        "labels": ["A", "B", "C", "D"],
+        "orientation": "actual_rows",
+        "matrix": [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]],
+    },
+    "options": {"metrics": ["h_mean", "f_beta(beta=2)@D", "gps(recall@*, precision@D)"], "level": 0.95},
+}
+SCREENING: dict[str, Any] = {
+    "model": {"name": "screening", "version": "2"},
+    "dataset": {"name": "clinic", "split": "2026"},
+    "input": {"kind": "binary_counts", "tp": 40, "fn": 10, "fp": 5, "tn": 45, "negative": "healthy", "positive": "ill"},
+}
+LABELS: dict[str, Any] = {
+    "model": {"name": "pets"},
+    "dataset": {"name": "photos"},
+    "input": {
+        "kind": "predictions",
+        "y_true": ["cat", "dog", "dog", "bird", "cat", "dog"],
+        "y_pred": ["cat", "dog", "cat", "bird", "cat", "dog"],
+    },
+}
+FOLDS: dict[str, Any] = {
+    "model": {"name": "pets", "version": "cv"},
+    "dataset": {"name": "photos"},
+    "input": {
+        "kind": "folds",
+        "folds": [
+            {"kind": "confusion_matrix", "matrix": [[45, 5], [4, 46]]},
+            {"kind": "confusion_matrix", "matrix": [[43, 7], [6, 44]]},
+            {"kind": "confusion_matrix", "matrix": [[47, 3], [5, 45]]},
+        ],
+    },
+}
+PROBABILITIES: dict[str, Any] = {
+    "model": {"name": "pets", "version": "soft"},
+    "dataset": {"name": "photos"},
+    "input": {
+        "kind": "probabilities",
+        "y_true": ["bird", "cat", "cat", "dog", "dog", "dog"],
+        "probabilities": [
+            [0.8, 0.1, 0.1],
+            [0.1, 0.6, 0.3],
+            [0.2, 0.5, 0.3],
+            [0.1, 0.2, 0.7],
+            [0.3, 0.4, 0.3],
+            [0.0, 0.1, 0.9],
+        ],
+        "labels": ["bird", "cat", "dog"],
+        "sample_ids": [1, 2, 3, 4, 5, 6],
+    },
+    "options": {"metrics": ["roc_auc@*", "log_loss(clip=0.001)"], "retain": "full"},
+}
+PATIENTS: dict[str, Any] = {
+    "model": {"name": "lesions", "version": "2"},
+    "dataset": {"name": "clinic", "split": "images of 2026"},
+    "input": {
+        "kind": "predictions",
+        "y_true": ["mole", "mole", "melanoma", "melanoma", "mole", "melanoma", "mole", "mole"],
+        "y_pred": ["mole", "mole", "melanoma", "mole", "mole", "melanoma", "melanoma", "mole"],
+        "group_ids": [
+            "patient 1",
+            "patient 1",
+            "patient 2",
+            "patient 2",
+            "patient 3",
+            "patient 3",
+            "patient 4",
+            "patient 4",
+        ],
+    },
+}
+SCORES: dict[str, Any] = {
+    "model": {"name": "screening", "version": "3"},
+    "dataset": {"name": "clinic", "split": "2026"},
+    "input": {
+        "kind": "scores",
+        "y_true": ["healthy", "ill", "ill", "healthy", "ill", "healthy"],
+        "scores": [-1.2, 0.3, 2.1, 0.4, 1.7, -0.6],
+        "labels": ["healthy", "ill"],
+        "threshold": 0.35,
+    },
+}
+EVALUATIONS = {
+    "confusion matrix": TUMOURS,
+    "binary counts": SCREENING,
+    "predictions": LABELS,
+    "samples in groups": PATIENTS,
+    "folds": FOLDS,
+    "probabilities": PROBABILITIES,
+    "scores": SCORES,
+}
+COMPUTATIONS = {
+    "confusion matrix": {"input": TUMOURS["input"], "options": TUMOURS["options"]},
+    "interpretation": {"input": SCREENING["input"], "options": {"interpretation": True}},
+    "rates": {
+        "input": {"kind": "confusion_matrix", "matrix": [[0.9, 0.1], [0.2, 0.8]], "normalized": True},
+        "options": {"metrics": ["h_mean"]},
+    },
+}
+BATCHES = {"two evaluations": {"evaluations": [TUMOURS, SCREENING]}}
+TAGS = {"promoted": {"tags": {"stage": "production"}}}

@@ -1,0 +1,80 @@
+"""Requests about gates and their checks."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import FIRST, SECOND, Expression, Identifier
+from app.domain.rules import Demand
+
+Baseline = Literal["baseline"]
+
+
+class RuleField(Wire):
+    """One rule: a metric and exactly one demand on it."""
+
+    metric: Expression = Field(description="Any expression; of a list such as `recall@*` every class has to pass.")
+    min: float | None = Field(None, description="The floor.")
+    max: float | None = Field(None, description="The ceiling.")
+    not_worse_than: Baseline | None = Field(None, description="Worse than the baseline by less than the margin.")
+    better_than: Baseline | None = Field(None, description="Better than the baseline by more than the margin.")
+    equivalent_to: Baseline | None = Field(None, description="Different from the baseline by less than the margin.")
+    margin: float | None = Field(None, ge=0, description="With a baseline, in units of the metric; 0 when left out.")
+    bound: Literal["value", "lower", "upper"] = Field(
+        "lower",
+        description="`lower`: pass when the worse end of the interval clears the limit, fail when the better end does "
+        "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
+
+    @model_validator(mode="after")
+    def check_demand(self) -> Self:
+        """Exactly one demand, and a margin only where it means something."""
+        given = [demand for demand in Demand if getattr(self, demand) is not None]
+        if len(given) != 1:
+            raise ValueError(f"expected exactly one of {', '.join(Demand)}, got {' and '.join(given) or 'none'}")
+        demand = given[0]
+        if not demand.needs_baseline and self.margin is not None:
+            raise ValueError(f"expected no margin with {demand}: it belongs to rules with a baseline")
+        if demand is Demand.EQUIVALENT and not self.margin:
+            raise ValueError("expected a margin above 0: nothing is exactly equivalent")
+        if self.bound == "upper" and demand in (Demand.BETTER, Demand.EQUIVALENT):
+            raise ValueError(f"expected the bound lower or value with {demand}")
+        return self
+
+
+class GateRequest(Wire):
+    """What a gate asks for; all rules have to pass."""
+
+    rules: list[RuleField] = Field(min_length=1, max_length=100)
+    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer nothing passes.")
+    description: str | None = Field(None, max_length=2000)
+
+
+class CheckRequest(Wire):
+    """What is to be checked."""
+
+    evaluation: Identifier
+    baseline: Identifier | None = Field(None, description="Needed when a rule compares with a baseline.")
+
+
+GATES: dict[str, Any] = {
+    "promotion": {
+        "description": "What a model has to show before it goes into production.",
+        "minimum_samples": 100,
+        "rules": [
+            {"metric": "h_mean", "min": 0.8},
+            {"metric": "min(recall@*)", "min": 0.5, "bound": "lower"},
+            {"metric": "h_mean", "not_worse_than": "baseline", "margin": 0.01, "level": 0.95},
+        ],
+    },
+    "guardrails": {
+        "rules": [
+            {"metric": "recall@*", "not_worse_than": "baseline", "margin": 0.05, "bound": "upper"},
+            {"metric": "error_rate", "max": 0.1, "bound": "value"},
+            {"metric": "accuracy", "better_than": "baseline"},
+        ]
+    },
+}
+CHECKS: dict[str, Any] = {"against a baseline": {"evaluation": FIRST, "baseline": SECOND}}
