@@ -113,7 +113,7 @@ def closed_coverage(world: World, size: int, replicates: int) -> list[float]:
         influences = Influences(world.sample(size, random))
         for position, key in enumerate(CLOSED):
             of_class = probability_catalogue().by_name[key].card.scope is Scope.CLASS
-            linear = influences.of(key, len(world.shares) - 1 if of_class else None)
+            linear = influences.of(probability_catalogue().by_name[key], len(world.shares) - 1 if of_class else None)
             found = None if linear is None else limits(linear, LEVEL)
             hits[position] += found is not None and found.low <= truth[position] <= found.high
     return [float(hit) / replicates for hit in hits]

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import Inputs, Scale
 from app.kernel.metrics.expression import COMBINATIONS, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_cdf, student_quantile
+from app.kernel.samples.influence import Method, Strata
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, Method, Scale, Strata, limits
+from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, limits
 from app.kernel.uncertainty.intervals import two_sided_z
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
@@ -41,7 +42,7 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
         if expression.metric.card.inputs is not Inputs.PROBABILITIES:
             return None
         classes = range(of.scores.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        found = [of.of(expression.metric.key, code, parameters=expression.parameters) for code in classes]
+        found = [of.of(expression.metric, code, parameters=expression.parameters) for code in classes]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
     slopes = _SLOPES.get(expression.function)

@@ -9,6 +9,7 @@ from typing import Any
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.influence import Form
 
 
 class Scope(StrEnum):
@@ -126,6 +127,7 @@ class Inference:
             None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
         proportion: What it is a rate of, if it is one.
         scale: On which its limits are symmetric and its differences tested.
+        influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
     """
 
     headline: bool = False
@@ -134,6 +136,7 @@ class Inference:
     proper: bool | None = None
     proportion: Proportion | None = None
     scale: Scale = Scale.LINEAR
+    influence: Form | None = None
 
 
 _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))

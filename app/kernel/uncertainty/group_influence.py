@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import silently
 from app.kernel.numerics.special import student_quantile
+from app.kernel.samples.influence import Method
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import Grouping, Groups, wilson_of_variance
 from app.kernel.uncertainty.headline import Method as Closed
 from app.kernel.uncertainty.headline import logit_limits
-from app.kernel.uncertainty.influence import Linearisation, Method, Scale, variance
+from app.kernel.uncertainty.influence import Linearisation, variance
 from app.kernel.uncertainty.intervals import kish_effective_n
 
 

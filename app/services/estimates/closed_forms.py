@@ -8,10 +8,11 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.labels import listed
 from app.domain.report import Interval
+from app.kernel.samples.influence import Method, Strata
 from app.kernel.uncertainty.clusters import Grouping
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
 from app.kernel.uncertainty.headline import Given
-from app.kernel.uncertainty.influence import Linearisation, Method, Strata, effective_samples, limits
+from app.kernel.uncertainty.influence import Linearisation, effective_samples, limits
 from app.services.estimates.headline_intervals import ONE_GROUP
 
 # With fewer samples behind the variance of a mean its t interval misses its level.

@@ -22,8 +22,9 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import probability_catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, is_biased, measures
+from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.samples.areas import area_variance
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.areas import area_variance
 from app.kernel.uncertainty.auc import area_limits
 from app.kernel.uncertainty.clusters import Grouping
 from app.kernel.uncertainty.design import ClassCounts, Shares
@@ -116,11 +117,11 @@ def _headline(found: SampleIntervals, source: MatrixInput, scores: Scores, close
     areas = _areas(scores, closed.level) if closed.grouping is None else _areas_by_groups(influences, closed)
     for label, interval in zip(source.labels, areas, strict=True):
         if interval is not None:
-            found.intervals[f"roc_auc@{write_label(label)}"] = interval
+            found.intervals[f"{roc_auc.key}@{write_label(label)}"] = interval
     if scores.are_probabilities:
         thin = Thin(closed.unit)
         for metric in probability_catalogue().of_scope(Scope.OVERALL):
-            linear = influences.of(metric.key) if metric.card.inference.headline else None
+            linear = influences.of(metric) if metric.card.inference.headline else None
             if linear is not None:
                 found.intervals[metric.key] = closed.interval(linear)
                 thin.note(metric.key, closed.summed(linear))
@@ -143,7 +144,7 @@ def _areas(scores: Scores, level: float) -> Iterator[Interval | None]:
 
 def _areas_by_groups(influences: Influences, closed: ClosedForms) -> Iterator[Interval | None]:
     for code in range(influences.scores.n_classes):
-        linear = influences.of("roc_auc", code)
+        linear = influences.of(roc_auc, code)
         yield None if linear is None or not isfinite(linear.value) else closed.interval(linear)
 
 
@@ -325,7 +326,7 @@ def _few_members(source: MatrixInput, scores: Scores) -> list[Finding]:
 
 
 def _few_out_of_order(source: MatrixInput, influences: Influences) -> list[Finding]:
-    forms = [influences.of("roc_auc", code) for code in range(len(source.labels))]
+    forms = [influences.of(roc_auc, code) for code in range(len(source.labels))]
     carrying = {
         label: effective_samples(form)
         for label, form in zip(source.labels, forms, strict=True)

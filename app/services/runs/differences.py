@@ -12,7 +12,7 @@ from app.kernel.compare.paired import mcnemar, pairing_bounds, tango_interval
 from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
-from app.kernel.uncertainty.influence import Method
+from app.kernel.samples.influence import Method
 from app.services.estimands import Preference
 from app.services.runs.pairing import Bond, Pairing
 

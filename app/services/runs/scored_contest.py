@@ -21,10 +21,11 @@ from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, r
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import Method
 from app.kernel.uncertainty.auc import chi_squared_of
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.influence import Influences, Limits, Linearisation, Method, limits
+from app.kernel.uncertainty.influence import Influences, Limits, Linearisation, limits
 from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
 from app.services.estimands import Estimand, make_estimand
 from app.services.json_values import Json, plain

@@ -10,11 +10,12 @@ from app.domain.expressions.expressions import parse
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.metrics.card import Inputs
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import Method
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.auc import area_difference, delong, equal_areas
 from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.influence import Influences, Linearisation, Method
+from app.kernel.uncertainty.influence import Influences, Linearisation
 
 LEVEL = 0.95
 

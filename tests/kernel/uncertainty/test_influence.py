@@ -8,23 +8,20 @@ from scipy import stats
 from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import probability_catalogue
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.areas import area_influences, area_variance
+from app.kernel.samples.influence import Method, Strata
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.areas import area_influences, area_variance
 from app.kernel.uncertainty.auc import delong, macro_area, newcombe_area_limits
 from app.kernel.uncertainty.influence import (
     Influences,
     Limits,
     Linearisation,
-    Method,
-    Scale,
-    Strata,
     covariance,
     effective_samples,
     limits,
-    linearise,
     variance,
 )
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
@@ -41,6 +38,12 @@ TRAPEZOIDS = {"au_imcp_trapezoid": "au_imcp", "au_mcp_trapezoid": "au_mcp"}
 
 def class_of(key: str) -> int | None:
     return 1 if probability_catalogue().by_name[key].card.scope is Scope.CLASS else None
+
+
+def linearise(
+    scores: Scores, key: str, code: int | None = None, *, parameters: dict[str, float] | None = None
+) -> Linearisation | None:
+    return Influences(scores).of(probability_catalogue().by_name[key], code, parameters=parameters)
 
 
 def found(scores: Scores, key: str, code: int | None = None) -> Linearisation:

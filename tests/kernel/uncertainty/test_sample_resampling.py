@@ -11,7 +11,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, tail_ranks
-from app.kernel.uncertainty.influence import linearise, variance
+from app.kernel.uncertainty.influence import Influences, variance
 from app.kernel.uncertainty.resampling import (
     DRAWS,
     FEWEST_DRAWS,
@@ -130,7 +130,7 @@ def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
 def test_spread_over_subsets_is_that_of_closed_forms(key: str) -> None:
     scores = Scores(*softmax_problem(20_000, 3, 6))
     (found,) = bootstrap(scores, [functional(key)], Plan(600, 2000, 20_000))
-    linear = linearise(scores, key)
+    linear = Influences(scores).of(probability_catalogue().by_name[key])
     assert linear is not None
     assert found.deviation[0] == pytest.approx(np.sqrt(variance(linear)), rel=0.12)
     assert (found.low[0] + found.high[0]) / 2.0 == pytest.approx(linear.value, abs=0.3 * found.deviation[0])

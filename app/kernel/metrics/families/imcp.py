@@ -10,13 +10,30 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
-from app.kernel.samples.losses import closeness
+from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, mean_of_members, share_of
+from app.kernel.samples.losses import TOLERANCE, closeness
 from app.kernel.samples.scores import Scores
 
 # Samples handled at once: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, proper=False)
 _per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES, proper=False)
+
+
+def _phi(s: Scores, _: Parameters) -> Array:
+    return s.phi
+
+
+def _sure(s: Scores, _: Parameters) -> Array:
+    return (s.p_true > 0.5 + TOLERANCE).astype(np.float64)
+
+
+def _ruled_out(s: Scores, _: Parameters) -> Array:
+    return (s.p_true < 1.0 / s.n_classes - TOLERANCE).astype(np.float64)
+
+
+def _neither(s: Scores, parameters: Parameters) -> Array:
+    return 1.0 - _sure(s, parameters) - _ruled_out(s, parameters)
 
 
 def threshold_correct() -> float:
@@ -38,6 +55,7 @@ def threshold_incorrect(n_classes: int) -> float:
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
     references=("aguilar2024",),
     headline=True,
+    influence=mean_of_class_means(_phi),
 )
 def au_imcp(s: Scores) -> Array:
     return mean(mean_phi.compute(s))
@@ -51,6 +69,8 @@ def au_imcp(s: Scores) -> Array:
     elsewhere={"imcp": "imcp_score"},
     undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
     references=("aguilar2024",),
+    # The trapezoids move the area by less than 1/n.
+    influence=mean_of_class_means(_phi),
 )
 def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or (s.class_weight == 0).any():
@@ -78,6 +98,7 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     sentence="Mean closeness of the probabilities to the truth, every sample counting the same.",
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
+    influence=mean_of(_phi),
 )
 def au_mcp(s: Scores) -> Array:
     return ratio(total(s.phi_sums), s.n)
@@ -92,6 +113,7 @@ def au_mcp(s: Scores) -> Array:
     needs_counts=True,
     undefined=(NOT_PROBABILITIES, WEIGHTED, ONE_SAMPLE),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
+    influence=mean_of(_phi),
 )
 def au_mcp_trapezoid(s: Scores) -> Array:
     if s.weights is not None or s.n_samples < 2:
@@ -110,6 +132,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     sentence="Conditional classification performance: how close the probabilities come to the truth for members of the class.",
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
     references=("aguilar2024",),
+    influence=mean_of_members(_phi),
 )
 def mean_phi(s: Scores) -> Array:
     return ratio(s.phi_sums, s.class_weight)
@@ -148,6 +171,7 @@ def phi_quartiles(s: Scores) -> Array:
     sentence="Share of samples whose class was given more than one half, so that nothing else could be predicted.",
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("aguilar2024",),
+    influence=share_of(_sure),
 )
 def fraction_correct_certain(s: Scores) -> Array:
     return ratio(total(s.losses.sure), s.n)
@@ -162,6 +186,7 @@ def fraction_correct_certain(s: Scores) -> Array:
     ideal=0.0,
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("aguilar2024",),
+    influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
     return ratio(total(_undecided(s)), s.n)
@@ -176,6 +201,7 @@ def fraction_uncertain(s: Scores) -> Array:
     ideal=0.0,
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("aguilar2024",),
+    influence=share_of(_ruled_out),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:
     return ratio(total(s.losses.ruled_out), s.n)

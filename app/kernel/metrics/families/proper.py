@@ -7,6 +7,16 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.numerics.arrays import Array, mean, ratio, total
+from app.kernel.samples.areas import centred
+from app.kernel.samples.influence import (
+    Form,
+    Influence,
+    Method,
+    Parameters,
+    Unweighted,
+    mean_of,
+    mean_of_class_means,
+)
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 
@@ -19,6 +29,37 @@ _loss = partial(
     ideal=0.0,
     range=(0.0, None),
 )
+
+
+def _surprise(s: Scores, parameters: Parameters) -> Array:
+    losses: Array = -np.log(np.maximum(s.p_true, parameters["clip"]))
+    return losses
+
+
+def _squared_error(s: Scores, _: Parameters) -> Array:
+    squared: Array
+    if s.n_classes == 2:
+        squared = np.square(s.columns[1] - s.y)
+    else:
+        squared = np.einsum("kn,kn->n", s.columns, s.columns) - 2.0 * s.p_true + 1.0
+    return squared
+
+
+def _cosine(s: Scores, _: Parameters) -> Array:
+    values: Array = s.p_true / np.sqrt(np.einsum("kn,kn->n", s.columns, s.columns))
+    return values
+
+
+def _saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
+    """1 - B/R, a ratio of the Brier score to that of the shares, R = sum pi (1 - pi), half of it for two classes."""
+    s = of.scores
+    losses, share = _squared_error(s, parameters), s.prevalence
+    half = 0.5 if s.n_classes == 2 else 1.0
+    spread = half * float(np.sum(share * (1.0 - share)))
+    # The derivative of R by the share of a class is 1 - 2 pi.
+    moves = half * (1.0 - 2.0 * share)[s.y]
+    influence = centred(-losses / spread + losses.mean() / spread**2 * moves)
+    return Influence(influence, Method.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
 
 
 def _surprise_sums(s: Scores, clip: float) -> Array:
@@ -44,6 +85,7 @@ def clipped(s: Scores, clip: float = CLIP) -> int:
     references=("good1952", "gneiting2007"),
     headline=True,
     proper=True,
+    influence=mean_of(_surprise),
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_surprise_sums(s, clip)), s.n)
@@ -61,6 +103,7 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     references=("brier1950", "gneiting2007", "beddar2025"),
     headline=True,
     proper=True,
+    influence=mean_of(_squared_error),
 )
 def brier_score(s: Scores) -> Array:
     return ratio(total(s.losses.squared_error), s.n)
@@ -75,6 +118,7 @@ def brier_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, RULED_OUT),
     references=("good1952",),
     proper=False,
+    influence=mean_of_class_means(_surprise),
 )
 def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     return mean(ratio(_surprise_sums(s, clip), s.class_weight))
@@ -89,6 +133,7 @@ def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
     references=("brier1950",),
     proper=False,
+    influence=mean_of_class_means(_squared_error),
 )
 def balanced_brier_score(s: Scores) -> Array:
     return mean(ratio(s.losses.squared_error, s.class_weight))
@@ -107,6 +152,7 @@ def balanced_brier_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_SAMPLES, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
     proper=True,
+    influence=Form(Method.INFLUENCE, _saved),
 )
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
@@ -126,6 +172,7 @@ def brier_skill_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("gneiting2007",),
     proper=True,
+    influence=mean_of(_cosine),
 )
 def spherical_score(s: Scores) -> Array:
     return ratio(total(s.losses.cosine), s.n)

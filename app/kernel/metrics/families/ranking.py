@@ -8,6 +8,17 @@ from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Sca
 from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_REST, NO_SAMPLES, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
+from app.kernel.samples.areas import centred, micro_influence, pair_influence
+from app.kernel.samples.influence import (
+    Form,
+    Influence,
+    Method,
+    Parameters,
+    Unweighted,
+    line_of_area,
+    mean_of_areas,
+    share_of,
+)
 from app.kernel.samples.scores import Scores
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
@@ -17,6 +28,37 @@ _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
 
 def _stack(values: list[Array]) -> Array:
     return np.stack(values, axis=-1)
+
+
+def _weighted_areas(of: Unweighted) -> Array:
+    areas, influence = of.areas
+    # The shares of the classes are random too.
+    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y])
+    return weighted
+
+
+def _all_entries(of: Unweighted, _class: int | None, _: Parameters) -> Influence:
+    return Influence(micro_influence(of.scores), Method.INFLUENCE_LOGIT)
+
+
+def _pairs(of: Unweighted) -> Array:
+    size = of.scores.n_classes
+    return pair_influence(of.scores, np.full((size, size), 1.0 / (size * (size - 1))))[1]
+
+
+def _weighted_pairs(of: Unweighted) -> Array:
+    # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
+    scores, pairs = of.scores, 2.0 * (of.scores.n_classes - 1)
+    areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
+    slope = (areas.sum(axis=0) + areas.sum(axis=1)) / pairs
+    return influence + centred(slope[scores.y])
+
+
+def _among_first(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+    if parameters["k"] >= of.scores.n_classes:
+        # By definition 1: there is nothing to be unsure of.
+        return Influence(np.zeros(of.scores.n_samples), Method.INFLUENCE)
+    return share_of(lambda s, p: (s.ahead < p["k"]).astype(np.float64)).make(of, class_index, parameters)
 
 
 @_per_class(
@@ -32,6 +74,7 @@ def _stack(values: list[Array]) -> Array:
     references=("hanley1982", "fawcett2006", "aguilar2025", "wu2025", "beddar2025"),
     headline=True,
     scale=Scale.LOGIT,
+    influence=line_of_area(),
 )
 def roc_auc(s: Scores) -> Array:
     return _stack([ranking.auc for ranking in s.rankings])
@@ -46,6 +89,7 @@ def roc_auc(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("fawcett2006", "aguilar2024", "beddar2025"),
     scale=Scale.LOGIT,
+    influence=mean_of_areas(lambda of: of.areas[1].mean(axis=0)),
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
     return mean(roc_auc.compute(s))
@@ -60,6 +104,7 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("provost2000", "aguilar2024"),
     scale=Scale.LOGIT,
+    influence=mean_of_areas(_weighted_areas),
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
     return total(roc_auc.compute(s) * s.prevalence)
@@ -74,6 +119,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_SAMPLES),
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
+    influence=Form(Method.INFLUENCE_LOGIT, _all_entries),
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
     if not s.are_probabilities:
@@ -93,6 +139,7 @@ def roc_auc_ovr_micro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("hand2001", "aguilar2025", "aguilar2024"),
     scale=Scale.LOGIT,
+    influence=mean_of_areas(_pairs),
 )
 def roc_auc_ovo_macro(s: Scores) -> Array:
     classes = s.n_classes
@@ -108,6 +155,7 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("ferri2009",),
     scale=Scale.LOGIT,
+    influence=mean_of_areas(_weighted_pairs),
 )
 def roc_auc_ovo_weighted(s: Scores) -> Array:
     # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).
@@ -150,6 +198,7 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     undefined=_BOTH_SIDES,
     references=("hand2001",),
     scale=Scale.LOGIT,
+    influence=line_of_area(2.0),
 )
 def roc_gini(s: Scores) -> Array:
     return 2.0 * roc_auc.compute(s) - 1.0
@@ -310,6 +359,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
     parameters=(Number("k", 2.0, "how many classes may be named", minimum=1.0, integral=True),),
     undefined=(NO_SAMPLES,),
     references=("beddar2025",),
+    influence=Form(Method.WILSON, _among_first),
 )
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:
