@@ -66,6 +66,13 @@ BENCHMARKS = (
     ),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),
+    Benchmark(
+        "calibration",
+        "Calibration errors: tests and intervals",
+        ("numpy",),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 

@@ -6,22 +6,22 @@ give a standard error of one point.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import probability_catalogue
-from app.kernel.metrics.expression import Measure, compute
+from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.chance import expected_by_chance
+from app.kernel.samples.chance import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.draws import Summary
 from app.kernel.uncertainty.influence import Influences, limits
-from app.kernel.uncertainty.resampling import Plan, SampleFunctional, bootstrap_samples, reflected
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, resampled
 
 CLOSED = (
     "roc_auc",
@@ -44,6 +44,13 @@ RESAMPLED = (
 )
 LEVEL = 0.95
 DRAWS = 300
+SIMULATED = 200
+BY_CHANCE: dict[str, Callable[[Scores], Chance]] = {
+    "expected_calibration_error": partial(expected_by_chance, draws=SIMULATED),
+    "adaptive_calibration_error": partial(expected_by_chance, adaptive=True, draws=SIMULATED),
+    "maximum_calibration_error": partial(largest_by_chance, draws=SIMULATED),
+    "classwise_calibration_error": partial(expected_by_chance_of_classes, draws=SIMULATED),
+}
 # Probabilities of samples that stand for the whole population.
 MANY = 4_000_000
 
@@ -119,39 +126,30 @@ def closed_coverage(world: World, size: int, replicates: int) -> list[float]:
     return [float(hit) / replicates for hit in hits]
 
 
-def functionals(classes: int) -> list[SampleFunctional]:
-    made: list[SampleFunctional] = []
-    for key in RESAMPLED:
+def asked_of(keys: Sequence[str], classes: int) -> list[Resampled]:
+    made = []
+    for key in keys:
         metric = probability_catalogue().by_name[key]
         of = classes - 1 if metric.card.scope is Scope.CLASS else None
-        measure = Measure(metric, metric.card.defaults, of)
-        made.append(lambda subject, measure=measure: compute(measure, subject))  # type: ignore[misc]
+        made.append(resampled(Measure(metric, metric.card.defaults, of), metric.card.range))
     return made
 
 
-def resampled_coverage(world: World, size: int, replicates: int, subset: int | None = None) -> list[float]:
+def resampled_coverage(
+    world: World, size: int, replicates: int, subset: int | None = None, keys: Sequence[str] = RESAMPLED
+) -> list[float]:
     """The same for the bootstrap, of all samples or of subsets."""
-    truth, random, hits = world.truth(RESAMPLED), generator(size), np.zeros(len(RESAMPLED))
-    asked, made = functionals(len(world.shares)), Plan(DRAWS, subset or size, size)
+    truth, random, hits = world.truth(keys), generator(size), np.zeros(len(keys))
+    asked, made = asked_of(keys, len(world.shares)), Plan(DRAWS, subset or size, size)
     for replicate in range(replicates):
         scores = world.sample(size, random)
         found = bootstrap_samples(scores, scores.predicted, asked, seed=replicate, made=made, level=LEVEL)
-        for position, (key, summary) in enumerate(zip(RESAMPLED, found, strict=True)):
-            low, high = as_answered(key, summary, scores)
-            hits[position] += low <= truth[position] <= high
+        for position, (key, summary) in enumerate(zip(keys, found, strict=True)):
+            # As a report has them: errors that perfect probabilities might show too reach down to 0.
+            by_chance = key in BY_CHANCE and BY_CHANCE[key](scores).p_value > 1.0 - LEVEL
+            low = 0.0 if by_chance else float(summary.low[0])
+            hits[position] += low <= truth[position] <= float(summary.high[0])
     return [float(hit) / replicates for hit in hits]
-
-
-def as_answered(key: str, found: Summary, scores: Scores) -> tuple[float, float]:
-    """Limits as a report has them: of biased values turned around, of calibration errors down to 0."""
-    card = probability_catalogue().by_name[key].card
-    if not card.inference.biased:
-        return float(found.low[0]), float(found.high[0])
-    turned = reflected(found, card.range)
-    low, high = float(turned.low[0]), float(turned.high[0])
-    if key == "expected_calibration_error" and expected_by_chance(scores, draws=200).p_value > 1.0 - LEVEL:
-        low = 0.0
-    return low, high
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

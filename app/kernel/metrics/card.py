@@ -6,6 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
@@ -113,6 +115,21 @@ class Scale(StrEnum):
     LOG = "log"
 
 
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Signed values ``of`` (..., P) the same data and parameters, whose absolute values a metric adds up, or takes the
+    largest of.
+    """
+
+    of: Callable[..., Array]
+    largest: bool = False
+
+    def combined(self, gaps: Array) -> Array:
+        """The metric (...) by its gaps (..., P)."""
+        sizes = np.abs(gaps)
+        return np.asarray(sizes.max(axis=-1) if self.largest else sizes.sum(axis=-1))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
     """What decides how a metric is estimated, tested and shown.
@@ -123,6 +140,7 @@ class Inference:
             classifier: it has no limits, no value at balanced prevalence, and nothing is decided by it.
         biased: Noise moves it to one side, as it does with maxima and sums of absolute values, and a resample adds as
             much noise once more.
+        gaps: What it is a sum or maximum of absolute values of, if it is one.
         proper: Of a score of probabilities: is its expectation best for the true probabilities and for no others?
             None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
         proportion: What it is a rate of, if it is one.
@@ -133,6 +151,7 @@ class Inference:
     headline: bool = False
     about_sample: bool = False
     biased: bool = False
+    gaps: Gaps | None = None
     proper: bool | None = None
     proportion: Proportion | None = None
     scale: Scale = Scale.LINEAR

@@ -28,6 +28,16 @@ class Bins:
     observed: Array
 
     @property
+    def gaps(self) -> Array:
+        """Observed less expected frequency as a share of all weight, shape (..., b): they add up to the error."""
+        return ratio(self.observed - self.expected, self.weight.sum(axis=-1, keepdims=True))
+
+    @property
+    def gaps_within(self) -> Array:
+        """The same as a share of the weight of the bin, 0 where a bin is empty."""
+        return ratio(self.observed - self.expected, np.where(self.weight > 0, self.weight, 1.0))
+
+    @property
     def error(self) -> Array:
         """Weighted mean of |observed - expected| frequency, shape (...)."""
         return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_biased
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.absolutes import inverted
 from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.clusters import Grouping, expanded_level
 from app.kernel.uncertainty.design import ClassCounts, generator
@@ -23,6 +24,8 @@ from app.kernel.uncertainty.draws import Summary, summarise
 
 # From a batch of samples in weights to values (...) or (..., K).
 SampleFunctional = Callable[[Subject], Array]
+# From values (D, V) in resamples, values (V) as found and a level to limits.
+Reading = Callable[[Array, Array, float], Summary]
 # Subsets of samples (b), what each stands for (b), and batches of weights (d, b); None twice for one subset of all.
 Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
 
@@ -50,6 +53,34 @@ class Run(NamedTuple):
 
     scores: Scores
     predicted: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """What is computed in every resample, and how limits are read off it."""
+
+    values: SampleFunctional
+    read: Reading = summarise
+    method: str = "bootstrap"
+
+
+def resampled(expression: Expression, bounds: tuple[float | None, float | None]) -> Resampled:
+    """An expression within its bounds, so that limits are right for what noise moves to one side."""
+
+    def values(subject: Subject) -> Array:
+        return compute(expression, subject)
+
+    if not is_biased(expression):
+        return Resampled(values)
+    if isinstance(expression, Measure) and (gaps := expression.metric.card.inference.gaps) is not None:
+        return Resampled(
+            lambda subject: gaps.of(data_of(expression.metric, subject), **expression.parameters),
+            lambda drawn, found, level: inverted(drawn, found, level, combined=gaps.combined),
+            "bootstrap_inverted",
+        )
+    return Resampled(
+        values, lambda drawn, found, level: reflected(summarise(drawn, found, level), bounds), "bootstrap_basic"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +127,7 @@ def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.
 def bootstrap_samples(
     scores: Scores,
     predicted: Codes,
-    functionals: Sequence[SampleFunctional],
+    asked: Sequence[Resampled],
     *,
     seed: int,
     made: Plan,
@@ -104,12 +135,12 @@ def bootstrap_samples(
     class_counts: ClassCounts = ClassCounts.RANDOM,
     grouping: Grouping | None = None,
 ) -> list[Summary]:
-    """Percentile intervals of every functional of samples; fixed class counts resample within the classes.
+    """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
     Args:
         scores: Without weights.
         predicted: (n) decisions, for the matrix of a replicate.
-        functionals: All see the same replicates.
+        asked: All see the same replicates.
         seed: Of the replicates.
         made: How many, of what.
         level: Of the intervals.
@@ -121,9 +152,10 @@ def bootstrap_samples(
         drawn, read_at = resamples(scores, made, seed, class_counts), level
     else:
         drawn, read_at = _of_groups(grouping, made, scores, seed), expanded_level(level, grouping.effective_groups)
+    functionals = [each.values for each in asked]
     estimates = values_of(run, functionals)
     values = replicated([run], functionals, drawn, [estimates])
-    return [summarise(found[:, 0], own, read_at) for found, own in zip(values, estimates, strict=True)]
+    return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
 
 
 def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:

@@ -31,7 +31,7 @@ from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.kernel.uncertainty.headline import Given
 from app.kernel.uncertainty.influence import Influences, effective_samples
-from app.kernel.uncertainty.resampling import Plan, SampleFunctional, bootstrap_samples, plan, reflected
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import bounds, estimand_of
 from app.services.estimates.closed_forms import FEW_EFFECTIVE, NO_VALUE, ClosedForms, Thin
 from app.services.estimates.full_intervals import stretched_findings
@@ -69,7 +69,12 @@ class _Item:
     @property
     def method(self) -> str:
         """How its limits are read off the resamples."""
-        return "bootstrap_basic" if self.biased else "bootstrap"
+        return self.resampled.method
+
+    @property
+    def resampled(self) -> Resampled:
+        """What is computed in resamples, and how limits are read off."""
+        return resampled(self.expression, bounds(self.expression))
 
     @property
     def biased(self) -> bool:
@@ -228,7 +233,7 @@ def _resample(
     summaries = bootstrap_samples(
         scores,
         samples.predicted.astype(np.intp),
-        [_functional(item.expression) for item in defined],
+        [item.resampled for item in defined],
         seed=seed,
         made=made,
         level=options.level,
@@ -236,18 +241,13 @@ def _resample(
         grouping=grouping,
     )
     stretched: list[str] = []
-    for item, summary in zip(defined, summaries, strict=True):
-        taken = reflected(summary, bounds(item.expression)) if item.biased else summary
+    for item, taken in zip(defined, summaries, strict=True):
         for index, name in enumerate(item.names):
             if len(item.names) == 1 or isfinite(taken.estimate[index]):
                 found.intervals.setdefault(name, drawn.interval(item, taken, index, made.draws))
                 stretched.extend([name] if taken.extended[index] else [])
     found.findings.extend(_about_resampling(made, defined))
     found.findings.extend(stretched_findings(stretched))
-
-
-def _functional(expression: Expression) -> SampleFunctional:
-    return lambda subject: compute(expression, subject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.score_conditions import NO_SAMPLES, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
@@ -28,6 +28,10 @@ def _top_label(s: Scores, bins: float) -> Bins:
     return equal_width(s.top_label, int(bins))
 
 
+def _gaps_of_classes(s: Scores, bins: float) -> Array:
+    return np.concatenate([equal_width(ranking, int(bins)).gaps for ranking in s.rankings], axis=-1) / s.n_classes
+
+
 def _missing(s: Scores) -> Array:
     return np.full(s.n.shape, np.nan)
 
@@ -38,6 +42,7 @@ def _missing(s: Scores) -> Array:
     formula=r"\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|, \quad b = (lo, hi]",
     sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equal width.",
     aliases=("ece",),
+    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps),
     references=("naeini2015", "guo2017"),
 )
 def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
@@ -50,6 +55,7 @@ def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\frac{1}{B} \sum_b |\mathrm{acc}_b - \mathrm{conf}_b|, \quad n_b \approx n / B",
     sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equally many samples.",
     aliases=("ace",),
+    gaps=Gaps(lambda s, bins: equal_mass(s.top_label, int(bins)).gaps),
     references=("nixon2019",),
 )
 def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
@@ -62,6 +68,7 @@ def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\max_b |\mathrm{acc}_b - \mathrm{conf}_b|",
     sentence="Largest gap of a bin between the confidence in the predicted class and how often it is right.",
     aliases=("mce",),
+    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, largest=True),
     references=("naeini2015",),
 )
 def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
@@ -74,6 +81,7 @@ def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\frac{1}{K} \sum_k \sum_b \frac{n_{bk}}{n} |\mathrm{freq}_{bk} - \bar p_{bk}|",
     sentence="Mean over the classes of the gap between the probability of the class and how often it occurs, over bins of equal width.",
     aliases=("cwece",),
+    gaps=Gaps(_gaps_of_classes),
     references=("kull2019",),
 )
 def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:

@@ -1,0 +1,73 @@
+"""Calibration errors: how often their tests reject calibrated probabilities, how often 95 % intervals hold the truth.
+
+Run ``python -m benchmarks.calibration``; prints Markdown tables. 2000 replicates give a standard error of half a point.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.kernel.uncertainty.design import generator
+from benchmarks.coverage import print_table
+from benchmarks.probability_coverage import BY_CHANCE, LEVEL, World, even, resampled_coverage
+
+CALIBRATED = (
+    (World(even(2)), 100),
+    (World(even(2)), 400),
+    (World(even(2)), 2000),
+    (World(even(2), apart=2.5), 400),
+    (World((0.95, 0.05)), 400),
+    (World(even(3)), 300),
+    (World(even(10)), 500),
+)
+ANY = (
+    (World(even(2)), 100),
+    (World(even(2)), 400),
+    (World(even(2), confidence=1.3), 100),
+    (World(even(2), confidence=1.3), 400),
+    (World(even(2), confidence=1.3), 2000),
+    (World(even(2), confidence=2.0), 100),
+    (World(even(2), confidence=2.0), 400),
+    (World(even(2), apart=2.5, confidence=1.5), 400),
+    (World((0.95, 0.05), confidence=1.3), 400),
+    (World(even(3), confidence=1.3), 300),
+    (World(even(10), confidence=1.3), 500),
+)
+
+
+def false_alarms(world: World, size: int, replicates: int) -> list[float]:
+    """Share of samples of calibrated probabilities that each test calls miscalibrated."""
+    random, rejected = generator(size), np.zeros(len(BY_CHANCE))
+    for _ in range(replicates):
+        scores = world.sample(size, random)
+        rejected += [test(scores).p_value <= 1.0 - LEVEL for test in BY_CHANCE.values()]
+    return [float(count) / replicates for count in rejected]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=2000)
+    replicates = parser.parse_args(arguments).replicates
+    names = [key.split("_")[0] for key in BY_CHANCE]
+    print_table(
+        ["calibrated probabilities rejected at 5 %: K", "n", "apart", *names],
+        [[str(world), n, f"{world.apart:.1f}", *false_alarms(world, n, replicates)] for world, n in CALIBRATED],
+    )
+    print_table(
+        ["95 % intervals holding the truth: K", "n", "apart", "confidence", *names],
+        [
+            [
+                str(world),
+                n,
+                f"{world.apart:.1f}",
+                f"{world.confidence:.1f}",
+                *resampled_coverage(world, n, replicates, keys=tuple(BY_CHANCE)),
+            ]
+            for world, n in ANY
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
