@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
-from sqlalchemy import bindparam
+from sqlalchemy import Text, bindparam, cast
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -23,7 +23,10 @@ from app.store.tables import evaluations
 
 def compile_insert() -> tuple[str, tuple[str, ...]]:
     """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values."""
-    given = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
+    given: dict[str, Any] = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
+    # They come as text: `rows.encode_values`.
+    values = evaluations.c.metric_values
+    given[values.name] = cast(bindparam(values.name, type_=Text), values.type)
     statement = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()})
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
     return str(compiled), tuple(compiled.positiontup or ())

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.named_metrics import HEADLINE
 from app.store.engine import create_engine
-from app.store.schema import MIGRATIONS, SchemaReadiness, expected_revision
+from app.store.schema import MIGRATIONS, SchemaReadiness, expected_revision, known_revisions
 from app.store.tables import metadata
 
 pytestmark = pytest.mark.anyio
@@ -140,3 +141,9 @@ async def test_an_unreachable_database_is_an_answer() -> None:
     state = await SchemaReadiness(engine).check()
     assert (state.reachable, state.revision, state.current) == (False, None, False)
     await engine.dispose()
+
+
+def test_revisions_read_as_text_are_those_of_alembic() -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    assert expected_revision() == scripts.get_current_head()
+    assert known_revisions() == {script.revision for script in scripts.walk_revisions()}

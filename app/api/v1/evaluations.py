@@ -40,7 +40,8 @@ from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
 # Bodies from here on are parsed in a thread.
 _HEAVY_BYTES = 256 * 1024
-_BATCH_AT_ONCE = 8
+# As many as one pass over the metrics takes: `services.evaluate.batching`.
+_BATCH_AT_ONCE = 32
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
 Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]

@@ -250,9 +250,71 @@ def permute(joint: JointCounts, *, draws: int, random: np.random.Generator) -> I
         raise ValueError(f"a permutation of labels needs two runs, not {joint.n_runs}")
     if not (joint.counts == np.round(joint.counts)).all():
         raise ValueError("only whole counts can be permuted")
-    scatter = _Scatter(joint)
-    swapped = _Scatter(JointCounts(joint.n_classes, joint.truth, joint.predictions[::-1], joint.counts))
-    whole = joint.counts.astype(np.int64)
+    swaps = _Swaps.of(joint)
     for size in _batches(joint, draws):
-        moved = random.binomial(whole, 0.5, size=(size, whole.size)).astype(np.float64)
-        yield scatter(joint.counts - moved) + swapped(moved)
+        yield swaps.permuted(_halves(swaps.trials, size, random))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Swaps:
+    """What a swap of two runs' predictions can move.
+
+    Where both runs agree a swap changes nothing. The combinations (t, a, b) and (t, b, a) are one set of c + c' items,
+    and of each item the first run has a or b by a fair coin: together one binomial number of them.
+
+    Attributes:
+        base: (2, K, K) the matrices with every such item as (t, b, a).
+        trials: (S) items of each set, the largest first.
+        scatter: Sums what moves into the cells that the first run adds to, and those that it takes from.
+    """
+
+    base: Array
+    trials: NDArray[np.int64]
+    scatter: _Scatter
+
+    @classmethod
+    def of(cls, joint: JointCounts) -> "_Swaps":
+        size = joint.n_classes
+        low, high = np.sort(joint.predictions, axis=0)
+        differing = low != high
+        codes = (joint.truth * size + low) * size + high
+        sets, members = np.unique(codes[differing], return_inverse=True)
+        trials = np.bincount(members, weights=joint.counts[differing], minlength=sets.size)
+        order = np.argsort(-trials, kind="stable")
+        cells, high = np.divmod(sets[order], size)
+        truth, low = np.divmod(cells, size)
+        moving = JointCounts(size, truth, np.stack([low, high]), trials[order])
+        still = JointCounts(size, joint.truth[~differing], joint.predictions[:, ~differing], joint.counts[~differing])
+        base = still.matrices() + moving.matrices()[::-1]
+        return cls(base, moving.counts.astype(np.int64), _Scatter(moving))
+
+    def permuted(self, moved: Array) -> Array:
+        """The matrices (d, 2, K, K) when so many items (d, S) of each set have moved."""
+        adds, takes = np.moveaxis(self.scatter(moved), 1, 0)
+        change = adds - takes
+        return np.stack([self.base[0] + change, self.base[1] - change], axis=1)
+
+
+# Trials up to which counting random bits is faster than a binomial generator.
+_MOST_BITS = 512
+
+
+def _halves(trials: NDArray[np.int64], draws: int, random: np.random.Generator) -> Array:
+    """Binomial numbers (draws, S) with probability 1/2; ``trials`` (S) must not increase.
+
+    Few trials are that many random bits, counted 64 at a time.
+    """
+    many = int(np.searchsorted(-trials, -_MOST_BITS))
+    found = np.empty((draws, trials.size))
+    found[:, :many] = random.binomial(trials[:many], 0.5, size=(draws, many))
+    few = trials[many:]
+    counted = np.zeros((draws, few.size), dtype=np.uint16)
+    for start in range(0, int(few[0]) if few.size else 0, 64):
+        # Those that still need bits stand in front.
+        active = int(np.searchsorted(-few, -start))
+        bits = random.integers(0, 1 << 64, size=(draws, active), dtype=np.uint64)
+        left = np.minimum(few[:active] - start, 64).astype(np.uint64)
+        bits >>= np.uint64(64) - left
+        counted[:, :active] += np.bitwise_count(bits)
+    found[:, many:] = counted
+    return found

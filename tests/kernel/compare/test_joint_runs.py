@@ -1,7 +1,11 @@
 """Runs on the same items as counts, and differences of any metric drawn from them."""
 
+from collections import Counter
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from app.kernel.compare.differences import compare_draws, normal_limits, paired_variance, permutation_p
 from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute, resample
@@ -137,6 +141,39 @@ def test_permutation_of_accuracy_is_mcnemar() -> None:
     p = permutation_p(joint, [ACCURACY, lambda t: t.recall], permute(joint, draws=20_000, random=generator(0)))
     assert float(p[0]) == pytest.approx(exact, abs=0.015)
     assert p[1].shape == (3,)
+
+
+def test_permuted_matrices_are_those_of_all_ways_to_swap() -> None:
+    """Seven items one by one: every one of the 2^7 pairs of matrices comes as often as there are ways to it."""
+    truth = np.array([0, 0, 0, 0, 1, 1, 2])
+    runs = np.array([[0, 0, 1, 1, 1, 2, 0], [0, 1, 0, 2, 0, 1, 2]])
+    items = np.arange(len(truth))
+    expected: Counter[bytes] = Counter()
+    for swaps in product([False, True], repeat=len(truth)):
+        found = np.zeros((2, 3, 3))
+        for run in range(2):
+            np.add.at(found[run], (truth, runs[np.where(swaps, 1 - run, run), items]), 1)
+        expected[found.tobytes()] += 1
+    draws = 40_000
+    seen = Counter(
+        np.ascontiguousarray(pair).tobytes()
+        for batch in permute(combine(truth, runs, 3), draws=draws, random=generator(0))
+        for pair in batch
+    )
+    assert seen.keys() == expected.keys()
+    chi_squared = sum((seen[key] - draws * ways / 2**7) ** 2 / (draws * ways / 2**7) for key, ways in expected.items())
+    assert chi2.sf(chi_squared, len(expected) - 1) > 0.001
+
+
+@pytest.mark.parametrize("trials", [1, 63, 64, 65, 127, 128, 512, 513, 5000])
+def test_numbers_of_swapped_items_are_binomial(trials: int) -> None:
+    """One truth, all items wrong in different ways: what the first run has in one cell is Bin(n, 1/2)."""
+    joint = JointCounts(3, np.array([0]), np.array([[1], [2]]), np.array([float(trials)]))
+    drawn = np.concatenate(list(permute(joint, draws=20_000, random=generator(trials))))[:, 0, 0, 1]
+    assert drawn.mean() == pytest.approx(trials / 2, abs=4 * np.sqrt(trials / 4 / 20_000))
+    assert drawn.var() == pytest.approx(trials / 4, rel=0.05)
+    assert drawn.min() >= 0
+    assert drawn.max() <= trials
 
 
 def test_permutation_needs_two_runs_of_whole_counts() -> None:
