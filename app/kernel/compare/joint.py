@@ -279,7 +279,7 @@ class _Swaps:
         differing = low != high
         codes = (joint.truth * size + low) * size + high
         sets, members = np.unique(codes[differing], return_inverse=True)
-        trials = np.bincount(members, weights=joint.counts[differing], minlength=sets.size)
+        trials = np.bincount(members, weights=joint.counts[differing], minlength=sets.size).astype(np.float64)
         order = np.argsort(-trials, kind="stable")
         cells, high = np.divmod(sets[order], size)
         truth, low = np.divmod(cells, size)
