@@ -133,19 +133,53 @@ def test_present_classes_only_is_the_mean_over_the_classes_that_occur() -> None:
             assert_close(NAMED[key], got, float(mean(recalls)), where=name)
 
 
-def test_counting_undefined_as_zero() -> None:
+def _or_zero(top: Any, bottom: Any) -> Any:
+    return top / bottom if bottom else Fraction(0)
+
+
+# Averages over the classes, and what they average.
+AVERAGED: dict[str, Callable[[Any], Any]] = {
+    "balanced_accuracy": lambda c: _or_zero(c.tp, c.P),
+    "macro_precision": lambda c: _or_zero(c.tp, c.T),
+    "macro_specificity": lambda c: _or_zero(c.tn, c.n - c.P),
+    "macro_npv": lambda c: _or_zero(c.tn, c.n - c.T),
+    "macro_f1": lambda c: _or_zero(2 * c.tp, c.P + c.T),
+    "macro_f_beta": lambda c: _or_zero(2 * c.tp, c.P + c.T),
+    "macro_f1_negative": lambda c: _or_zero(2 * c.tn, 2 * c.n - c.P - c.T),
+    "macro_jaccard": lambda c: _or_zero(c.tp, c.P + c.T - c.tp),
+    "class_balance_accuracy": lambda c: _or_zero(c.tp, max(c.P, c.T)),
+    "survey_balanced_accuracy": lambda c: (_or_zero(c.tp, c.P) + _or_zero(c.tn, c.n - c.P)) / 2,
+}
+WEIGHTED: dict[str, Callable[[Any], Any]] = {
+    "weighted_precision": AVERAGED["macro_precision"],
+    "weighted_f1": AVERAGED["macro_f1"],
+    "weighted_jaccard": AVERAGED["macro_jaccard"],
+    "prevalence_weighted_auc": AVERAGED["survey_balanced_accuracy"],
+}
+
+
+@pytest.mark.parametrize("key", [*AVERAGED, *WEIGHTED])
+def test_counting_undefined_as_zero(key: str) -> None:
     """As scikit-learn does with ``zero_division=0``."""
     for name in matrices():
         classes = whole(name).classes
-        precision = [Fraction(0) if c.T == 0 else c.ppv for c in classes]
-        f1 = [Fraction(0) if c.P + c.T == 0 else 2 * c.tp / (c.P + c.T) for c in classes]
-        weighted = sum(c.P * value for c, value in zip(classes, precision, strict=True)) / classes[0].n
-        for key, want in {
-            "macro_precision": sum(precision) / len(precision),
-            "macro_f1": sum(f1) / len(f1),
-            "weighted_precision": weighted,
-        }.items():
-            assert_close(NAMED[key], value_of(NAMED[key], matrices()[name], undefined="zero"), float(want), where=name)
+        weights = [c.P if key in WEIGHTED else 1 for c in classes]
+        part = (AVERAGED | WEIGHTED)[key]
+        want = sum(weight * part(c) for weight, c in zip(weights, classes, strict=True)) / Fraction(sum(weights))
+        assert_close(NAMED[key], value_of(NAMED[key], matrices()[name], undefined="zero"), float(want), where=name)
+
+
+def test_every_average_can_count_undefined_as_zero() -> None:
+    found = {key for key, metric in NAMED.items() if "undefined" in metric.card.defaults}
+    assert found == {*AVERAGED, *WEIGHTED, "macro_f1_of_means"}
+    for name in matrices():
+        counts = matrices()[name]
+        recall, precision = (
+            value_of(NAMED[key], counts, undefined="zero") for key in ("balanced_accuracy", "macro_precision")
+        )
+        want = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+        got = value_of(NAMED["macro_f1_of_means"], counts, undefined="zero")
+        assert_close(NAMED["macro_f1_of_means"], got, want, where=name)
 
 
 def test_weights_and_rates_are_as_good_as_counts() -> None:

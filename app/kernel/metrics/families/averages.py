@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Condition, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Condition, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -16,29 +16,19 @@ from app.kernel.metrics.conditions import (
     NOT_PREDICTED_THOUGH_ACTUAL,
     UNIVERSAL,
 )
+from app.kernel.metrics.missing import UNDEFINED, filled
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
-_MISSING = Choice(
-    "undefined",
-    "strict",
-    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as "
-    "scikit-learn does",
-    ("strict", "zero"),
-)
 # Weighted averages leave out classes without actual samples; what is left needs a specificity.
 _ONE_CLASS = Condition(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),
 )
-
-
-def _filled(values: Array, undefined: str) -> Array:
-    return values if undefined == "strict" else np.where(np.isnan(values), 0.0, values)
 
 
 @_overall(
@@ -49,11 +39,14 @@ def _filled(values: Array, undefined: str) -> Array:
     "the recalls.",
     aliases=("aunu",),
     elsewhere={"pycm": "AUNU"},
+    parameters=(UNDEFINED,),
     undefined=(NO_ACTUAL, NO_REST),
     references=("beddar2025",),
 )
-def survey_balanced_accuracy(t: Table) -> Array:
-    return (t.mean_rates.recall + t.mean_rates.specificity) / 2.0
+def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
+    if undefined == "strict":
+        return (t.mean_rates.recall + t.mean_rates.specificity) / 2.0
+    return (mean(filled(t.recall, undefined)) + mean(filled(t.specificity, undefined))) / 2.0
 
 
 @_overall(
@@ -63,11 +56,12 @@ def survey_balanced_accuracy(t: Table) -> Array:
     sentence="One-vs-rest balanced accuracy averaged by class frequency.",
     aliases=("aunp",),
     elsewhere={"pycm": "AUNP"},
+    parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES, _ONE_CLASS),
 )
-def prevalence_weighted_auc(t: Table) -> Array:
+def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     # Recalls weighted by prevalence are the accuracy.
-    return (t.correct + inner(t.actual, t.specificity)) / (2.0 * t.n)
+    return (t.correct + inner(t.actual, filled(t.specificity, undefined))) / (2.0 * t.n)
 
 
 @_overall(
@@ -79,12 +73,12 @@ def prevalence_weighted_auc(t: Table) -> Array:
         "pycm": "PPV Macro",
         "torchmetrics": "MulticlassPrecision(average=macro)",
     },
-    parameters=(_MISSING,),
+    parameters=(UNDEFINED,),
     undefined=(NEVER_PREDICTED,),
     references=("martin2022", "beddar2025"),
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_rates.precision if undefined == "strict" else mean(_filled(t.precision, undefined))
+    return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
 
 
 @_overall(
@@ -96,7 +90,7 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
         "pycm": "F1 Macro",
         "torchmetrics": "MulticlassF1Score(average=macro)",
     },
-    parameters=(_MISSING,),
+    parameters=(UNDEFINED,),
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025", "opitz2019"),
@@ -104,7 +98,7 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
     scale=Scale.LOGIT,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_f1 if undefined == "strict" else mean(_filled(t.f1, undefined))
+    return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
 
 
 @_overall(
@@ -112,11 +106,12 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     formula=r"\frac{1}{K}\sum_k NPV_k",
     sentence="Mean per-class negative predictive value.",
     elsewhere={"pycm": "NPV Macro"},
+    parameters=(UNDEFINED,),
     undefined=(ALWAYS_PREDICTED,),
     references=("martin2022", "beddar2025"),
 )
-def macro_npv(t: Table) -> Array:
-    return t.mean_rates.npv
+def macro_npv(t: Table, undefined: str = "strict") -> Array:
+    return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
 
 
 @_overall(
@@ -124,12 +119,13 @@ def macro_npv(t: Table) -> Array:
     formula=r"\frac{1}{K}\sum_k J_k",
     sentence="Mean per-class Jaccard index.",
     elsewhere={"sklearn": "jaccard_score(average=macro)", "torchmetrics": "MulticlassJaccardIndex(average=macro)"},
+    parameters=(UNDEFINED,),
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
 )
-def macro_jaccard(t: Table) -> Array:
-    return mean(t.jaccard)
+def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
+    return mean(filled(t.jaccard, undefined))
 
 
 @_overall(
@@ -137,12 +133,15 @@ def macro_jaccard(t: Table) -> Array:
     formula=r"\frac{2\,PPV_{macro}\,TPR_{macro}}{PPV_{macro}+TPR_{macro}}",
     sentence="The survey's macro F1. A different number from the mean of the F1 scores.",
     aliases=("survey_macro_f1",),
+    parameters=(UNDEFINED,),
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("beddar2025", "opitz2019"),
 )
-def macro_f1_of_means(t: Table) -> Array:
-    return harmonic_mean_of_two(t.mean_rates.precision, t.mean_rates.recall)
+def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
+    if undefined == "strict":
+        return harmonic_mean_of_two(t.mean_rates.precision, t.mean_rates.recall)
+    return harmonic_mean_of_two(mean(filled(t.precision, undefined)), mean(filled(t.recall, undefined)))
 
 
 @_overall(
@@ -150,27 +149,28 @@ def macro_f1_of_means(t: Table) -> Array:
     formula=r"\frac{1}{K}\sum_k F_{\beta,k}",
     sentence="Mean per-class F-beta.",
     elsewhere={"sklearn": "fbeta_score(average=macro)", "torchmetrics": "MulticlassFBetaScore(average=macro)"},
-    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), UNDEFINED),
     undefined=(ABSENT,),
     references=("beddar2025",),
 )
-def macro_f_beta(t: Table, beta: float = 1.0) -> Array:
+def macro_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> Array:
     if beta == 1.0:
-        return t.mean_f1
+        return macro_f1.compute(t, undefined)
     square = beta * beta
-    return (1.0 + square) * mean(t.tp / (square * t.actual + t.predicted))
+    return (1.0 + square) * mean(filled(t.tp / (square * t.actual + t.predicted), undefined))
 
 
 @_overall(
     name="macro F1 of the rests",
     formula=r"\frac{1}{K}\sum_k F^{-}_{1,k}",
     sentence="Mean over the classes of the F1 of everything else.",
+    parameters=(UNDEFINED,),
     undefined=(UNIVERSAL,),
     symmetric=True,
     references=("martin2022",),
 )
-def macro_f1_negative(t: Table) -> Array:
-    return mean(t.f1_negative)
+def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
+    return mean(filled(t.f1_negative, undefined))
 
 
 @_overall(
@@ -183,11 +183,12 @@ def macro_f1_negative(t: Table) -> Array:
         "imblearn": "specificity_score(average=macro)",
         "torchmetrics": "MulticlassSpecificity(average=macro)",
     },
+    parameters=(UNDEFINED,),
     undefined=(NO_REST,),
     references=("beddar2025",),
 )
-def macro_specificity(t: Table) -> Array:
-    return t.mean_rates.specificity
+def macro_specificity(t: Table, undefined: str = "strict") -> Array:
+    return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
 
 
 @_error(
@@ -210,12 +211,12 @@ def macro_fpr(t: Table) -> Array:
         "sklearn": "precision_score(average=weighted)",
         "torchmetrics": "MulticlassPrecision(average=weighted)",
     },
-    parameters=(_MISSING,),
+    parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
 )
 def weighted_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(_filled(t.precision, undefined)) / t.n
+    return t.weighted_sum(filled(t.precision, undefined)) / t.n
 
 
 @_overall(
@@ -223,11 +224,12 @@ def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     formula=r"\sum_k\frac{P_k}{n}F_{1,k}",
     sentence="Per-class F1 averaged by class frequency.",
     elsewhere={"sklearn": "f1_score(average=weighted)", "torchmetrics": "MulticlassF1Score(average=weighted)"},
+    parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
 )
-def weighted_f1(t: Table) -> Array:
-    return t.weighted_sum(t.f1) / t.n
+def weighted_f1(t: Table, undefined: str = "strict") -> Array:
+    return t.weighted_sum(filled(t.f1, undefined)) / t.n
 
 
 @_overall(
@@ -238,11 +240,12 @@ def weighted_f1(t: Table) -> Array:
         "sklearn": "jaccard_score(average=weighted)",
         "torchmetrics": "MulticlassJaccardIndex(average=weighted)",
     },
+    parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
 )
-def weighted_jaccard(t: Table) -> Array:
-    return t.weighted_sum(t.jaccard) / t.n
+def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
+    return t.weighted_sum(filled(t.jaccard, undefined)) / t.n
 
 
 @_overall(
@@ -251,12 +254,13 @@ def weighted_jaccard(t: Table) -> Array:
     formula=r"\frac{1}{K}\sum_k\frac{n_{kk}}{\max(P_k,T_k)}",
     sentence="Mean over the classes of the smaller of recall and precision.",
     elsewhere={"pycm": "CBA"},
+    parameters=(UNDEFINED,),
     undefined=(ABSENT,),
     symmetric=True,
     references=("mosley2013",),
 )
-def class_balance_accuracy(t: Table) -> Array:
-    return mean(t.tp / np.maximum(t.actual, t.predicted))
+def class_balance_accuracy(t: Table, undefined: str = "strict") -> Array:
+    return mean(filled(t.tp / np.maximum(t.actual, t.predicted), undefined))
 
 
 @_overall(

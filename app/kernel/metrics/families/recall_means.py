@@ -13,6 +13,7 @@ import numpy as np
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Choice, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
+from app.kernel.metrics.missing import UNDEFINED, filled
 from app.kernel.numerics.arrays import TINY, Array, geometric_mean, mean, total
 
 _mean = partial(
@@ -57,12 +58,14 @@ def _count(t: Table, classes: str) -> Array | float:
         "imblearn": "sensitivity_score(average=macro)",
         "torchmetrics": "MulticlassAccuracy(average=macro)",
     },
-    parameters=(CLASSES,),
+    parameters=(CLASSES, UNDEFINED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
 )
-def balanced_accuracy(t: Table, classes: str = "all") -> Array:
-    return t.mean_rates.recall if classes == "all" else total(_recalls(t, classes, 0.0)) / _count(t, classes)
+def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
+    if classes == "present":
+        return total(_recalls(t, classes, 0.0)) / _count(t, classes)
+    return t.mean_rates.recall if undefined == "strict" else mean(filled(t.recall, undefined))
 
 
 @_mean(
