@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 
@@ -20,9 +21,11 @@ from app.domain.advice.recommendations import (
     recommend,
 )
 from app.domain.errors import InvalidInput
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
+from app.kernel.numerics.arrays import silently
 
 METRICS = {
     row["key"]: row["inputs"]
@@ -185,7 +188,7 @@ def test_advice_that_needs_probabilities_is_replaced_or_left_out() -> None:
         ({"classes": "multiclass", "balanced": False, "error_priority": "type2"}, ["balanced_accuracy"]),
         (
             {"classes": "multiclass", "balanced": False, "chance_corrected": True},
-            ["mcc", "bennett_s", "weighted_kappa"],
+            ["mcc", "weighted_kappa", "adjusted_balanced_accuracy"],
         ),
         (
             {"classes": "binary", "balanced": True, "graphical": True, "inputs": ["probabilities"]},
@@ -219,6 +222,22 @@ def test_the_other_papers_are_heard() -> None:
         assert ("upm" if classes == "binary" else "gps_upm") in advised
     assert "au_imcp" not in ask(classes="multiclass", balanced=False)
     assert "gps_upm_ordered" in ask(classes="multiclass", balanced=False)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_what_is_advised_as_corrected_for_chance_gives_nothing_to_a_constant_model(classes: int) -> None:
+    """15 of 16 samples of one class, and a model that names no other."""
+    counts = np.zeros((classes, classes))
+    counts[:, 0] = [15 * (classes - 1), *[1] * (classes - 1)]
+    kind = "binary" if classes == 2 else "multiclass"
+    request_ = Request(classes=Classes(kind), balanced=False, chance_corrected=True)
+    leaf = _reached(TREES["chance"], request_)
+    assert leaf.advice
+    for advice in leaf.advice:
+        for key in (advice.metric, *(alternative.metric for alternative in advice.alternatives)):
+            with silently():
+                values = catalogue().by_name[key](Table(counts))
+            assert not (values > 0.01).any(), key
 
 
 def test_disagreements_and_sources_are_given() -> None:

@@ -214,7 +214,6 @@ KAPPA: Final = Advice(
     metric="cohen_kappa",
     reason="Agreement beyond what the class shares give by chance.",
     source=IMBALANCED_BINARY,
-    alternatives=(Alternative("gwet_ac1", "less affected when one class is very frequent"),),
     disagreement=(
         "Prevalence paradox: with a rare class it can be near 0 at a very high accuracy "
         "(Aguilar-Ruiz 2025, section 2.2.6). "
@@ -225,14 +224,6 @@ SCOTT: Final = Advice(
     metric="scott_pi",
     reason="As kappa, with the class shares of data and predictions pooled.",
     source=IMBALANCED_BINARY,
-)
-BENNETT: Final = Advice(
-    metric="bennett_s",
-    reason="Agreement beyond 1/K: chance does not depend on the class shares.",
-    source=IMBALANCED_MULTICLASS,
-    disagreement=(
-        "The survey calls it the general case of Cohen's kappa; it is Bennett's S, with another notion of chance."
-    ),
 )
 MCC_MULTICLASS: Final = Advice(
     metric="mcc",

@@ -136,7 +136,8 @@ def scott_pi(t: Table) -> Array:
     name="Bennett's S",
     symbol=r"\kappa_n",
     formula=r"\frac{p_o-1/K}{1-1/K}",
-    sentence="Agreement beyond guessing each class equally often (free-marginal kappa, Brennan-Prediger).",
+    sentence="Agreement beyond guessing each class equally often (free-marginal kappa, Brennan-Prediger). Always naming a "
+    "class with most of the samples scores high.",
     aliases=("kappa_n", "brennan_prediger"),
     elsewhere={"pycm": "Bennett S"},
     undefined=(NO_SAMPLES,),
@@ -167,7 +168,8 @@ def kappa_no_prevalence(t: Table) -> Array:
     name="Gwet's AC1",
     symbol="AC_1",
     formula=r"\frac{p_o-e}{1-e},\quad e=\frac{1}{K-1}\sum_k\pi_k(1-\pi_k),\ \pi_k=\frac{P_k+T_k}{2n}",
-    sentence="Chance-corrected agreement that stays high when one class dominates.",
+    sentence="Chance-corrected agreement that stays high when one class dominates, also for a model that always names "
+    "that class.",
     elsewhere={"pycm": "Gwet AC1"},
     undefined=(NO_SAMPLES,),
     references=("gwet2008",),
