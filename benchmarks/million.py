@@ -36,7 +36,7 @@ from app.settings import normalize_database_url
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.names import Names
-from app.store.rows import NAN, encode_record
+from app.store.rows import encode_record
 from app.store.tables import evaluations
 from app.store.writer import COLUMNS, EvaluationWriter
 
@@ -81,7 +81,7 @@ def make_records(
     """Make one chunk of evaluations of 10 classes and 85 metrics, 2 % of the values undefined."""
     size = len(owners)
     values = rng.random((size, len(METRICS))).round(6)
-    values[rng.random((size, len(METRICS))) < 0.02] = NAN
+    values[rng.random((size, len(METRICS))) < 0.02] = np.nan
     counts = rng.integers(0, 300, (size, 10, 10))
     versions = rng.random(size)
     noise = rng.integers(0, 1 << 62, size)

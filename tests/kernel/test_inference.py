@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.named_metrics import COMPARED, HEADLINE, PROJECTED
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue, whole_catalogue
 from app.kernel.metrics.families import imcp, proper
@@ -48,7 +49,7 @@ def test_a_proportion_is_the_line_of_its_rate(metric: Metric, name: str) -> None
         values = np.atleast_1d(value_of(metric, counts, **parameters))
         for value, rate in zip(values, rates_of(metric.key, counts.shape[0]), strict=True):
             hits, among = counted(rate, counts)
-            assert [float(count) for count in rate.counts(counts)] == pytest.approx([hits, among])
+            assert [float(count) for count in rate.counts(Table(counts))] == pytest.approx([hits, among])
             found = rate.line(np.array(hits / among)) * (counts.sum() if rate.counted else 1.0)
             assert found == pytest.approx(value, rel=1e-12, abs=1e-12)
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
@@ -115,6 +116,18 @@ class Scale(StrEnum):
     LOG = "log"
 
 
+class Mean(IntEnum):
+    """The means of recalls whose intervals follow from those of the recalls, in the order of ``mover.mean_limits``."""
+
+    ARITHMETIC = 0
+    GEOMETRIC = 1
+    HARMONIC = 2
+
+
+# From a table (..., K, K) to parts (..., K).
+Gradient = Callable[[Table], AdditiveGradient]
+
+
 @dataclass(frozen=True, slots=True)
 class Gaps:
     """Signed values ``of`` (..., P) the same data and parameters, whose absolute values a metric adds up, or takes the
@@ -145,6 +158,8 @@ class Inference:
             None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
         proportion: What it is a rate of, if it is one.
         scale: On which its limits are symmetric and its differences tested.
+        mean_of_recalls: Which mean of the recalls it is, if it is one of these.
+        gradient: Of a metric of a matrix that is smooth in the shares of the cells.
         influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
     """
 
@@ -155,6 +170,8 @@ class Inference:
     proper: bool | None = None
     proportion: Proportion | None = None
     scale: Scale = Scale.LINEAR
+    mean_of_recalls: Mean | None = None
+    gradient: Gradient | None = None
     influence: Form | None = None
 
 

@@ -132,9 +132,8 @@ class Rate:
         """Are both rates of the same samples?"""
         return (self.hits, self.among, self.of) == (other.hits, other.among, other.of)
 
-    def counts(self, matrices: Array) -> tuple[Array, Array]:
-        """How many count, and among how many, of matrices (..., K, K): each (...)."""
-        table = Table(matrices)
+    def counts(self, table: Table) -> tuple[Array, Array]:
+        """How many count, and among how many, in matrices (..., K, K): each (...)."""
         if self.of is None:
             return table.correct, table.n
         hits, among = (getattr(table, cells.column)[..., self.of] for cells in (self.hits, self.among))

@@ -1,111 +1,20 @@
 """Delta method: standard errors of smooth metrics from their gradient in the cell shares p = C / n."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, each, ones, silently, total
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
-# Relative to the sum that it is the rest of, a variance below this is rounding and means 0.
-_ROUNDING = 1e-13
 # Relative step of a numeric derivative: its truncation and its rounding are both near 1e-10.
 _STEP = 1e-5
 NUMERIC_NOISE = 1e-9
 _CELLS_PER_BATCH = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class AdditiveGradient:
-    """A gradient of the form dM/dp_ij = [i = j] diagonal_i + rows_i + columns_j, each part (..., K).
-
-    Macro F1, MCC and kappa all have it, which makes their variances a few products of vectors instead of K^2 terms.
-    """
-
-    diagonal: Array
-    rows: Array
-    columns: Array
-
-    def full(self) -> Array:
-        """The gradient cell by cell, (..., K, K)."""
-        cells: Array = self.rows[..., :, None] + self.columns[..., None, :]
-        size = cells.shape[-1]
-        cells[..., range(size), range(size)] += self.diagonal
-        return cells
-
-
-def macro_f1_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of macro F1 of matrices (..., K, K). Takahashi et al. (2022), with s = row share + column share.
-
-    g_ii = 2(s_i - 2p_ii)/(K s_i^2) and g_ij = -(2/K)(p_ii/s_i^2 + p_jj/s_j^2).
-    """
-    per_class = (t.n_each / t.n_classes) / t.margins
-    falling = -t.f1 * per_class
-    return AdditiveGradient(2.0 * per_class, falling, falling)
-
-
-def kappa_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of Cohen's kappa of matrices (..., K, K): [i = j]/(1-pe) - (1-po)(T_i + P_j)/(1-pe)^2.
-
-    It gives the variance of Fleiss, Cohen & Everitt (1969).
-    """
-    left = t.chance_disagreement / (t.n * t.n)
-    slope = each(-t.wrong / (t.n * left) ** 2)
-    return AdditiveGradient(ones(t.n_classes) / each(left), slope * t.predicted, slope * t.actual)
-
-
-def mcc_gradient(t: Table) -> AdditiveGradient:
-    """Gradient of Gorodkin's R_K = (po - pe) / sqrt(x y) of matrices (..., K, K), x = 1 - sum P^2 and y = 1 - sum T^2.
-
-    g_ij = ([i = j] - T_i - P_j) / sqrt(x y) + R_K (P_i/x + T_j/y).
-    """
-    n = t.n
-    x, y = total(t.actual * t.rest), total(t.predicted * t.predicted_rest)
-    scale = 1.0 / np.sqrt(x * y)
-    value = t.covariance * scale
-    actual, predicted = t.actual * t.n_each, t.predicted * t.n_each
-    falling = each(scale)
-    return AdditiveGradient(
-        ones(t.n_classes) * each(scale * n * n),
-        each(value / x) * actual - falling * predicted,
-        each(value / y) * predicted - falling * actual,
-    )
-
-
-def stack(gradients: Sequence[AdditiveGradient]) -> AdditiveGradient:
-    """Several gradients (..., K) as one (M, ..., K), for their variances in one go."""
-    diagonal, rows, columns = np.array(
-        [
-            [gradient.diagonal for gradient in gradients],
-            [gradient.rows for gradient in gradients],
-            [gradient.columns for gradient in gradients],
-        ]
-    )
-    return AdditiveGradient(diagonal, rows, columns)
-
-
-def additive_variance(t: Table, gradients: AdditiveGradient) -> Array:
-    """Variances (M, ...) of metrics of matrices (..., K, K) under multinomial sampling: [sum p g^2 - (sum p g)^2] / n.
-
-    What rounding leaves of a variance of 0 is given as 0.
-    """
-    diagonal, rows, columns = gradients.diagonal, gradients.rows, gradients.columns
-    mean = total(diagonal * t.tp + rows * t.actual + columns * t.predicted) / t.n
-    parts = (
-        total(diagonal * (diagonal + 2.0 * (rows + columns)) * t.tp),
-        total(rows * rows * t.actual + columns * columns * t.predicted),
-        2.0 * total((rows[..., None, :] @ t.counts)[..., 0, :] * columns),
-    )
-    square = (parts[0] + parts[1] + parts[2]) / t.n
-    size = (np.abs(parts[0]) + parts[1]) / t.n
-    variance = square - mean * mean
-    return np.where(variance <= _ROUNDING * (size + mean * mean), 0.0, variance) / t.n
 
 
 def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:

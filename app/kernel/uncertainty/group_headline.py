@@ -6,21 +6,16 @@ from typing import Self
 
 import numpy as np
 
+from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, of_recalls, stack
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.catalogue import catalogue
-from app.kernel.numerics.arrays import Array, Mask, ones, silently
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.families.rates import recall
+from app.kernel.metrics.proportion import Proportion
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty import mover
 from app.kernel.uncertainty.clusters import Codes, GroupedRuns, Groups, group_variance, wilson_of_variance
-from app.kernel.uncertainty.delta import (
-    AdditiveGradient,
-    additive_variance,
-    kappa_gradient,
-    macro_f1_gradient,
-    mcc_gradient,
-    stack,
-)
 from app.kernel.uncertainty.headline import (
     Given,
     Headline,
@@ -29,20 +24,15 @@ from app.kernel.uncertainty.headline import (
     RateIntervals,
     Refusal,
     catalogue_rates,
-    fisher_z_limits,
-    logit_limits,
+    headline_metrics,
+    is_signed,
+    limits_on_scale,
 )
 
 # Cells of a class against the rest: the basis that all counts of one class are sums in.
 _TP, _FN, _FP, _TN = range(4)
 _BASIS = np.zeros((4, 2, 2))
 _BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
-_MEANS = ("balanced_accuracy", "g_mean", "h_mean")
-_SMOOTH = {
-    "macro_f1": (Method.CLUSTER_DELTA_LOGIT, logit_limits),
-    "mcc": (Method.CLUSTER_DELTA_FISHER_Z, fisher_z_limits),
-    "cohen_kappa": (Method.CLUSTER_DELTA_FISHER_Z, fisher_z_limits),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +66,11 @@ def group_headline(runs: GroupedRuns, level: float = 0.95) -> GroupedHeadline:
         table = Table(runs.matrices()[0])
         variances, effects = _variances(runs, table)
         rates, recall_variances, defined = _rates(runs, level)
+        chosen, worth = headline_metrics(), runs.effective_groups
         overall = (
-            _accuracy(runs, table, variances["accuracy"], level),
+            *(_share(runs, rate, table, variances[rate[0].key], level) for rate in chosen.shares),
             *_recall_means(runs, table, rates, recall_variances),
-            *(_smooth(key, table, variances[key], runs.effective_groups, level) for key in _SMOOTH),
+            *(_smooth(metric, table, variances[metric.key], worth, level) for metric, _ in chosen.smooth),
         )
     return GroupedHeadline(Headline(level, overall, rates), effects, defined)
 
@@ -94,28 +85,16 @@ def additive_influences(runs: GroupedRuns, gradient: AdditiveGradient) -> Array:
     return sums_by_code(runs.group, centred, runs.n_groups)
 
 
-def _recall_gradient(table: Table, slopes: Array) -> AdditiveGradient:
-    """Of a function of the recalls with these derivatives (K)."""
-    per_sample = slopes * table.n / table.actual
-    return AdditiveGradient(per_sample, -per_sample * table.recall, np.zeros(table.n_classes))
-
-
 def _variances(runs: GroupedRuns, table: Table) -> tuple[dict[str, float], dict[str, float]]:
     """Variances by the delta method, and how many times they are those of independent samples."""
-    size, recall = table.n_classes, table.recall
-    geometric, harmonic = (catalogue().by_name[key](table) for key in ("g_mean", "h_mean"))
-    slopes = (ones(size), geometric / recall, (harmonic / recall) ** 2)
-    gradients = {
-        "accuracy": AdditiveGradient(ones(size), np.zeros(size), np.zeros(size)),
-        **{key: _recall_gradient(table, slope / size) for key, slope in zip(_MEANS, slopes, strict=True)},
-        "macro_f1": macro_f1_gradient(table),
-        "mcc": mcc_gradient(table),
-        "cohen_kappa": kappa_gradient(table),
-    }
-    grouped = [float(group_variance(additive_influences(runs, gradient))) for gradient in gradients.values()]
-    alone = additive_variance(table, stack(list(gradients.values())))
+    known = headline_metrics().gradients
+    gradients = stack([gradient(table) for _, gradient in known])
+    rows = zip(gradients.diagonal, gradients.rows, gradients.columns, strict=True)
+    grouped = [float(group_variance(additive_influences(runs, AdditiveGradient(*row)))) for row in rows]
+    alone = additive_variance(table, gradients)
     effects = np.where(alone > 0, np.array(grouped) / alone, np.nan)
-    return dict(zip(gradients, grouped, strict=True)), dict(zip(gradients, effects.tolist(), strict=True))
+    keys = [metric.key for metric, _ in known]
+    return dict(zip(keys, grouped, strict=True)), dict(zip(keys, effects.tolist(), strict=True))
 
 
 def _interval(key: str, value: float, ends: tuple[float, float] | None, method: Method) -> OverallInterval:
@@ -127,38 +106,42 @@ def _interval(key: str, value: float, ends: tuple[float, float] | None, method: 
     return OverallInterval(key, *ends, method, Given.GROUPS, refusal)
 
 
-def _accuracy(runs: GroupedRuns, table: Table, variance: float, level: float) -> OverallInterval:
-    rate, total = np.asarray(table.accuracy), np.asarray(table.n)
+def _share(
+    runs: GroupedRuns, share: tuple[Metric, Proportion], table: Table, variance: float, level: float
+) -> OverallInterval:
+    metric, proportion = share
+    rate = proportion.at(table.n_classes)
+    hits, total = rate.counts(table)
     groups = Groups(np.asarray(runs.n_groups), np.asarray(runs.effective_groups))
-    low, high = wilson_of_variance(rate, total, np.asarray(variance), groups, level)
-    return _interval("accuracy", float(rate), (float(low), float(high)), Method.GROUPED_WILSON)
+    low, high = rate.line.limits(*wilson_of_variance(hits / total, total, np.asarray(variance), groups, level))
+    return _interval(metric.key, float(metric(table)), (float(low), float(high)), Method.GROUPED_WILSON)
 
 
 def _recall_means(runs: GroupedRuns, table: Table, rates: RateIntervals, variances: Array) -> Iterator[OverallInterval]:
     """MOVER with correlated rates (Zou 2008): a recall that does not vary between groups has no correlation."""
-    place = rates.keys.index("recall")
+    place = rates.keys.index(recall.key)
     error = np.sqrt(variances)
 
     def spread(moved: Array) -> Array:
         """For two sides (2, K): the variance of moves in standard errors is that of the sum of all of them."""
         varies = error > 0
         shares = np.where(varies, moved / error, 0.0)
-        together = [float(group_variance(additive_influences(runs, _recall_gradient(table, row)))) for row in shares]
+        together = [float(group_variance(additive_influences(runs, of_recalls(table, row)))) for row in shares]
         alone = np.where(varies, 0.0, moved)
         found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
         return found
 
     ends = mover.mean_limits(table.recall, rates.low[place], rates.high[place], spread=spread)
-    for key, (low, high) in zip(_MEANS, ends, strict=True):
-        value = float(catalogue().by_name[key](table))
-        yield _interval(key, value, (float(low), float(high)), Method.GROUPED_MOVER)
+    for metric, mean in headline_metrics().means:
+        low, high = ends[mean]
+        yield _interval(metric.key, float(metric(table)), (float(low), float(high)), Method.GROUPED_MOVER)
 
 
-def _smooth(key: str, table: Table, variance: float, n_groups: float, level: float) -> OverallInterval:
-    method, limits = _SMOOTH[key]
-    value = float(catalogue().by_name[key](table))
+def _smooth(metric: Metric, table: Table, variance: float, n_groups: float, level: float) -> OverallInterval:
+    method = Method.CLUSTER_DELTA_FISHER_Z if is_signed(metric) else Method.CLUSTER_DELTA_LOGIT
+    value = float(metric(table))
     half_width = float(student_quantile((1.0 + level) / 2.0, n_groups - 1.0)) * variance**0.5
-    return _interval(key, value, limits(value, half_width), method)
+    return _interval(metric.key, value, limits_on_scale(metric, value, half_width), method)
 
 
 def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array, Mask]:
@@ -183,7 +166,7 @@ def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array, Mask]
     low, high = wilson_of_variance(found, totals, variances, Groups(present, effective), level)
     given = (Given.GROUPS,) * len(rates.keys)
     found_rates = RateIntervals(rates.keys, given, low, high, Method.GROUPED_WILSON)
-    return found_rates, variances[rates.keys.index("recall")], totals > 0
+    return found_rates, variances[rates.keys.index(recall.key)], totals > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 With two or more leading axes a matrix has the same intervals, bit for bit, in any batch (see `numerics.total`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -11,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import Cells
+from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import mover
-from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z, wilson
 
 
@@ -138,7 +139,34 @@ def catalogue_rates() -> CatalogueRates:
     )
 
 
-_SMOOTH = {"macro_f1": Method.DELTA_LOGIT, "mcc": Method.DELTA_FISHER_Z, "cohen_kappa": Method.DELTA_FISHER_Z}
+@dataclass(frozen=True, slots=True)
+class HeadlineMetrics:
+    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
+
+    Attributes:
+        shares: Rates of the samples.
+        means: Means of the recalls.
+        smooth: What has limits by its gradient.
+        gradients: Of all of them, one kind after another.
+    """
+
+    shares: tuple[tuple[Metric, Proportion], ...]
+    means: tuple[tuple[Metric, Mean], ...]
+    smooth: tuple[tuple[Metric, Gradient], ...]
+    gradients: tuple[tuple[Metric, Gradient], ...]
+
+
+@cache
+def headline_metrics() -> HeadlineMetrics:
+    """Those whose cards say so."""
+    chosen = [metric for metric in catalogue().of_scope(Scope.OVERALL) if metric.card.inference.headline]
+    facts = [(metric, metric.card.inference) for metric in chosen]
+    shares = tuple((metric, fact.proportion) for metric, fact in facts if fact.proportion is not None)
+    means = tuple((metric, fact.mean_of_recalls) for metric, fact in facts if fact.mean_of_recalls is not None)
+    gradients = {metric.key: (metric, fact.gradient) for metric, fact in facts if fact.gradient is not None}
+    others = [metric.key for metric, _ in (*shares, *means)]
+    smooth = tuple(pair for key, pair in gradients.items() if key not in others)
+    return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
 
 
 def headline(table: Table, level: float = 0.95) -> Headline:
@@ -158,7 +186,7 @@ def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headl
     """The same for a batch of matrices (..., K, K), or for a selection of it that leaves its axes."""
     with silently():
         rates = rate_intervals(table, level, of=of)
-        parts = (*_accuracy(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))
+        parts = (*_shares(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))
     return Headlines(level, tuple(zip(*parts, strict=True)), rates)
 
 
@@ -179,42 +207,51 @@ def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) 
     ]
 
 
-def _accuracy(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
-    low, high = wilson(table.correct[of], table.n[of], level)
-    return [_intervals("accuracy", low, high, Method.WILSON, Given.SAMPLES)]
+def _shares(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    for metric, proportion in headline_metrics().shares:
+        rate = proportion.at(table.n_classes)
+        hits, among = rate.counts(table)
+        low, high = rate.line.limits(*wilson(hits[of], among[of], level))
+        yield _intervals(metric.key, low, high, Method.WILSON, Given.SAMPLES)
 
 
-def _recall_means(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
+def _recall_means(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
     ends = mover.mean_limits(table.recall[of], *jeffreys(table.tp[of], table.actual[of], level))
-    return [
-        _intervals(key, low, high, Method.MOVER, Given.ACTUAL)
-        for key, (low, high) in zip(("balanced_accuracy", "g_mean", "h_mean"), ends, strict=True)
-    ]
+    for metric, mean in headline_metrics().means:
+        low, high = ends[mean]
+        yield _intervals(metric.key, low, high, Method.MOVER, Given.ACTUAL)
 
 
-def _smooth_metrics(table: Table, level: float, of: Selection) -> list[list[OverallInterval]]:
-    gradients = stack([macro_f1_gradient(table), mcc_gradient(table), kappa_gradient(table)])
-    half_widths = two_sided_z(level) * np.sqrt(additive_variance(table, gradients))
-    names = catalogue().by_name
-    return [
-        [
-            _on_scale(key, value, half_width, method)
-            for value, half_width in zip(
-                np.ravel(names[key](table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True
-            )
+def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    smooth = headline_metrics().smooth
+    variances = additive_variance(table, stack([gradient(table) for _, gradient in smooth]))
+    half_widths = two_sided_z(level) * np.sqrt(variances)
+    for (metric, _), widths in zip(smooth, half_widths, strict=True):
+        values = np.ravel(metric(table)[of]).tolist()
+        yield [
+            _on_scale(metric, value, width) for value, width in zip(values, np.ravel(widths[of]).tolist(), strict=True)
         ]
-        for (key, method), widths in zip(_SMOOTH.items(), half_widths, strict=True)
-    ]
 
 
-def _on_scale(key: str, value: float, half_width: float, method: Method) -> OverallInterval:
-    """Limits value -+ half_width, symmetric on the scale of the method: no end leaves the range of the metric."""
+def is_signed(metric: Metric) -> bool:
+    """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
+    low = metric.card.range[0]
+    return low is None or low < 0.0
+
+
+def limits_on_scale(metric: Metric, value: float, half_width: float) -> tuple[float, float] | None:
+    """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
+    return fisher_z_limits(value, half_width) if is_signed(metric) else logit_limits(value, half_width)
+
+
+def _on_scale(metric: Metric, value: float, half_width: float) -> OverallInterval:
+    method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
     if isnan(value):
-        return OverallInterval(key, nan, nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
-    bounds = logit_limits(value, half_width) if method is Method.DELTA_LOGIT else fisher_z_limits(value, half_width)
+        return OverallInterval(metric.key, nan, nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
+    bounds = limits_on_scale(metric, value, half_width)
     if bounds is None:
-        return OverallInterval(key, nan, nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
-    return OverallInterval(key, *bounds, method, Given.SAMPLES)
+        return OverallInterval(metric.key, nan, nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
+    return OverallInterval(metric.key, *bounds, method, Given.SAMPLES)
 
 
 def logit_limits(value: float, half_width: float) -> tuple[float, float] | None:

@@ -9,10 +9,9 @@ from app.kernel.metrics.catalogue import catalogue, probability_catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.clusters import GroupedRuns, Grouping, design_effect, group_variance, grouped_wilson
-from app.kernel.uncertainty.delta import kappa_gradient
 from app.kernel.uncertainty.group_headline import additive_influences, group_headline
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.headline import Given, Method, Refusal, headline
+from app.kernel.uncertainty.headline import Given, Method, Refusal, headline, headline_metrics
 from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.probability.problems import softmax_problem
 from tests.kernel.uncertainty.test_clusters import Codes, sample
@@ -178,6 +177,7 @@ def test_the_variance_of_groups_is_none_with_one() -> None:
 def test_additive_influences_are_those_of_cells() -> None:
     groups, truth, predicted = sample(np.random.default_rng(10), n_groups=15)
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
-    found = additive_influences(runs, kappa_gradient(Table(runs.matrices()[0])))
-    expected = runs.influences(catalogue().by_name["cohen_kappa"].compute)[:, 0, 0]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    for metric, gradient in headline_metrics().gradients:
+        found = additive_influences(runs, gradient(Table(runs.matrices()[0])))
+        expected = runs.influences(metric.compute)[:, 0, 0]
+        np.testing.assert_allclose(found, expected, atol=1e-9)

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
+from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.delta import additive_variance, kappa_gradient, macro_f1_gradient, mcc_gradient, stack
 from app.kernel.uncertainty.headline import (
     Given,
     Method,
@@ -17,13 +17,14 @@ from app.kernel.uncertainty.headline import (
     Refusal,
     fisher_z_limits,
     headline,
+    headline_metrics,
     logit_limits,
 )
 from app.kernel.uncertainty.intervals import wilson
 from app.kernel.uncertainty.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
-GRADIENTS = {"macro_f1": macro_f1_gradient, "mcc": mcc_gradient, "cohen_kappa": kappa_gradient}
+GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}
 
 
 def overall(counts: Array, level: float = 0.95) -> dict[str, OverallInterval]:
@@ -164,7 +165,7 @@ def test_closed_gradients_equal_central_differences(key: str) -> None:
 
 def test_published_standard_error_of_mcc() -> None:
     table = Table(np.array([[40, 10], [5, 45]]))
-    variance = additive_variance(table, stack([mcc_gradient(table)]))
+    variance = additive_variance(table, stack([GRADIENTS["mcc"](table)]))
     assert np.sqrt(variance[0]) == pytest.approx(0.0700, abs=5e-5)
 
 

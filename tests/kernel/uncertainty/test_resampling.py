@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
+from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import delta
@@ -26,16 +28,15 @@ def value(key: str, counts: Array) -> float:
     return float(catalogue().by_name[key](Table(counts)))
 
 
-@pytest.mark.parametrize("key", ["macro_f1", "mcc", "cohen_kappa"])
-def test_numeric_variance_equals_the_closed_one(key: str) -> None:
-    table = Table(THREE)
-    gradient = {
-        "macro_f1": delta.macro_f1_gradient,
-        "mcc": delta.mcc_gradient,
-        "cohen_kappa": delta.kappa_gradient,
-    }[key](table)
-    closed = delta.additive_variance(table, delta.stack([gradient]))
-    numeric = delta.variance(THREE, catalogue().by_name[key].compute)
+SMOOTH = [metric for metric in catalogue().metrics if metric.card.inference.gradient is not None]
+
+
+@pytest.mark.parametrize("metric", SMOOTH, ids=[metric.key for metric in SMOOTH])
+def test_numeric_variance_equals_the_closed_one(metric: Metric) -> None:
+    table, gradient = Table(THREE), metric.card.inference.gradient
+    assert gradient is not None
+    closed = additive_variance(table, stack([gradient(table)]))
+    numeric = delta.variance(THREE, metric.compute)
     np.testing.assert_allclose(numeric, closed, rtol=1e-7)
 
 

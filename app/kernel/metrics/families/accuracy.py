@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
@@ -36,6 +37,7 @@ def _of_pooled(n_classes: int) -> Line:
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
     proportion=Proportion(Cells.RIGHT, Cells.ALL),
+    gradient=lambda t: AdditiveGradient(np.ones_like(t.tp), np.zeros_like(t.tp), np.zeros_like(t.tp)),
 )
 def accuracy(t: Table) -> Array:
     return t.accuracy

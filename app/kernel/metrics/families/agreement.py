@@ -9,6 +9,7 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 from app.kernel.matrix import aickin
+from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Choice, Condition, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
@@ -20,7 +21,7 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
-from app.kernel.numerics.arrays import Array, inner, total
+from app.kernel.numerics.arrays import Array, each, inner, ones, total
 
 _agreement = partial(
     metric,
@@ -62,6 +63,30 @@ def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
     return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
 
+def _of_mcc(t: Table) -> AdditiveGradient:
+    """Of R_K = (po - pe) / sqrt(x y) with x = 1 - sum P^2 and y = 1 - sum T^2:
+    g_ij = ([i = j] - T_i - P_j) / sqrt(x y) + R_K (P_i/x + T_j/y).
+    """
+    n = t.n
+    x, y = total(t.actual * t.rest), total(t.predicted * t.predicted_rest)
+    scale = 1.0 / np.sqrt(x * y)
+    value = t.covariance * scale
+    actual, predicted = t.actual * t.n_each, t.predicted * t.n_each
+    falling = each(scale)
+    return AdditiveGradient(
+        ones(t.n_classes) * each(scale * n * n),
+        each(value / x) * actual - falling * predicted,
+        each(value / y) * predicted - falling * actual,
+    )
+
+
+def _of_kappa(t: Table) -> AdditiveGradient:
+    """[i = j]/(1-pe) - (1-po)(T_i + P_j)/(1-pe)^2, which has the variance of Fleiss, Cohen & Everitt (1969)."""
+    left = t.chance_disagreement / (t.n * t.n)
+    slope = each(-t.wrong / (t.n * left) ** 2)
+    return AdditiveGradient(ones(t.n_classes) / each(left), slope * t.predicted, slope * t.actual)
+
+
 @_agreement(
     name="Matthews correlation coefficient",
     symbol="R_K",
@@ -78,6 +103,7 @@ def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
     references=("gorodkin2004", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
     scale=Scale.LOGIT,
+    gradient=_of_mcc,
 )
 def mcc(t: Table) -> Array:
     return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
@@ -95,6 +121,7 @@ def mcc(t: Table) -> Array:
     references=("cohen1960", "aguilar2025", "martin2022", "beddar2025"),
     headline=True,
     scale=Scale.LOGIT,
+    gradient=_of_kappa,
 )
 def cohen_kappa(t: Table) -> Array:
     return t.covariance / t.chance_disagreement

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Condition, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
@@ -81,6 +82,15 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
 
 
+def _of_macro_f1(t: Table) -> AdditiveGradient:
+    """Takahashi et al. (2022) with s = row share + column share: g_ii = 2(s_i - 2p_ii)/(K s_i^2) and
+    g_ij = -(2/K)(p_ii/s_i^2 + p_jj/s_j^2).
+    """
+    per_class = (t.n_each / t.n_classes) / t.margins
+    falling = -t.f1 * per_class
+    return AdditiveGradient(2.0 * per_class, falling, falling)
+
+
 @_overall(
     name="macro F1",
     formula=r"\frac{1}{K}\sum_k F_{1,k}",
@@ -96,6 +106,7 @@ def macro_precision(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025", "opitz2019"),
     headline=True,
     scale=Scale.LOGIT,
+    gradient=_of_macro_f1,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))

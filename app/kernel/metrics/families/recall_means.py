@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from app.kernel.matrix.gradient import of_recalls
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Mean, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.metrics.missing import UNDEFINED, filled
-from app.kernel.numerics.arrays import TINY, Array, geometric_mean, mean, total
+from app.kernel.numerics.arrays import TINY, Array, each, geometric_mean, mean, total
 
 _mean = partial(
     metric,
@@ -61,6 +62,8 @@ def _count(t: Table, classes: str) -> Array | float:
     parameters=(CLASSES, UNDEFINED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
+    mean_of_recalls=Mean.ARITHMETIC,
+    gradient=lambda t: of_recalls(t, np.full_like(t.recall, 1.0 / t.n_classes)),
 )
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
@@ -92,6 +95,8 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022"),
     headline=True,
+    mean_of_recalls=Mean.GEOMETRIC,
+    gradient=lambda t: of_recalls(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -109,6 +114,8 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025", "wu2025", "martin2022"),
     headline=True,
+    mean_of_recalls=Mean.HARMONIC,
+    gradient=lambda t: of_recalls(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
