@@ -28,6 +28,8 @@ from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
 from app.services.compare.comparisons import NewComparison, compare, understood
 from app.services.evaluate.matrix_report import evaluate
 from app.services.ports import SampleLabels
+from app.services.runs.aligned import Runs
+from app.services.runs.reading import KeptSamples
 
 ROUNDS = 5
 CLASSES = 10
@@ -110,7 +112,8 @@ def run_of(truth: Codes, predicted: Codes, name: str) -> EvaluationRecord:
 def paired(records: list[EvaluationRecord], samples: dict[UUID, SampleLabels]) -> None:
     """Two runs paired by sample id on twenty expressions: intervals, tests, probabilities."""
     asked = NewComparison(evaluations=tuple(record.id for record in records), metrics=EXPRESSIONS)
-    compare(asked, records, understood(asked, records), samples)
+    runs = Runs.align(records)
+    compare(asked, runs, understood(asked, runs), KeptSamples(samples))
 
 
 def seconds(run: Callable[[], None], rounds: int) -> float:

@@ -26,7 +26,8 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import evaluate_draws
 from app.services.compare.comparisons import NewComparison, compare, understood
-from app.services.runs.scored_runs import labels_of
+from app.services.runs.aligned import Runs
+from app.services.runs.reading import KeptSamples
 from benchmarks.coverage import print_table
 
 ALPHA = 0.05
@@ -132,7 +133,8 @@ def errors_on_scores(classes: int, size: int, replicates: int) -> list[tuple[str
         asked = NewComparison(
             evaluations=tuple(outputs), metrics=tuple(EXPRESSIONS), seed=replicate, draws=DRAWS, rope=0.0
         )
-        answer = compare(asked, records, understood(asked, records), labels_of(outputs), outputs)
+        runs = Runs.align(records)
+        answer = compare(asked, runs, understood(asked, runs), KeptSamples.of(outputs))
         for text, metric in answer["metrics"].items():
             (found,) = metric["differences"]
             by_p[text] += int(found["p_value"] is not None and found["p_value"] < ALPHA)

@@ -345,7 +345,7 @@ def test_expressions_that_are_refused(client: httpx.Client, metric: str, code: s
 
 def test_too_many_samples_are_refused(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
-    monkeypatch.setattr("app.services.runs.scored_runs.MOST_ENTRIES", 900)
+    monkeypatch.setattr("app.services.runs.reading.MOST_ENTRIES", 900)
     reply = client.post("/v1/comparisons", json={"evaluations": ids, "metrics": ["roc_auc"]})
     problem = check_problem(reply, 422, "out_of_reach")
     assert "960" in problem["detail"]
@@ -356,7 +356,7 @@ def test_without_the_time_to_resample_values_are_given(client: httpx.Client, mon
     _, _, *ids = two(client)
     monkeypatch.setattr("app.kernel.uncertainty.resampling.MOST_ENTRIES", 1000)
     monkeypatch.setattr("app.kernel.uncertainty.resampling._ENTRIES", 1000)
-    monkeypatch.setattr("app.services.runs.scored_contest._PERMUTED_ENTRIES", 1000)
+    monkeypatch.setattr("app.services.runs.sample_draws._PERMUTED_ENTRIES", 1000)
     answer = compare(client, *ids, metrics=["average_precision", "roc_auc"])
     found = only(answer, "average_precision")
     assert found["method"] == "none, none"
@@ -371,7 +371,7 @@ def test_without_the_time_to_resample_values_are_given(client: httpx.Client, mon
 def test_many_samples_have_the_normal_test(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
     permuted = only(compare(client, *ids, metrics=["average_precision"], seed=1), "average_precision")
-    monkeypatch.setattr("app.services.runs.scored_contest._PERMUTED_ENTRIES", 1000)
+    monkeypatch.setattr("app.services.runs.sample_draws._PERMUTED_ENTRIES", 1000)
     normal = only(compare(client, *ids, metrics=["average_precision"], seed=1), "average_precision")
     assert normal["method"] == "bootstrap, bootstrap_z"
     assert normal["low"] == permuted["low"]

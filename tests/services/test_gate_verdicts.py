@@ -10,7 +10,10 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
-from app.services.gate.gate_check import Candidate, check_gate
+from app.services.gate.examination import rule_estimands
+from app.services.gate.gate_check import check_gate
+from app.services.runs.aligned import Runs
+from app.services.runs.reading import KeptSamples
 
 
 def kept(matrix: Any, model: str = "m", dataset: str = "d") -> EvaluationRecord:
@@ -32,10 +35,16 @@ def rule(metric: str, bound: str = "lower", level: float = 0.95, **demand: Any) 
     return {"metric": metric, **demand, "bound": bound, "level": level}
 
 
+def check(stated: dict[str, Any], *records: EvaluationRecord) -> Any:
+    """Verdict and results for a candidate, and a baseline if there is one."""
+    definition, runs = definition_of({"rules": [stated]}), Runs.align(records, "/baseline").pair(KeptSamples())
+    return check_gate(definition, rule_estimands(definition, runs), runs)
+
+
 def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None:
-    definition = definition_of({"rules": [rule("accuracy", better_than="baseline", margin=0.05)]})
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
-    verdict, (result,) = check_gate(definition, Candidate(candidate, baseline), seed=0)
+    stated = rule("accuracy", better_than="baseline", margin=0.05)
+    verdict, (result,) = check(stated, candidate, baseline)
     assert verdict is Verdict.INCONCLUSIVE
     assert result["needed_samples"] is None
     assert "no number of samples settles it" in result["message"]
@@ -43,6 +52,6 @@ def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None
 
 
 def test_a_value_at_the_margin_has_reached_it() -> None:
-    definition = definition_of({"rules": [rule("accuracy", "value", better_than="baseline", margin=0.05)]})
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
-    assert check_gate(definition, Candidate(candidate, baseline), seed=0)[0] is Verdict.PASS
+    stated = rule("accuracy", "value", better_than="baseline", margin=0.05)
+    assert check(stated, candidate, baseline)[0] is Verdict.PASS

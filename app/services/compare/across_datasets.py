@@ -1,15 +1,13 @@
 """Many models on many datasets: ranks, which differ, and how sure it is which is better on a new dataset."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.inputs.samples import Samples
 from app.kernel.compare.datasets import (
     FEW,
     FEWEST,
@@ -33,8 +31,10 @@ from app.services.estimands import (
     stored_key,
 )
 from app.services.json_values import Json, listed, plain
-from app.services.runs.scored_runs import is_scored, missing_outputs, scored_run
+from app.services.runs.aligned import ScoredRun
+from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.simulation import values_at
+from app.services.seeds import chosen_seed
 
 MOST_MODELS = 20
 MOST_DATASETS = 100
@@ -71,8 +71,7 @@ def judge_tournament(
     asked: Tournament,
     datasets: Sequence[DatasetRef],
     grid: Sequence[Sequence[EvaluationRecord]],
-    seed: int,
-    outputs: Mapping[UUID, Samples] | None = None,
+    kept: KeptSamples,
 ) -> Json:
     """Everything that is said about models on datasets.
 
@@ -80,19 +79,20 @@ def judge_tournament(
         asked: The question.
         datasets: Those that have an evaluation of every model.
         grid: By dataset, the evaluation of each model.
-        seed: Of the Bayesian tests.
-        outputs: The samples, for a metric of probabilities whose values are not stored.
+        kept: The samples, for a metric of probabilities whose values are not stored.
 
     Raises:
         InvalidExpression: the metric is none, or cannot say what is better.
         IncomparableRuns: too few datasets, or a value that does not exist.
     """
-    values, better, insensitive = _values(asked, grid, outputs or {})
+    values, better, insensitive = _values(asked, grid, kept)
     if len(datasets) < FEWEST:
         raise IncomparableRuns(
             f"{len(datasets)} datasets are too few to say anything about models: at least {FEWEST} are needed",
             pointer="/datasets",
         )
+    # Of the values alone: the draws say the same of the same.
+    seed = chosen_seed(asked.seed, values)
     scores = better.score(values)
     ranks = average_ranks(scores)
     answer: Json = {
@@ -121,7 +121,7 @@ def judge_tournament(
 
 
 def _values(
-    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]], outputs: Mapping[UUID, Samples]
+    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord]], kept: KeptSamples
 ) -> tuple[Array, Preference, bool]:
     """Values (N, k), which are better, and whether prevalence leaves them alone everywhere."""
     values = np.empty((len(grid), len(asked.models)))
@@ -136,7 +136,7 @@ def _values(
                     "expected a metric with one value, got a list over the classes", pointer="/metric"
                 )
             better, insensitive = estimand.preference, insensitive and estimand.insensitive
-            values[row, column] = _value(estimand, record, outputs)
+            values[row, column] = _value(estimand, record, kept)
             if not np.isfinite(values[row, column]):
                 raise IncomparableRuns(
                     f"{asked.metric} is undefined for evaluation {record.id} of {record.model.name} on "
@@ -146,12 +146,12 @@ def _values(
     return values, better, insensitive
 
 
-def _value(estimand: Estimand, record: EvaluationRecord, outputs: Mapping[UUID, Samples]) -> float:
+def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
     if not estimand.scored:
         return float(values_at(record.counts.astype(np.float64), [estimand])[0][0])
     key = stored_key(estimand.expression)
     if key is None:
-        return float(scored_run(record, outputs[record.id]).values([estimand])[0][0])
+        return float(ScoredRun.of(record, (kept.outputs or {})[record.id]).values([estimand])[0][0])
     if not is_scored(record):
         raise IncomparableRuns(f"{estimand.text} {missing_outputs(record)}", pointer="/metric")
     found = record.values.get(key)

@@ -11,9 +11,9 @@ from app.kernel.compare.drift import ChiSquared, bhapkar, bowker, prediction_tab
 from app.kernel.compare.many import cochran_q, confidence_set, kendall_tau, rank_runs
 from app.kernel.compare.multiplicity import Adjustment, adjust
 from app.kernel.numerics.arrays import Array
-from app.services.compare.fold_tests import fold_test, fold_values
+from app.services.compare.fold_tests import fold_test
 from app.services.json_values import Json, listed, plain
-from app.services.runs.contest import Contest
+from app.services.runs.comparison import Comparison
 from app.services.runs.differences import Difference
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
@@ -31,43 +31,38 @@ class _Value:
     scores: Array
 
 
-def comparison_answer(
-    records: Sequence[EvaluationRecord], contest: Contest, *, baseline: int | None, adjustment: Adjustment
-) -> Json:
+def comparison_answer(comparison: Comparison, *, baseline: int | None, adjustment: Adjustment) -> Json:
     """Everything that is said about runs: per metric, between metrics, and how it was found out."""
-    runs = range(len(records))
-    chosen = list(itertools.combinations(runs, 2))
-    if baseline is not None:
-        chosen = [(run, baseline) for run in runs if run != baseline]
-    values = list(_values(contest))
+    records = comparison.runs.records
+    values = list(_values(comparison))
     names = [_name(record) for record in records]
-    differences = contest.differences(chosen)
-    folds = fold_values(records, contest)
+    folds = comparison.runs.fold_values(comparison.estimands)
     metrics: Json = {}
-    for index, by_value in enumerate(differences):
+    for index in range(len(comparison.estimands)):
+        by_value = comparison.differences(index)
         adjusted = adjust(np.array([[one.test.p for one in of_value] for of_value in by_value]).ravel(), adjustment)
-        shares = adjusted.reshape(len(by_value), len(chosen))
+        shares = adjusted.reshape(len(by_value), len(comparison.pairs))
         for value in (value for value in values if value.estimand == index):
-            answer = _metric(records, contest, value, by_value[value.place], shares[value.place])
+            answer = _metric(comparison, value, by_value[value.place], shares[value.place])
             if folds is not None:
-                _add_fold_tests(answer, folds[value.estimand][:, :, value.place], chosen, contest, value)
+                _add_fold_tests(answer, folds[index][:, :, value.place], comparison, value)
             metrics[value.name] = answer
     return {
         "evaluations": [_run(record) for record in records],
         "baseline": None if baseline is None else str(records[baseline].id),
-        "design": _design(contest, adjustment),
+        "design": _design(comparison, adjustment),
         "metrics": metrics,
         "rank_agreement": _agreement(values),
-        "disagreements": _disagreements(values, contest, records, names),
-        **_omnibus(contest),
-        "notes": _notes(records, contest),
+        "disagreements": _disagreements(values, comparison, names),
+        **_omnibus(comparison),
+        "notes": _notes(comparison),
     }
 
 
-def _values(contest: Contest) -> Iterator[_Value]:
-    for index, estimand in enumerate(contest.estimands):
+def _values(comparison: Comparison) -> Iterator[_Value]:
+    for index, estimand in enumerate(comparison.estimands):
         for place, name in enumerate(estimand.names):
-            yield _Value(name, index, place, contest.scores(index)[:, place])
+            yield _Value(name, index, place, comparison.scores(index)[:, place])
 
 
 def _run(record: EvaluationRecord) -> Json:
@@ -87,33 +82,28 @@ def _name(record: EvaluationRecord) -> str:
     return record.model.name if record.model.version is None else f"{record.model.name} {record.model.version}"
 
 
-def _design(contest: Contest, adjustment: Adjustment) -> Json:
-    terms, pairing = contest.terms, contest.pairing
+def _design(comparison: Comparison, adjustment: Adjustment) -> Json:
+    settings, pairing = comparison.settings, comparison.runs.pairing
     design: Json = {
         "paired": pairing.paired,
-        "bond": pairing.bond.value,
+        "bond": pairing.design.value,
         "reason": pairing.reason,
         "class_counts": "fixed",
-        **contest.design,
-        "level": terms.level,
-        "rope": terms.rope,
-        "seed": terms.seed,
+        **comparison.design,
+        "level": settings.level,
+        "rope": settings.rope,
+        "seed": settings.seed,
         "multiplicity": {"method": adjustment.value, "family": "all pairs of one metric, and its classes for a list"},
     }
-    if contest.shares is not None:
-        design["common_prevalence"] = listed(contest.shares)
+    if comparison.prevalence.shares is not None:
+        design["common_prevalence"] = listed(comparison.prevalence.shares)
     return design
 
 
-def _metric(
-    records: Sequence[EvaluationRecord],
-    contest: Contest,
-    value: _Value,
-    differences: Sequence[Difference],
-    adjusted: Array,
-) -> Json:
-    estimand = contest.estimands[value.estimand]
-    found = contest.values[value.estimand][:, value.place]
+def _metric(comparison: Comparison, value: _Value, differences: Sequence[Difference], adjusted: Array) -> Json:
+    records = comparison.runs.records
+    estimand = comparison.estimands[value.estimand]
+    found = comparison.values[value.estimand][:, value.place]
     ranks = ranks_of(value.scores)
     answer: Json = {
         "values": listed(found),
@@ -121,27 +111,25 @@ def _metric(
         "best": str(records[ranks.index(1)].id) if 1 in ranks else None,
         "better": None if estimand.preference is None else estimand.preference.better.value,
         "prevalence": "insensitive" if estimand.insensitive else "observed",
-        **_ranking(records, contest, value),
+        **_ranking(comparison, value),
         "differences": [
             _difference(records, one, float(p)) for one, p in zip(differences, adjusted.tolist(), strict=True)
         ],
     }
-    if contest.is_reprojected(estimand):
-        answer["prevalence"] = "reprojected" if contest.projectable else "incomparable"
-        answer["observed_values"] = listed(contest.observed[value.estimand][:, value.place])
-    omnibus = contest.omnibus(value.estimand, value.place)
+    if comparison.prevalence.moves(estimand):
+        answer["prevalence"] = "reprojected" if comparison.prevalence.reachable else "incomparable"
+        answer["observed_values"] = listed(comparison.observed[value.estimand][:, value.place])
+    omnibus = comparison.omnibus(value.estimand, value.place)
     if omnibus is not None:
         answer["omnibus"] = omnibus
     return answer
 
 
-def _add_fold_tests(
-    answer: Json, values: Array, pairs: Sequence[tuple[int, int]], contest: Contest, value: _Value
-) -> None:
+def _add_fold_tests(answer: Json, values: Array, comparison: Comparison, value: _Value) -> None:
     """Tests of the differences over the folds, beside those over the samples."""
-    estimand, terms = contest.estimands[value.estimand], contest.terms
-    for entry, (first, second) in zip(answer["differences"], pairs, strict=True):
-        found = fold_test(values[first], values[second], estimand.preference, level=terms.level, rope=terms.rope)
+    estimand, settings = comparison.estimands[value.estimand], comparison.settings
+    for entry, (first, second) in zip(answer["differences"], comparison.pairs, strict=True):
+        found = fold_test(values[first], values[second], estimand.preference, level=settings.level, rope=settings.rope)
         if found is not None:
             entry["folds"] = found
 
@@ -151,19 +139,20 @@ def ranks_of(scores: Array) -> list[int | None]:
     return [None if np.isnan(score) else int((scores > score).sum()) + 1 for score in scores.tolist()]
 
 
-def _ranking(records: Sequence[EvaluationRecord], contest: Contest, value: _Value) -> Json:
+def _ranking(comparison: Comparison, value: _Value) -> Json:
     """Who may be best, from joint draws."""
     nothing: Json = {"probability_best": None, "expected_ranks": None, "rank_intervals": None, "may_be_best": None}
-    better = contest.estimands[value.estimand].preference
-    found = contest.drawn[value.estimand]
+    better = comparison.estimands[value.estimand].preference
+    found = comparison.drawn(value.estimand)
     if found is None or better is None or np.isnan(value.scores).any():
         return nothing
     drawn = better.score(found[:, :, value.place])
     kept = drawn[np.isfinite(drawn).all(axis=1)]
     if len(kept) < _FEWEST_DEFINED * len(drawn):
         return nothing
-    ranking = rank_runs(kept, contest.terms.level)
-    possible = confidence_set(kept, value.scores, contest.terms.level).may_be_best
+    records = comparison.runs.records
+    ranking = rank_runs(kept, comparison.settings.level)
+    possible = confidence_set(kept, value.scores, comparison.settings.level).may_be_best
     return {
         "probability_best": listed(ranking.best),
         "expected_ranks": listed(ranking.expected_rank),
@@ -201,11 +190,9 @@ def _agreement(values: Sequence[_Value]) -> Json:
     return {"metrics": [value.name for value in values], "kendall_tau": [listed(row) for row in table]}
 
 
-def _disagreements(
-    values: Sequence[_Value], contest: Contest, records: Sequence[EvaluationRecord], names: Sequence[str]
-) -> list[Json]:
+def _disagreements(values: Sequence[_Value], comparison: Comparison, names: Sequence[str]) -> list[Json]:
     """Pairs of metrics that crown different runs."""
-    found = []
+    records, found = comparison.runs.records, []
     for one, other in itertools.combinations(values, 2):
         if np.isnan(one.scores).any() or np.isnan(other.scores).any():
             continue
@@ -216,8 +203,8 @@ def _disagreements(
             {
                 "metrics": [one.name, other.name],
                 "prefer": [str(records[mine].id), str(records[theirs].id)],
-                "message": f"{_preference(one, contest, names, mine, theirs)}, but "
-                f"{_preference(other, contest, names, theirs, mine)}.",
+                "message": f"{_preference(one, comparison, names, mine, theirs)}, but "
+                f"{_preference(other, comparison, names, theirs, mine)}.",
             }
         )
         if len(found) == _MOST_DISAGREEMENTS:
@@ -225,15 +212,15 @@ def _disagreements(
     return found
 
 
-def _preference(value: _Value, contest: Contest, names: Sequence[str], best: int, rival: int) -> str:
-    found = contest.values[value.estimand][:, value.place]
+def _preference(value: _Value, comparison: Comparison, names: Sequence[str], best: int, rival: int) -> str:
+    found = comparison.values[value.estimand][:, value.place]
     return f"{value.name} prefers {names[best]} ({found[best]:.4g}) to {names[rival]} ({found[rival]:.4g})"
 
 
-def _omnibus(contest: Contest) -> Json:
+def _omnibus(comparison: Comparison) -> Json:
     """Tests of all runs together, for paired runs."""
-    joint = contest.pairing.joint
-    if joint is None or not contest.independent:
+    joint = comparison.runs.pairing.joint
+    if joint is None or not comparison.independent:
         return {}
     if joint.n_runs > 2:
         return {"omnibus": {"test": "cochran_q", "of": "equal accuracy", **_chi_squared(cochran_q(joint))}}
@@ -256,10 +243,10 @@ def _chi_squared(found: ChiSquared) -> Json:
     return {"statistic": plain(found.statistic), "df": found.freedom, "p_value": plain(found.p)}
 
 
-def _notes(records: Sequence[EvaluationRecord], contest: Contest) -> list[str]:
-    notes = []
-    moved = [estimand.text for estimand in contest.estimands if contest.is_reprojected(estimand)]
-    if moved and contest.projectable:
+def _notes(comparison: Comparison) -> list[str]:
+    records, notes = comparison.runs.records, []
+    moved = [estimand.text for estimand in comparison.estimands if comparison.prevalence.moves(estimand)]
+    if moved and comparison.prevalence.reachable:
         notes.append(
             "The runs have different class mixes. Metrics that prevalence does not move are compared as they are; "
             f"{', '.join(moved)} at one prevalence, the mean of the runs' (design.common_prevalence), assuming that "
@@ -271,11 +258,13 @@ def _notes(records: Sequence[EvaluationRecord], contest: Contest) -> list[str]:
             "The runs have different class mixes, and a class that some run has no samples of: "
             f"{', '.join(moved)} cannot be brought to one prevalence and are not compared."
         )
-    if contest.pairing.joint is not None and any(record.n_samples != contest.pairing.joint.n for record in records):
+    if comparison.runs.pairing.joint is not None and any(
+        record.n_samples != comparison.runs.pairing.joint.n for record in records
+    ):
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )
     positives = {record.labels[record.positive] for record in records if record.positive is not None}
     if len(positives) > 1:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")
-    return notes + contest.notes
+    return notes + comparison.notes

@@ -1,6 +1,7 @@
 """Comparisons of runs: fetched, paired where possible, computed in a thread, kept whole."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -9,7 +10,6 @@ from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.domain.inputs.samples import Samples
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment
 from app.services.admission import Admission
@@ -17,13 +17,13 @@ from app.services.compare.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
 from app.services.json_values import Json
-from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels, SampleLabels
-from app.services.runs.contest import Contest, Terms
-from app.services.runs.contests import contest_of
-from app.services.runs.grouped_contest import GroupedContest, shared_groups
-from app.services.runs.pairing import Wanted, align, pair_runs, read_samples
-from app.services.runs.scored_runs import labels_of, read_outputs
-from app.services.seeds import chosen_seed
+from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
+from app.services.runs.group_draws import shared_groups
+from app.services.runs.pairing import PairingMode
+from app.services.runs.reading import KeptSamples, read_labels, read_outputs
+from app.services.runs.resampling import InferenceSettings
 
 MOST_RUNS = 50
 MOST_METRICS = 50
@@ -45,7 +45,7 @@ class NewComparison:
     baseline: UUID | None = None
     level: float = 0.95
     rope: float = 0.01
-    paired: Wanted = Wanted.AUTO
+    paired: PairingMode = PairingMode.AUTO
     minimum_matched: float = 1.0
     multiplicity: Adjustment = Adjustment.HOLM
     seed: int | None = None
@@ -104,18 +104,21 @@ class ComparisonService:
             InvalidExpression: a metric is none, or cannot say what is better.
             OutOfReach: more differences than one answer may have.
         """
-        records = await fetch_runs(self._store, project, new.evaluations)
-        estimands = understood(new, records)
-        scored = [estimand.text for estimand in estimands if estimand.scored]
-        outputs: Mapping[UUID, Samples] = {}
-        samples: Mapping[UUID, SampleLabels] = {}
-        if scored:
-            outputs = await read_outputs(self._labels, project, records, scored[0])
-            samples = labels_of(outputs)
-        elif new.paired is not Wanted.FALSE:
-            samples = await read_samples(self._labels, project, records)
-        answer = await self._compute.run(lambda: compare(new, records, estimands, samples, outputs), heavy=True)
+        runs = Runs.align(await fetch_runs(self._store, project, new.evaluations))
+        estimands = understood(new, runs)
+        kept = await self._samples(project, new, runs, estimands)
+        answer = await self._compute.run(lambda: compare(new, runs, estimands, kept), heavy=True)
         return await self._keep(project, ComparisonKind.RUNS, answer)
+
+    async def _samples(
+        self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]
+    ) -> KeptSamples:
+        scored = next((estimand.text for estimand in estimands if estimand.scored), None)
+        if scored is not None:
+            return await read_outputs(self._labels, project, runs.records, scored)
+        if new.paired is PairingMode.FALSE:
+            return KeptSamples()
+        return await read_labels(self._labels, project, runs.records)
 
     async def read(self, project: str, identifier: UUID) -> Json:
         """A comparison as it was answered."""
@@ -132,20 +135,16 @@ class ComparisonService:
         return kept
 
 
-def understood(new: NewComparison, records: Sequence[EvaluationRecord]) -> tuple[Estimand, ...]:
+def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     """The metrics for the classes of the runs.
 
     Raises:
-        IncomparableLabels: the runs have different classes.
         InvalidExpression: one is none, or cannot say what is better.
         OutOfReach: too many differences.
     """
-    align(records)
-    first = records[0]
-    estimands = parse_estimands(new.metrics, first.labels, first.positive, inputs=EVERYTHING)
+    estimands = parse_estimands(new.metrics, runs.labels, runs.positive, inputs=EVERYTHING)
     require_comparable(estimands, new.metrics)
-    runs = len(records)
-    pairs = runs - 1 if new.baseline is not None else runs * (runs - 1) // 2
+    pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2
     values = sum(len(estimand.names) for estimand in estimands)
     if pairs * values > MOST_DIFFERENCES:
         raise OutOfReach(
@@ -155,35 +154,27 @@ def understood(new: NewComparison, records: Sequence[EvaluationRecord]) -> tuple
     return estimands
 
 
-def compare(
-    new: NewComparison,
-    records: Sequence[EvaluationRecord],
-    estimands: Sequence[Estimand],
-    samples: Mapping[UUID, SampleLabels],
-    outputs: Mapping[UUID, Samples] | None = None,
-) -> Json:
+def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples) -> Json:
     """What is said about the runs.
 
     Args:
         new: What is asked.
-        records: The runs.
+        aligned: The runs.
         estimands: The metrics.
-        samples: What is kept of the samples of runs with ids.
-        outputs: Their probabilities or scores, where a metric needs them.
+        kept: What is known of the samples.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit.
     """
-    pairing = pair_runs(records, samples, new.paired, minimum_matched=new.minimum_matched)
-    if new.paired is Wanted.TRUE and not pairing.paired:
-        raise IncomparableRuns(f"the runs cannot be paired: {pairing.reason.partition(';')[0]}", pointer="/paired")
-    seed = chosen_seed(new.seed, [str(identifier) for identifier in new.evaluations], new.metrics)
-    terms = Terms(level=new.level, rope=new.rope, seed=seed, draws=new.draws)
-    groups = shared_groups(records, samples, pairing, estimands)
-    contest: Contest
-    if groups is not None:
-        contest = GroupedContest(align(records)[0], estimands, pairing, terms, groups)
-    else:
-        contest = contest_of(records, estimands, pairing, terms, outputs or {})
+    runs = aligned.pair(kept, new.paired, minimum_matched=new.minimum_matched)
+    if new.paired is PairingMode.TRUE and not runs.pairing.paired:
+        why = runs.pairing.reason.partition(";")[0]
+        raise IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+    places = range(len(runs))
+    pairs = [*itertools.combinations(places, 2)]
     baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
-    return comparison_answer(records, contest, baseline=baseline, adjustment=new.multiplicity)
+    if baseline is not None:
+        pairs = [(run, baseline) for run in places if run != baseline]
+    settings = InferenceSettings(level=new.level, rope=new.rope, seed=runs.seed(new.seed), draws=new.draws)
+    comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
+    return comparison_answer(comparison, baseline=baseline, adjustment=new.multiplicity)

@@ -1,14 +1,12 @@
 """Comparisons across datasets: the latest evaluation of each model on each dataset, judged together and kept."""
 
-from collections.abc import Mapping, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
 from app.domain.identifiers import new_id
-from app.domain.inputs.samples import Samples
 from app.kernel.metrics.expression import of_probabilities
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament, judge_tournament
@@ -16,8 +14,7 @@ from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, stored_key
 from app.services.json_values import Json
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
-from app.services.runs.scored_runs import read_outputs
-from app.services.seeds import chosen_seed
+from app.services.runs.reading import KeptSamples, read_outputs
 
 _MOST_LISTED = 5
 
@@ -49,35 +46,41 @@ class TournamentService:
                 exist.
         """
         expression = parse_for_any_classes(asked.metric, inputs=EVERYTHING)
-        grid = [[await self._latest(project, model, dataset) for model in asked.models] for dataset in asked.datasets]
+        grid = await self._latest(project, asked)
         datasets, complete = _complete(asked, grid)
-        seed = chosen_seed(asked.seed, asked.metric, [[str(record.id) for record in row] for row in complete])
-        outputs: Mapping[UUID, Samples] = {}
+        samples = KeptSamples()
         if of_probabilities(expression) and stored_key(expression) is None:
             records = [record for row in complete for record in row]
             pointers = ["/metric"] * len(records)
-            outputs = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
-        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, seed, outputs), heavy=True)
+            samples = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
+        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, samples), heavy=True)
         identifier = new_id()
         kept = {"id": str(identifier), **answer}
         async with self._admission:
             await self._comparisons.add(project, ComparisonRecord(identifier, ComparisonKind.ACROSS_DATASETS, kept))
         return kept
 
-    async def _latest(self, project: str, model: ModelRef, dataset: DatasetRef) -> EvaluationRecord | None:
-        """The latest evaluation; a version or split that is None stands for all of them."""
-        page = await self._store.page(
-            project,
-            EvaluationQuery(
-                model=model.name,
-                model_version=model.version,
-                dataset=dataset.name,
-                dataset_version=dataset.version,
-                split=dataset.split,
-                limit=1,
-            ),
-        )
-        return await self._store.get(project, page.items[0].id) if page.items else None
+    async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
+        """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""
+        found = [
+            [
+                await self._store.page(
+                    project,
+                    EvaluationQuery(
+                        model=model.name,
+                        model_version=model.version,
+                        dataset=dataset.name,
+                        dataset_version=dataset.version,
+                        split=dataset.split,
+                        limit=1,
+                    ),
+                )
+                for model in asked.models
+            ]
+            for dataset in asked.datasets
+        ]
+        records = await self._store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
+        return [[records.get(page.items[0].id) if page.items else None for page in row] for row in found]
 
 
 def _complete(

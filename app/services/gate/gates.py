@@ -7,19 +7,19 @@ from uuid import UUID
 from app.domain.decisions import Gate, GateCheck
 from app.domain.errors import Fault, InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
-from app.domain.expressions.check import parse_for_any_classes
 from app.domain.identifiers import new_id, time_of
-from app.domain.rules import Definition, Rule, check_rules, definition_of
-from app.kernel.metrics.expression import of_probabilities
+from app.domain.rules import Definition, check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
 from app.services.compute import ComputePool
-from app.services.estimands import EVERYTHING
-from app.services.gate.gate_check import EXIT_CODES, Candidate, check_gate
+from app.services.estimands import Estimand
+from app.services.gate.examination import rule_estimands
+from app.services.gate.gate_check import EXIT_CODES, check_gate
 from app.services.json_values import Json
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
-from app.services.runs.pairing import read_samples
-from app.services.runs.scored_runs import labels_of, read_outputs
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import PairingMode
+from app.services.runs.reading import KeptSamples, read_labels, read_outputs
 
 
 class GateService:
@@ -92,16 +92,17 @@ class GateService:
                 [Fault("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")]
             )
         other = baseline if definition.needs_baseline else None
-        candidate = await self._candidate(project, definition, evaluation, other)
-        seed = seed_of(str(evaluation), str(baseline), gate.name, gate.version)
-        verdict, results = await self._compute.run(lambda: check_gate(definition, candidate, seed=seed), heavy=True)
+        aligned = await self._runs(project, evaluation, other)
+        estimands = rule_estimands(definition, aligned)
+        runs = await self._paired(project, definition, estimands, aligned)
+        verdict, results = await self._compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
         identifier = new_id()
         answer: Json = {
             "id": str(identifier),
             "created_at": time_of(identifier).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
             "gate": {"name": gate.name, "version": gate.version},
-            "evaluation": _run(candidate.record),
-            "baseline": None if candidate.baseline is None else _run(candidate.baseline),
+            "evaluation": _run(runs.records[0]),
+            "baseline": None if other is None else _run(runs.records[1]),
             "verdict": verdict.value,
             "exit_code": EXIT_CODES[verdict],
             "results": results,
@@ -111,7 +112,7 @@ class GateService:
             gate=gate.name,
             version=gate.version,
             evaluation=evaluation,
-            baseline=None if candidate.baseline is None else candidate.baseline.id,
+            baseline=other,
             verdict=verdict,
             answer=answer,
         )
@@ -131,32 +132,34 @@ class GateService:
         await self.versions(project, name)
         return await self._gates.checks(project, name, limit, before)
 
-    async def _candidate(
-        self, project: str, definition: Definition, evaluation: UUID, baseline: UUID | None
-    ) -> Candidate:
+    async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
+        """The candidate, and the baseline if there is one."""
         wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
         found = await self._store.get_many(project, [identifier for _, identifier in wanted])
         for pointer, identifier in wanted:
             if identifier not in found:
                 raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
-        records = [found[identifier] for _, identifier in wanted]
-        other = records[1] if len(records) > 1 else None
-        rules = [rule for rule in definition.rules if _needs_samples(rule)]
-        if not rules:
-            return Candidate(records[0], other, await read_samples(self._labels, project, records))
+        return Runs.align([found[identifier] for _, identifier in wanted], "/baseline")
+
+    async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
+        """The runs with what the rules need of their samples."""
+        # What is weighted or comes in groups is looked at as it is.
+        independent = all(record.counts_independent for record in runs.records)
+        mode = PairingMode.AUTO if independent else PairingMode.FALSE
+        scored = [
+            (estimand.text, rule.demand.needs_baseline)
+            for rule, estimand in zip(definition.rules, estimands, strict=True)
+            if estimand.scored
+        ]
+        if not scored:
+            return runs.pair(await read_labels(self._labels, project, runs.records), mode)
         # The baseline's are needed only where it is compared by them.
-        compared = next((rule for rule in rules if rule.demand.needs_baseline), None)
-        looked_at = records if compared is not None else records[:1]
-        pointers = [pointer for pointer, _ in wanted]
-        metric = (compared or rules[0]).metric
-        outputs = await read_outputs(self._labels, project, looked_at, metric, pointers=pointers)
-        known = len(looked_at) == len(records)
-        samples = labels_of(outputs) if known else await read_samples(self._labels, project, records)
-        return Candidate(records[0], other, samples, outputs)
-
-
-def _needs_samples(rule: Rule) -> bool:
-    return of_probabilities(parse_for_any_classes(rule.metric, inputs=EVERYTHING))
+        metric, compared = next((one for one in scored if one[1]), scored[0])
+        looked_at = runs.records if compared else runs.records[:1]
+        kept = await read_outputs(self._labels, project, looked_at, metric, pointers=("/evaluation", "/baseline"))
+        if len(looked_at) < len(runs):
+            kept = KeptSamples((await read_labels(self._labels, project, runs.records)).labels, kept.outputs)
+        return runs.pair(kept, mode)
 
 
 def _run(record: EvaluationRecord) -> Json:

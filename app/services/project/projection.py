@@ -16,7 +16,7 @@ from app.services.json_values import Json, listed, plain
 from app.services.project.projected_matrix import MatrixRun
 from app.services.project.projected_samples import MOST_ENTRIES, SampleRun
 from app.services.project.scenarios import Limits, Projectable, Scenario, Sweep, Terms
-from app.services.runs.pairing import align
+from app.services.runs.aligned import Runs
 from app.services.seeds import chosen_seed
 
 # Shares per named class at which a range is looked at; its corners besides.
@@ -271,10 +271,10 @@ def _aligned(
     record: EvaluationRecord, other: EvaluationRecord, samples: Samples | None
 ) -> tuple[EvaluationRecord, Samples | None]:
     """Another run with its classes in the order of the first."""
-    matrices, codes = align([record, other], "/against")
-    place = codes[1]
+    runs = Runs.align([record, other], "/against")
+    place = runs.places[1]
     positive = None if other.positive is None else int(place[other.positive])
-    moved = replace(other, labels=record.labels, counts=matrices[1], positive=positive)
+    moved = replace(other, labels=record.labels, counts=runs.counts[1], positive=positive)
     if samples is None:
         return moved, None
     outputs = samples.outputs

@@ -6,15 +6,13 @@ from uuid import UUID
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes
-from app.domain.inputs.samples import Samples
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
 from app.services.compute import ComputePool
 from app.services.estimands import Better, preference, stored_key
-from app.services.ports import EvaluationStore, PairedLabels, SampleLabels
+from app.services.ports import EvaluationStore, PairedLabels
 from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
-from app.services.runs.pairing import read_samples
-from app.services.runs.scored_runs import MOST_ENTRIES, entries_of, is_scored, labels_of
+from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_scored, read_labels
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
 MOST_COMPUTED = 300
@@ -57,32 +55,30 @@ class LeaderboardService:
         identifiers = [standing.evaluation.id for standing in standings]
         records = await self._store.get_many(project, identifiers)
         candidates = _candidates(standings, records, stored=key is not None)
-        samples: Mapping[UUID, SampleLabels] = {}
-        outputs: Mapping[UUID, Samples] | None = None
+        kept = KeptSamples()
         if of_probabilities(expression):
-            outputs = await self._outputs(project, query.metric, candidates, needed=key is None)
-            samples = labels_of(outputs or {})
+            kept = await self._outputs(project, query.metric, candidates, needed=key is None)
         elif key:
-            samples = await read_samples(self._labels, project, list(records.values()))
+            kept = await read_labels(self._labels, project, list(records.values()))
         return await self._compute.run(
-            lambda: rank_candidates(query, better, candidates, samples, outputs), heavy=len(candidates) > 0
+            lambda: rank_candidates(query, better, candidates, kept), heavy=len(candidates) > 0
         )
 
     async def _outputs(
         self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool
-    ) -> Mapping[UUID, Samples] | None:
-        """Probabilities of the runs that have some; None when there are too many to look at."""
+    ) -> KeptSamples:
+        """Probabilities of the runs that have some; without them when there are too many to look at."""
         records = [candidate.record for candidate in candidates if is_scored(candidate.record)]
         entries = entries_of(records)
         if entries <= MOST_ENTRIES:
-            return await self._labels.read_outputs(project, [record.id for record in records])
+            return KeptSamples.of(await self._labels.read_outputs(project, [record.id for record in records]))
         if needed:
             raise OutOfReach(
                 f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
                 f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are looked at "
                 "together; rank by an overall metric"
             )
-        return None
+        return KeptSamples(outputs=None)
 
 
 def _candidates(

@@ -9,19 +9,17 @@ import numpy as np
 
 from app.domain.errors import InvalidExpression
 from app.domain.evaluation import DatasetRef, EvaluationRecord
-from app.domain.inputs.samples import Samples
 from app.kernel.compare.many import confidence_set, separable_groups, winner_optimism
-from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
-from app.services.estimates.headline_intervals import headline_intervals
-from app.services.ports import SampleLabels
-from app.services.rank.scored_ranking import judge_lines
-from app.services.runs.pairing import Pairing, pair_runs
-from app.services.runs.scored_contest import OwnInterval
-from app.services.runs.scored_runs import ScoredRun, is_scored, missing_outputs, scored_run
-from app.services.runs.simulation import affordable_draws, draw_paired, draw_run, summarise_run, values_at
+from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.comparison import Comparison
+from app.services.runs.own_intervals import OwnInterval, own_intervals
+from app.services.runs.pairing import PairingMode
+from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
+from app.services.runs.resampling import CommonPrevalence, InferenceSettings
+from app.services.runs.simulation import affordable_draws, values_at
 from app.services.seeds import chosen_seed
 
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
@@ -98,17 +96,15 @@ class _Entrant:
     """A line that takes part in the simulation, with the metric for its classes."""
 
     place: int
-    counts: Array
+    record: EvaluationRecord
     estimand: Estimand
-    run: ScoredRun | None = None
 
 
 def rank_candidates(
     query: LeaderboardQuery,
     better: Preference,
     candidates: Sequence[Candidate],
-    samples: Mapping[UUID, SampleLabels],
-    outputs: Mapping[UUID, Samples] | None = None,
+    kept: KeptSamples,
 ) -> Leaderboard:
     """Order candidates by value, best first, and say how sure the order is.
 
@@ -116,14 +112,14 @@ def rank_candidates(
         query: What is asked.
         better: Which values are better.
         candidates: The runs.
-        samples: What is kept of the samples of runs with ids.
-        outputs: Their probabilities or scores, for a metric that needs them; None when these are too many to look at.
+        kept: What is known of their samples.
     """
-    estimands = [_target(query.metric, candidate.record) for candidate in candidates]
+    estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
+    outputs = kept.outputs or {}
     runs = {
-        record.id: scored_run(record, outputs[record.id])
+        record.id: ScoredRun.of(record, outputs[record.id])
         for record in (candidate.record for candidate in candidates)
-        if outputs is not None and record.id in outputs and outputs[record.id].outputs is not None
+        if record.id in outputs and outputs[record.id].outputs is not None
     }
     found = [
         _value(candidate, estimand, runs.get(candidate.record.id))
@@ -136,21 +132,21 @@ def rank_candidates(
             record=candidates[place].record,
             rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
             value=found[place][0],
-            reason=found[place][1] or _no_interval(candidates[place].record, estimands[place], runs, outputs),
+            reason=found[place][1] or _no_interval(candidates[place].record, estimands[place], runs, kept),
         )
         for place in order
     ]
     entrants = [
-        _Entrant(place, record.counts.astype(np.float64), estimand, runs.get(record.id))
+        _Entrant(place, record, estimand)
         for place, (record, estimand) in enumerate((candidates[place].record, estimands[place]) for place in order)
         if isinstance(estimand, Estimand) and lines[place].value is not None
         if record.counts_independent and (not estimand.scored or record.id in runs)
     ]
     board = Leaderboard(query=query, better=better.better, lines=tuple(lines), notes=_notes(entrants, lines))
-    return _judged(board, better, entrants, samples) if entrants else board
+    return _judged(board, better, entrants, kept) if entrants else board
 
 
-def _target(metric: str, record: EvaluationRecord) -> Estimand | str:
+def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
         estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING)
@@ -180,14 +176,14 @@ def _no_interval(
     record: EvaluationRecord,
     estimand: Estimand | str,
     runs: Mapping[UUID, ScoredRun],
-    outputs: Mapping[UUID, Samples] | None,
+    kept: KeptSamples,
 ) -> str | None:
     """Why a run with a value takes no part in the simulation."""
     if record.is_grouped:
         return "no interval: its samples come in groups, and a ranking takes samples as independent"
     if isinstance(estimand, str) or not estimand.scored or record.id in runs:
         return None
-    if outputs is None:
+    if kept.outputs is None:
         return "no interval: the runs have more samples than are looked at together"
     return f"no interval: it {missing_outputs(record)}"
 
@@ -207,7 +203,7 @@ def _notes(entrants: Sequence[_Entrant], lines: Sequence[Line]) -> tuple[str, ..
     if len({line.record.labels for line in lines}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
     elif len(entrants) > 1 and not entrants[0].estimand.insensitive:
-        shares = [entrant.counts.sum(axis=1) / entrant.counts.sum() for entrant in entrants]
+        shares = [entrant.record.counts.sum(axis=1) / entrant.record.n_samples for entrant in entrants]
         if not all(np.allclose(share, shares[0], atol=1e-9) for share in shares):
             notes.append(
                 "the classes are not equally frequent in all runs, and prevalence moves this metric: compare the runs "
@@ -218,33 +214,30 @@ def _notes(entrants: Sequence[_Entrant], lines: Sequence[Line]) -> tuple[str, ..
     return tuple(notes)
 
 
-def _judged(
-    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], samples: Mapping[UUID, SampleLabels]
-) -> Leaderboard:
+def _judged(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples) -> Leaderboard:
     """The board with intervals, and with groups where the runs can be simulated."""
     query = board.query
-    seed = chosen_seed(query.seed, query.metric, [str(board.lines[entrant.place].record.id) for entrant in entrants])
-    records = [board.lines[entrant.place].record for entrant in entrants]
-    pairing = pair_runs(records, samples) if len({record.labels for record in records}) == 1 else None
+    seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
+    comparisons = _comparisons(entrants, kept, InferenceSettings(level=query.level, seed=seed))
+    paired = comparisons[0].runs.pairing.paired
+    own = [
+        own_intervals(comparison, 0, run, query.level)[0]
+        for comparison in comparisons
+        for run in range(len(comparison.runs))
+    ]
     lines = list(board.lines)
-    scored = [(record, e.run, e.estimand) for record, e in zip(records, entrants, strict=True) if e.run is not None]
-    if scored:
-        drawn, intervals = judge_lines(scored, pairing, level=query.level, seed=seed)
-        draws = 0 if drawn is None else len(drawn)
-        for entrant, own in zip(entrants, intervals, strict=True):
-            lines[entrant.place] = _with_own(lines[entrant.place], own)
-    else:
-        draws, drawn = _draw(entrants, pairing, seed)
-        for index, entrant in enumerate(entrants):
-            values = None if drawn is None else drawn[:, index]
-            lines[entrant.place] = _with_interval(lines[entrant.place], entrant, values, query.level)
-    design = {"paired": pairing is not None and pairing.paired, "draws": draws, "seed": seed, "level": query.level}
+    for entrant, interval in zip(entrants, own, strict=True):
+        lines[entrant.place] = _with_interval(lines[entrant.place], interval, entrant.estimand)
+    drawn = _joined([comparison.drawn(0) for comparison in comparisons])
+    draws = 0 if drawn is None else len(drawn)
+    design = {"paired": paired, "draws": draws, "seed": seed, "level": query.level}
     board = replace(board, lines=tuple(lines), design=design)
     if drawn is None:
+        scored = entrants[0].estimand.scored
         what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
         note = f"{what}: who can be told apart is not said"
         return replace(board, notes=(*board.notes, note))
-    if not design["paired"] and len(entrants) > 1:
+    if not paired and len(entrants) > 1:
         note = (
             "who can be told apart is judged as if the runs were independent; on one test set this is cautious: with "
             "sample ids more could be separated"
@@ -253,44 +246,40 @@ def _judged(
     return _grouped(board, better, entrants, drawn) if len(entrants) > 1 else board
 
 
-def _draw(entrants: Sequence[_Entrant], pairing: Pairing | None, seed: int) -> tuple[int, Array | None]:
-    """Joint draws (D, R) of the metric."""
-    if pairing is not None and pairing.joint is not None:
-        joint = pairing.joint
-        draws = affordable_draws(max(joint.counts.size, joint.n_runs * joint.n_classes**2))
-        if draws:
-            return draws, draw_paired(joint, [entrants[0].estimand], draws=draws, seed=seed)[0][..., 0]
-    draws = affordable_draws(sum(entrant.counts.size for entrant in entrants))
-    if not draws:
-        return 0, None
-    runs = [
-        draw_run(entrant.counts, [entrant.estimand], draws=draws, seed=seed_of(seed, index))[0][:, 0]
-        for index, entrant in enumerate(entrants)
+def _comparisons(entrants: Sequence[_Entrant], kept: KeptSamples, settings: InferenceSettings) -> list[Comparison]:
+    """The runs together where they have the same classes, and else each for itself; all of them as they are."""
+    records = [entrant.record for entrant in entrants]
+    meant = {(frozenset(one.labels), None if one.positive is None else one.labels[one.positive]) for one in records}
+    as_they_are = CommonPrevalence()
+    if len(meant) == 1:
+        runs = Runs.align(records).pair(kept)
+        return [Comparison(runs, [entrants[0].estimand], settings, prevalence=as_they_are)]
+    draws = affordable_draws(sum(record.counts.size for record in records), settings.draws)
+    return [
+        Comparison(
+            Runs.align([entrant.record]).pair(kept, PairingMode.FALSE),
+            [entrant.estimand],
+            replace(settings, seed=seed_of(settings.seed, number), draws=draws),
+            prevalence=as_they_are,
+        )
+        for number, entrant in enumerate(entrants)
     ]
-    return draws, np.stack(runs, axis=1)
 
 
-def _with_interval(line: Line, entrant: _Entrant, draws: Array | None, level: float) -> Line:
-    """The interval that the evaluation itself shows, where it has one, else that of the simulation."""
-    shown = headline_intervals(Table(entrant.counts[None, None]), [line.record.labels], level)[0]
-    closed = shown.get(entrant.estimand.names[0])
-    if closed is not None and closed["low"] is not None:
-        return replace(line, low=closed["low"], high=closed["high"], method=closed["method"])
-    if draws is None:
-        return line
-    value = np.array([line.value], dtype=np.float64)
-    found = summarise_run(draws[:, None], value, entrant.counts, entrant.estimand, level=level)
-    low, high = float(found.low[0]), float(found.high[0])
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return replace(line, reason="the simulation gives no interval for this matrix")
-    return replace(line, low=low, high=high, method="posterior")
+def _joined(drawn: Sequence[Array | None]) -> Array | None:
+    """Draws (D, R) of all runs from those (D, R, 1) of some at a time; None where some have none."""
+    known = [draws[:, :, 0] for draws in drawn if draws is not None]
+    fewest = min((len(draws) for draws in known), default=0)
+    return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
 
 
-def _with_own(line: Line, own: OwnInterval) -> Line:
+def _with_interval(line: Line, own: OwnInterval, estimand: Estimand) -> Line:
     if np.isfinite(own.low) and np.isfinite(own.high):
         return replace(line, low=own.low, high=own.high, method=own.method)
-    why = "there are too many samples to resample" if own.method is None else "the value does not vary"
-    return replace(line, reason=f"no interval: {why}")
+    if estimand.scored:
+        why = "there are too many samples to resample" if own.method is None else "the value does not vary"
+        return replace(line, reason=f"no interval: {why}")
+    return line if own.method is None else replace(line, reason="the simulation gives no interval for this matrix")
 
 
 def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:

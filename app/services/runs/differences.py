@@ -14,7 +14,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import Method
 from app.services.estimands import Preference
-from app.services.runs.pairing import Bond, Pairing
+from app.services.runs.pairing import Pairing, PairingDesign
 
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
@@ -85,7 +85,7 @@ def share_test(of: int | None, first: int, second: int, counts: Array, pairing: 
         p = float(mcnemar(only_first, only_second).mid_p)
         found = only_first + only_second
         return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", limits="tango", discordant=found)
-    if pairing.bond is Bond.TEST_SET:
+    if pairing.design is PairingDesign.TEST_SET:
         bounds = pairing_bounds(members[first], members[second])
         most, gap = bounds.most, bounds.difference
         low, high = tango_interval((most + gap) / 2, (most - gap) / 2, sizes[first], level)

@@ -8,15 +8,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import IncomparableLabels
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.labels import listed
 from app.kernel.compare.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
-from app.services.ports import PairedLabels, SampleLabels
+from app.services.ports import SampleLabels
 
 
-class Wanted(StrEnum):
+class PairingMode(StrEnum):
     """Whether runs are to be paired."""
 
     AUTO = "auto"
@@ -24,25 +22,12 @@ class Wanted(StrEnum):
     FALSE = "false"
 
 
-# Samples of all runs together whose labels are read to pair them: some hundred megabytes.
-MOST_SAMPLES = 20_000_000
-
-
-async def read_samples(
-    labels: PairedLabels, project: str, records: Sequence[EvaluationRecord]
-) -> Mapping[UUID, SampleLabels]:
-    """What is kept of the samples of runs; nothing when there are too many to look at."""
-    if len(records) < 2 or sum(record.n_samples for record in records) > MOST_SAMPLES:
-        return {}
-    return await labels.read_labels(project, [record.id for record in records])
-
-
-class Bond(StrEnum):
+class PairingDesign(StrEnum):
     """What runs have in common."""
 
     SAMPLES = "sample_ids"
     TEST_SET = "same_test_set"
-    NOTHING = "independent"
+    INDEPENDENT = "independent"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +39,7 @@ class Pairing:
         rows: For each of them the places of the common samples, in one order.
     """
 
-    bond: Bond
+    design: PairingDesign
     reason: str
     joint: JointCounts | None = None
     rows: tuple[NDArray[np.intp], ...] | None = None
@@ -62,72 +47,48 @@ class Pairing:
     @property
     def paired(self) -> bool:
         """Is it known which prediction belongs to which?"""
-        return self.bond is Bond.SAMPLES
+        return self.design is PairingDesign.SAMPLES
 
 
-def align(records: Sequence[EvaluationRecord], pointer: str = "/evaluations") -> tuple[Array, list[NDArray[np.intp]]]:
-    """Matrices (R, K, K) with the classes in the order of the first, and for each run the place of its codes there.
-
-    Raises:
-        IncomparableLabels: two runs have different classes.
-    """
-    labels = records[0].labels
-    places = {label: place for place, label in enumerate(labels)}
-    matrices, codes = [], []
-    for index, record in enumerate(records):
-        if set(record.labels) != set(labels):
-            missing, extra = sorted(set(labels) - set(record.labels)), sorted(set(record.labels) - set(labels))
-            parts = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)}"] * bool(extra)
-            raise IncomparableLabels(
-                f"expected runs with the same classes; {record.id} {' and '.join(parts)} compared with {records[0].id}",
-                pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
-            )
-        place = np.array([places[label] for label in record.labels], dtype=np.intp)
-        matrix = np.empty(record.counts.shape)
-        matrix[np.ix_(place, place)] = record.counts
-        matrices.append(matrix)
-        codes.append(place)
-    return np.stack(matrices), codes
-
-
-def pair_runs(
+def pair(
     records: Sequence[EvaluationRecord],
+    matrices: Array,
+    codes: Sequence[NDArray[np.intp]],
     samples: Mapping[UUID, SampleLabels],
-    wanted: Wanted = Wanted.AUTO,
+    mode: PairingMode = PairingMode.AUTO,
     *,
     minimum_matched: float = 1.0,
 ) -> Pairing:
     """How runs with the same classes belong together.
 
     Args:
-        records: the runs.
-        samples: of those that were kept with ids.
-        wanted: FALSE takes the runs as independent whatever is known.
-        minimum_matched: share of the largest run's samples that all runs must have in common.
+        records: The runs.
+        matrices: (R, K, K), theirs, with the classes in one order.
+        codes: For each run the place of its classes (K) in that order.
+        samples: Of those that were kept with ids.
+        mode: FALSE takes the runs as independent whatever is known.
+        minimum_matched: Share of the largest run's samples that all runs must have in common.
     """
-    if wanted is Wanted.FALSE:
-        return Pairing(Bond.NOTHING, "asked for as independent runs")
-    counts, codes = align(records)
+    if mode is PairingMode.FALSE:
+        return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
     absent = [record for record in records if record.id not in samples]
     if not absent:
-        found = _join([samples[record.id] for record in records], codes, len(records[0].labels), minimum_matched)
-        if isinstance(found, Pairing):
-            return found
-        return _without_ids(records, counts, found)
+        found = _join([samples[record.id] for record in records], codes, matrices.shape[-1], minimum_matched)
+        return found if isinstance(found, Pairing) else _without_ids(records, matrices, found)
     names = f"{len(absent)} of {len(records)} runs" if len(absent) < len(records) else "the runs"
-    return _without_ids(records, counts, f"{names} came without sample ids, or these were not retained")
+    return _without_ids(records, matrices, f"{names} came without sample ids, or these were not retained")
 
 
-def _without_ids(records: Sequence[EvaluationRecord], counts: Array, why: str) -> Pairing:
-    sums = counts.sum(axis=2)
+def _without_ids(records: Sequence[EvaluationRecord], matrices: Array, why: str) -> Pairing:
+    sums = matrices.sum(axis=2)
     if all(record.dataset == records[0].dataset for record in records) and (sums == sums[0]).all():
         return Pairing(
-            Bond.TEST_SET,
+            PairingDesign.TEST_SET,
             f"{why}; dataset and class counts are the same, so it is one test set, but which predictions belong "
             "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
             "probabilities as if the runs were independent",
         )
-    return Pairing(Bond.NOTHING, f"{why}; taken as runs on different samples")
+    return Pairing(PairingDesign.INDEPENDENT, f"{why}; taken as runs on different samples")
 
 
 def _join(
@@ -151,7 +112,7 @@ def _join(
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
     joint = combine(truth, predictions, n_classes)
-    return Pairing(Bond.SAMPLES, f"{same}{matched} sample ids{rest}", joint, tuple(rows))
+    return Pairing(PairingDesign.SAMPLES, f"{same}{matched} sample ids{rest}", joint, tuple(rows))
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:

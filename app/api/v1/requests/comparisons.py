@@ -12,7 +12,7 @@ from app.kernel.compare.multiplicity import Adjustment
 from app.kernel.compare.signed_ranks import ZeroRule
 from app.services.compare.across_datasets import MOST_DATASETS, MOST_MODELS, Tournament
 from app.services.compare.comparisons import MOST_METRICS, MOST_RUNS, NewComparison
-from app.services.runs.pairing import Wanted
+from app.services.runs.pairing import PairingMode
 from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
 MOST_DRAWS = 20_000
@@ -65,7 +65,7 @@ class ComparisonRequest(Wire):
             baseline=self.baseline,
             level=self.level,
             rope=self.rope,
-            paired=Wanted(self.paired),
+            paired=PairingMode(self.paired),
             minimum_matched=self.minimum_matched,
             multiplicity=Adjustment(self.multiplicity),
             seed=self.seed,

@@ -1,35 +1,31 @@
 """Runs on samples that come in groups: groups are resampled, and trade places whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
-from app.domain.evaluation import EvaluationRecord
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import (
     FEW_GROUPS,
     GroupedRuns,
     Grouping,
-    group_differences,
+    expanded_level,
     group_permutation_p,
     grouped_mcnemar,
 )
 from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
 from app.kernel.uncertainty.headline import Method
 from app.services.estimands import Estimand
 from app.services.json_values import Json
-from app.services.ports import SampleLabels
-from app.services.runs.contest import Terms
+from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
-from app.services.runs.matrix_contest import PERMUTATIONS, MatrixContest
-from app.services.runs.pairing import Pairing, align
+from app.services.runs.resampling import PERMUTATIONS, Resampling, Setup
 from app.services.runs.simulation import FEWEST_DRAWS, affordable_draws
 
 _MCNEMAR = "grouped_mcnemar"
@@ -59,41 +55,35 @@ class SharedGroups:
         return only_first, only_second
 
 
-def shared_groups(
-    records: Sequence[EvaluationRecord],
-    samples: Mapping[UUID, SampleLabels],
-    pairing: Pairing,
-    estimands: Sequence[Estimand],
-) -> SharedGroups | None:
+def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | None:
     """The groups that runs have in common; None when no run came with any.
 
     Raises:
         IncomparableRuns: some run came with groups, and the runs are not paired, group their samples differently, or
             are to be compared on metrics of probabilities.
     """
-    if not any(record.is_grouped for record in records):
+    if not any(record.is_grouped for record in runs.records):
         return None
-    if pairing.rows is None:
-        why = pairing.reason.partition(";")[0]
+    rows = runs.pairing.rows
+    if rows is None:
+        why = runs.pairing.reason.partition(";")[0]
         raise _refused(f"only runs on the same samples can be compared in groups, and these are not paired: {why}")
     scored = next((estimand.text for estimand in estimands if estimand.scored), None)
     if scored is not None:
         raise _refused(f"{scored} needs probabilities, and tests of these take samples as independent")
-    labels = [samples[record.id] for record in records]
-    known = [one.groups[rows] for one, rows in zip(labels, pairing.rows, strict=True) if one.groups is not None]
-    groupings = [Grouping.of(names) for names in known]
+    labels = [runs.kept.labels[record.id] for record in runs.records]
+    groupings = [Grouping.of(one.groups[row]) for one, row in zip(labels, rows, strict=True) if one.groups is not None]
     grouping = groupings[0]
     if any(not _same(grouping, other) for other in groupings[1:]):
         raise _refused("the runs do not group the samples that they have in common in the same way")
     if grouping.n_groups < 2:
         raise _refused("the samples that the runs have in common are one group, so how groups differ is not known")
-    codes = align(records)[1]
-    truth = codes[0][labels[0].truth[pairing.rows[0]]]
+    truth = runs.places[0][labels[0].truth[rows[0]]]
     predictions = np.stack(
-        [code[one.predicted[rows]] for one, code, rows in zip(labels, codes, pairing.rows, strict=True)]
+        [place[one.predicted[row]] for one, place, row in zip(labels, runs.places, rows, strict=True)]
     )
-    runs = GroupedRuns.gather(grouping.codes, truth, predictions, records[0].n_classes)
-    return SharedGroups(runs, grouping, predictions == truth)
+    grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes)
+    return SharedGroups(grouped, grouping, predictions == truth)
 
 
 def _refused(why: str) -> IncomparableRuns:
@@ -110,24 +100,17 @@ def _same(first: Grouping, second: Grouping) -> bool:
     return first.n_groups == second.n_groups == int(pairs)
 
 
-class GroupedContest(MatrixContest):
-    """Paired runs on samples in groups.
+class ResampledGroups(Resampling):
+    """Groups of samples drawn with replacement, the same for all runs, which are paired."""
 
-    Args:
-        counts: (R, K, K).
-        estimands: Metrics of matrices.
-        pairing: Which samples they have in common.
-        terms: What is asked for.
-        groups: The same samples with their groups.
-    """
-
-    independent = False
+    name = Method.CLUSTER_BOOTSTRAP.value
 
     def __init__(
-        self, counts: Array, estimands: Sequence[Estimand], pairing: Pairing, terms: Terms, groups: SharedGroups
+        self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array], groups: SharedGroups
     ) -> None:
-        super().__init__(counts, estimands, pairing, terms)
+        super().__init__(setup, estimands, values)
         self._groups = groups
+        self._functionals = [estimand.functional for estimand in estimands]
 
     @cached_property
     def draws(self) -> int:
@@ -136,7 +119,7 @@ class GroupedContest(MatrixContest):
         Raises:
             OutOfReach: not even the fewest times would take less than minutes.
         """
-        return self._affordable(self.counts.size, self.terms.draws, passes=1)
+        return self._affordable(self.runs.counts.size, self.settings.draws, passes=1)
 
     def _affordable(self, cells: int, wanted: int, *, passes: int) -> int:
         runs = self._groups.runs
@@ -151,9 +134,9 @@ class GroupedContest(MatrixContest):
     @cached_property
     def drawn(self) -> list[Array | None]:
         """Draws (D, R, V) of each estimand, the same groups for all runs."""
-        batches = self._groups.runs.resample(draws=self.draws, random=generator(self.terms.seed))
+        batches = self._groups.runs.resample(draws=self.draws, random=generator(self.settings.seed))
         with silently():
-            found = evaluate_draws(batches, [estimand.functional for estimand in self.estimands])
+            found = evaluate_draws(batches, self._functionals)
             return [estimand.values(values) for estimand, values in zip(self.estimands, found, strict=True)]
 
     @property
@@ -178,41 +161,40 @@ class GroupedContest(MatrixContest):
             )
         return notes
 
-    def simulation(self, index: int) -> str:  # noqa: ARG002 - the same for all
-        """What the draws are called."""
-        return Method.CLUSTER_BOOTSTRAP.value
-
-    def tests(self, pairs: Sequence[tuple[int, int]]) -> list[list[list[Test]]]:
-        """Tests by estimand, pair and value."""
-        by_pair = [self._pair(pair, len(pairs)) for pair in pairs]
-        return [[tests[index] for tests in by_pair] for index in range(len(self.estimands))]
-
-    def _pair(self, pair: tuple[int, int], n_pairs: int) -> list[list[Test]]:
-        both = self._groups.runs.pair(*pair)
-        functionals = [estimand.functional for estimand in self.estimands]
-        cells = 2 * self.counts[0].size * n_pairs
-        draws = self._affordable(cells, self.terms.draws, passes=n_pairs)
-        limits = group_differences(both, functionals, seed=self.terms.seed, draws=draws, level=self.terms.level)
-        permutations = self._affordable(cells, PERMUTATIONS, passes=n_pairs)
-        seed = seed_of(self.terms.seed, "permutation", *pair)
-        exchanged = group_permutation_p(both, functionals, seed=seed, draws=permutations)
-        first, second = self._groups.discordant(*pair)
-        found = []
-        for estimand, summary, p_values in zip(self.estimands, limits, exchanged, strict=True):
-            is_accuracy = estimand.shares is not None and estimand.shares[0].of is None
-            p = np.full(len(estimand.names), grouped_mcnemar(first, second)) if is_accuracy else p_values
-            found.append(
-                [
-                    Test(
-                        low=float(low),
-                        high=float(high),
-                        p=float(one),
-                        method=_MCNEMAR if is_accuracy else _PERMUTATION,
-                        limits=Method.CLUSTER_BOOTSTRAP.value,
-                        discordant=float((first + second).sum()) if is_accuracy else None,
-                        reason=_TOO_OFTEN_UNDEFINED if np.isnan(low) else None,
-                    )
-                    for low, high, one in zip(summary.low, summary.high, p, strict=True)
-                ]
+    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+        """Limits from resampled groups, p from groups in which the runs trade places."""
+        drawn = self.drawn[index]
+        assert drawn is not None  # noqa: S101 - too few draws are refused
+        read_at = expanded_level(level, self._groups.runs.effective_groups)
+        summary = summarise(drawn[:, pair[0]] - drawn[:, pair[1]], self.gaps(index, pair), read_at)
+        p, discordant, shares = self._exchanged(pair)[index], None, self.estimands[index].shares
+        is_accuracy = shares is not None and shares[0].of is None
+        if is_accuracy:
+            first, second = self._groups.discordant(*pair)
+            p, discordant = np.full(p.shape, grouped_mcnemar(first, second)), float((first + second).sum())
+        return [
+            Test(
+                low=float(low),
+                high=float(high),
+                p=float(one),
+                method=_MCNEMAR if is_accuracy else _PERMUTATION,
+                limits=self.name,
+                discordant=discordant,
+                reason=_TOO_OFTEN_UNDEFINED if np.isnan(low) else None,
             )
-        return found
+            for low, high, one in zip(summary.low, summary.high, p, strict=True)
+        ]
+
+    def _exchanged(self, pair: tuple[int, int]) -> list[Array]:
+        """For each estimand p of its values (V), all from the same exchanges."""
+        if pair not in self._exchanges:
+            n_pairs = max(self.setup.n_pairs, 1)
+            draws = self._affordable(2 * self.runs.counts[0].size * n_pairs, PERMUTATIONS, passes=n_pairs)
+            seed = seed_of(self.settings.seed, "permutation", *pair)
+            both = self._groups.runs.pair(*pair)
+            self._exchanges[pair] = group_permutation_p(both, self._functionals, seed=seed, draws=draws)
+        return self._exchanges[pair]
+
+    @cached_property
+    def _exchanges(self) -> dict[tuple[int, int], list[Array]]:
+        return {}

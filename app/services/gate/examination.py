@@ -1,0 +1,141 @@
+"""A run, and its difference to a baseline, looked at once for all rules of a gate."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import nan
+
+from app.domain.errors import InvalidExpression, NotComparable
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import Content
+from app.domain.rules import Definition, Rule
+from app.kernel.compare.gates import Interval
+from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
+from app.services.runs.own_intervals import own_intervals
+from app.services.runs.resampling import CommonPrevalence, InferenceSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """A value with its interval, or a difference with it and the two values that it is of.
+
+    Attributes:
+        samples: How many the interval is from; NaN without one.
+        of: The candidate's value, of a difference.
+        than: The baseline's.
+        why: Why limits are missing, where that is known from the run.
+    """
+
+    name: str
+    interval: Interval
+    method: str | None = None
+    samples: float = nan
+    of: float = nan
+    than: float = nan
+    why: str = ""
+
+
+def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
+    """What each rule is about.
+
+    Raises:
+        InvalidExpression: a metric makes no sense for the classes of the run; its pointer is that of the rule.
+    """
+    known: dict[str, Estimand] = {}
+    for index, rule in enumerate(definition.rules):
+        try:
+            if rule.metric not in known:
+                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, EVERYTHING)
+        except InvalidExpression as error:
+            error.pointer = f"/rules/{index}/metric"
+            raise
+    return [known[rule.metric] for rule in definition.rules]
+
+
+class Examination:
+    """What is measured for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
+
+    Args:
+        definition: The rules.
+        estimands: What each of them is about.
+        runs: The candidate, and after it the baseline if there is one, paired.
+    """
+
+    def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
+        self._runs = runs
+        self._independent = all(record.counts_independent for record in runs.records)
+        asked = list(zip(definition.rules, estimands, strict=True))
+        alone = runs.alone(0)
+        self._candidate = Comparison(
+            alone,
+            _distinct(estimand for rule, estimand in asked if not rule.demand.needs_baseline),
+            InferenceSettings(seed=alone.seed()),
+            prevalence=CommonPrevalence(),
+        )
+        self._both = Comparison(
+            runs,
+            _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline),
+            InferenceSettings(seed=runs.seed(), rope=0.0),
+            pairs=[(0, 1)] if len(runs) > 1 else [],
+            # Runs with weights or groups are compared by their values as they are.
+            prevalence=None if self._independent else CommonPrevalence(),
+        )
+
+    def measure(self, rule: Rule, estimand: Estimand, level: float) -> list[Measured]:
+        """What a rule is to be held against: each value of its metric.
+
+        Raises:
+            NotComparable: candidate and baseline cannot be compared on the metric.
+        """
+        if rule.demand.needs_baseline:
+            return self._differences(estimand, level)
+        index, record = self._candidate.estimands.index(estimand), self._runs.records[0]
+        if not record.counts_independent:
+            values = self._candidate.values[index][0].tolist()
+            return [
+                Measured(name=name, interval=Interval(value, nan, nan), why=_why([record]))
+                for name, value in zip(estimand.names, values, strict=True)
+            ]
+        return [
+            Measured(
+                name=name, interval=Interval(own.value, own.low, own.high), method=own.method, samples=record.n_samples
+            )
+            for name, own in zip(estimand.names, own_intervals(self._candidate, index, 0, level), strict=True)
+        ]
+
+    def _differences(self, estimand: Estimand, level: float) -> list[Measured]:
+        """Candidate less baseline."""
+        if estimand.preference is None or estimand.preference.better is Better.NEAREST:
+            raise NotComparable(f"{estimand.text} cannot say whether a run is better than another")
+        both = self._both
+        index = both.estimands.index(estimand)
+        values = both.values[index].T.tolist()
+        if not self._independent:
+            why = _why(self._runs.records)
+            return [
+                Measured(name=name, interval=Interval(a - b, nan, nan), of=a, than=b, why=why)
+                for name, (a, b) in zip(estimand.names, values, strict=True)
+            ]
+        samples = float(self._runs.counts[0].sum())
+        return [
+            Measured(
+                name=name,
+                interval=Interval(found.value, found.test.low, found.test.high),
+                method=f"{found.limits}, {self._runs.pairing.design.value}",
+                samples=samples,
+                of=a,
+                than=b,
+            )
+            for name, (a, b), (found,) in zip(estimand.names, values, both.differences(index, level), strict=True)
+        ]
+
+
+def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:
+    return [*{id(estimand): estimand for estimand in estimands}.values()]
+
+
+def _why(records: Sequence[EvaluationRecord]) -> str:
+    if any(record.is_grouped for record in records):
+        return ", since gates take samples as independent and these come in groups"
+    return "" if all(record.content is Content.counts for record in records) else ", which needs numbers of samples"

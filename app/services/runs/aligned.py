@@ -1,0 +1,241 @@
+"""Runs side by side: classes in one order, samples in one order where they are the same, and the values of metrics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import IncomparableLabels
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.labels import listed
+from app.domain.inputs.samples import Samples
+from app.kernel.compare.replicates import importance
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.resampling import Run, values_of
+from app.services.estimands import Estimand
+from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
+from app.services.runs.reading import KeptSamples
+from app.services.runs.simulation import values_at
+from app.services.seeds import chosen_seed
+
+_ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRun:
+    """One run with the probabilities or scores of its samples.
+
+    Attributes:
+        run: The samples, classes in the order of the first run.
+        fold_sizes: Of cross-validated runs, how many samples each fold has.
+        weights: (n), or None.
+    """
+
+    run: Run
+    fold_sizes: tuple[int, ...] | None = None
+    weights: Array | None = None
+
+    @classmethod
+    def of(cls, record: EvaluationRecord, samples: Samples, places: NDArray[np.intp] | None = None) -> Self:
+        """The run of a record; ``places`` (K) says where each of its classes stands.
+
+        Raises:
+            ValueError: there are no probabilities and no scores.
+        """
+        if samples.outputs is None:
+            raise ValueError(f"{record.id} has no probabilities or scores")
+        place = np.arange(record.n_classes) if places is None else places
+        truth, predicted = place[samples.truth], place[samples.predicted]
+        if samples.outputs.ndim == 2:
+            # Column p of the result is the class that stands there.
+            scores = Scores(truth, samples.outputs[:, np.argsort(place)])
+        else:
+            positive = place[1 if record.positive is None else record.positive]
+            # The kernel's scores are higher for class 1.
+            scores = Scores.of_scores(truth, samples.outputs if positive == 1 else -samples.outputs)
+        return cls(Run(scores, predicted), samples.fold_sizes, samples.weights)
+
+    def part(self, rows: NDArray[np.intp] | slice) -> Run:
+        """Some of the samples."""
+        scores = self.run.scores
+        some = Scores(scores.y[rows], scores.probabilities[rows])
+        some.are_probabilities = scores.are_probabilities
+        return Run(some, self.run.predicted[rows])
+
+    def folds(self) -> list["ScoredRun"]:
+        """The folds of a cross-validated run, each as a run."""
+        ends = np.cumsum(self.fold_sizes or ())
+        return [
+            ScoredRun(self.part(slice(int(end) - size, int(end))))
+            for end, size in zip(ends, self.fold_sizes or (), strict=True)
+        ]
+
+    def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
+        """Values (V) of each estimand; what prevalence moves at the shares (K), if given."""
+        plain = values_of(self.run, [estimand.functional for estimand in estimands], self.weights)
+        if shares is None:
+            return plain
+        moved = [index for index, estimand in enumerate(estimands) if not estimand.insensitive]
+        weights = importance(self.run.scores.y, shares)
+        found = values_of(self.run, [estimands[index].functional for index in moved], weights)
+        for index, values in zip(moved, found, strict=True):
+            plain[index] = values
+        return plain
+
+
+class Runs:
+    """R runs with the same classes.
+
+    Made by ``align``; what they have in common is looked for by ``pair``. Both happen once, at the edge of a use case.
+
+    Attributes:
+        records: The runs; their classes may stand in another order.
+        labels: The K classes in the order of the first run, which everything here has.
+        positive: The positive class of the first run.
+        places: For each run, where its classes (K) stand.
+        pairing: What the runs have in common.
+        kept: What is known of their samples.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[EvaluationRecord],
+        matrices: Array,
+        places: Sequence[NDArray[np.intp]],
+        pairing: Pairing = _ALONE,
+        kept: KeptSamples | None = None,
+    ) -> None:
+        self.records = tuple(records)
+        self.labels: tuple[str, ...] = tuple(records[0].labels[code] for code in np.argsort(places[0]))
+        positive = records[0].positive
+        self.positive = None if positive is None else int(places[0][positive])
+        self.places = tuple(places)
+        self.pairing = pairing
+        self.kept = kept or KeptSamples()
+        self._matrices = matrices
+
+    @classmethod
+    def align(cls, records: Sequence[EvaluationRecord], pointer: str = "/evaluations") -> Self:
+        """Bring the classes of all runs to the order of the first.
+
+        Raises:
+            IncomparableLabels: two runs have different classes.
+        """
+        labels = records[0].labels
+        order = {label: place for place, label in enumerate(labels)}
+        matrices, places = [], []
+        for index, record in enumerate(records):
+            if set(record.labels) != set(labels):
+                raise _different(record, records[0], f"{pointer}/{index}" if pointer.endswith("s") else pointer)
+            place = np.array([order[label] for label in record.labels], dtype=np.intp)
+            matrix = np.empty(record.counts.shape)
+            matrix[np.ix_(place, place)] = record.counts
+            matrices.append(matrix)
+            places.append(place)
+        return cls(records, np.stack(matrices), places)
+
+    def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
+        """The same runs with what they have in common; see ``pairing.pair``."""
+        found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
+        return self.__class__(self.records, self._matrices, self.places, found, kept)
+
+    def alone(self, index: int, kept: KeptSamples | None = None) -> Self:
+        """One of the runs."""
+        one = slice(index, index + 1)
+        return self.__class__(self.records[one], self._matrices[one], self.places[one], kept=kept or self.kept)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def seed(self, asked: int | None = None) -> int:
+        """The seed asked for, or one that these runs always have, whatever is asked of them."""
+        return chosen_seed(asked, *(record.counts for record in self.records))
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.labels)
+
+    @cached_property
+    def counts(self) -> Array:
+        """Matrices (R, K, K), of paired runs of what all of them have seen."""
+        return self._matrices if self.pairing.joint is None else self.pairing.joint.matrices()
+
+    @cached_property
+    def whole(self) -> tuple[ScoredRun, ...]:
+        """The runs with all of their samples.
+
+        Raises:
+            ValueError: a run came without probabilities and scores.
+        """
+        outputs = self.kept.outputs or {}
+        return tuple(
+            ScoredRun.of(record, outputs[record.id], place)
+            for record, place in zip(self.records, self.places, strict=True)
+        )
+
+    @cached_property
+    def scored(self) -> tuple[ScoredRun, ...]:
+        """The runs with their samples, of paired runs those that all of them have seen, in one order."""
+        if self.pairing.rows is None:
+            return self.whole
+        return tuple(
+            ScoredRun(run.part(rows)) if _reordered(rows, run) else run
+            for run, rows in zip(self.whole, self.pairing.rows, strict=True)
+        )
+
+    def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
+        """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
+        found = _of_matrices(self.counts, estimands, shares)
+        of_samples = [estimand for estimand in estimands if estimand.scored]
+        if of_samples:
+            by_run = [run.values(of_samples, shares) for run in self.scored]
+            found |= {
+                id(one): np.stack(values) for one, values in zip(of_samples, zip(*by_run, strict=True), strict=True)
+            }
+        return [found[id(estimand)] for estimand in estimands]
+
+    def fold_values(self, estimands: Sequence[Estimand]) -> list[Array] | None:
+        """Values (R, F, V) of each estimand on every fold; None unless all runs have the same folds.
+
+        Folds are the same when they are as many and have the same class counts, in the same order of classes.
+        """
+        folds = [record.fold_counts for record in self.records if record.fold_counts is not None]
+        if len(folds) < len(self) or any(record.labels != self.labels for record in self.records):
+            return None
+        sums = [fold.sum(axis=2) for fold in folds]
+        if any(one.shape != sums[0].shape or (one != sums[0]).any() for one in sums) or len(sums[0]) < 2:
+            return None
+        counts = np.stack(folds).astype(np.float64)
+        found = _of_matrices(counts, estimands)
+        of_samples = [estimand for estimand in estimands if estimand.scored]
+        if of_samples:
+            found |= {id(one): np.full((*counts.shape[:2], len(one.names)), np.nan) for one in of_samples}
+        if of_samples and all(len(run.fold_sizes or ()) == counts.shape[1] for run in self.whole):
+            by_run = [[fold.values(of_samples) for fold in run.folds()] for run in self.whole]
+            for place, estimand in enumerate(of_samples):
+                found[id(estimand)] = np.array([[values[place] for values in run] for run in by_run])
+        return [found[id(estimand)] for estimand in estimands]
+
+
+def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | None = None) -> dict[int, Array]:
+    """Values of the metrics of matrices among the estimands, by the identity of these."""
+    chosen = [estimand for estimand in estimands if not estimand.scored]
+    return {id(one): values for one, values in zip(chosen, values_at(counts, chosen, shares), strict=True)}
+
+
+def _reordered(rows: NDArray[np.intp], run: ScoredRun) -> bool:
+    return rows.size != run.run.scores.n_samples or not np.array_equal(rows, np.arange(rows.size))
+
+
+def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:
+    missing, extra = sorted(set(first.labels) - set(record.labels)), sorted(set(record.labels) - set(first.labels))
+    parts = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)}"] * bool(extra)
+    return IncomparableLabels(
+        f"expected runs with the same classes; {record.id} {' and '.join(parts)} compared with {first.id}",
+        pointer=pointer,
+    )

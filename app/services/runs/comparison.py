@@ -1,0 +1,184 @@
+"""Runs compared: values at one prevalence, joint draws, and the difference of any two."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array
+from app.services.estimands import Estimand
+from app.services.json_values import Json
+from app.services.runs.aligned import Runs
+from app.services.runs.differences import Difference, Test, simulated
+from app.services.runs.group_draws import ResampledGroups, SharedGroups
+from app.services.runs.matrix_draws import IndependentMatrices, PairedMatrices
+from app.services.runs.pairing import PairingDesign
+from app.services.runs.resampling import CommonPrevalence, InferenceSettings, Resampling, Setup
+from app.services.runs.sample_draws import NormalDraws, ResampledSamples, closed_forms
+
+Pairs = Sequence[tuple[int, int]]
+
+
+class Comparison:
+    """Runs with what they are compared on. Draws and permutations are made once, for all estimands together.
+
+    Args:
+        runs: The runs.
+        estimands: What they are compared on.
+        settings: Level, region of equivalence, seed and draws.
+        pairs: The pairs whose differences will be asked for.
+        groups: Of paired runs whose samples come in groups: then these are resampled.
+        prevalence: Where they are compared; by default at the mean of their class shares where these differ.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        estimands: Sequence[Estimand],
+        settings: InferenceSettings,
+        *,
+        pairs: Pairs = (),
+        groups: SharedGroups | None = None,
+        prevalence: CommonPrevalence | None = None,
+    ) -> None:
+        self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
+        self.prevalence = CommonPrevalence.of(runs.counts) if prevalence is None else prevalence
+        self._setup = Setup(runs, self.prevalence, settings, len(self.pairs))
+        self._groups = groups
+
+    @property
+    def independent(self) -> bool:
+        """Are the samples, so that tests may count them?"""
+        return self._groups is None
+
+    @cached_property
+    def observed(self) -> list[Array]:
+        """Values (R, V) of each estimand as the runs are."""
+        return self.runs.values(self.estimands)
+
+    @cached_property
+    def values(self) -> list[Array]:
+        """Values (R, V) of each estimand at the common prevalence; NaN where the runs cannot be brought there."""
+        shares = self.prevalence.shares if self.prevalence.reachable else None
+        found = self.observed if shares is None else self.runs.values(self.estimands, shares)
+        return [
+            values if self.prevalence.reaches(estimand) else np.full(values.shape, np.nan)
+            for estimand, values in zip(self.estimands, found, strict=True)
+        ]
+
+    @cached_property
+    def ways(self) -> tuple[Resampling, ...]:
+        """The ways in which the estimands are resampled."""
+        return tuple({id(way): way for way, _ in self._places}.values())
+
+    @cached_property
+    def _places(self) -> list[tuple[Resampling, int]]:
+        """For each estimand, how it is resampled, and its place there."""
+        found: dict[int, tuple[Resampling, int]] = {}
+        indices = range(len(self.estimands))
+        of_matrices = [index for index in indices if not self.estimands[index].scored]
+        if of_matrices or not self.estimands:
+            way: Resampling
+            if self._groups is not None:
+                way = ResampledGroups(*self._given(of_matrices), groups=self._groups)
+            elif self.runs.pairing.joint is not None:
+                way = PairedMatrices(*self._given(of_matrices))
+            else:
+                way = IndependentMatrices(*self._given(of_matrices))
+            found |= {index: (way, place) for place, index in enumerate(of_matrices)}
+        of_samples = [index for index in indices if self.estimands[index].scored]
+        if of_samples:
+            forms = closed_forms(self._setup, [self.estimands[index] for index in of_samples])
+            known = {index: form for index, form in zip(of_samples, forms, strict=True) if form is not None}
+            if known:
+                closed = NormalDraws(*self._given([*known]), forms=[*known.values()])
+                found |= {index: (closed, place) for place, index in enumerate(known)}
+            rest = [index for index in of_samples if index not in known]
+            if rest:
+                resampled = ResampledSamples(*self._given(rest))
+                found |= {index: (resampled, place) for place, index in enumerate(rest)}
+        return [found[index] for index in indices]
+
+    def _given(self, chosen: Sequence[int]) -> tuple[Setup, list[Estimand], list[Array]]:
+        return self._setup, [self.estimands[index] for index in chosen], [self.values[index] for index in chosen]
+
+    def way(self, index: int) -> tuple[Resampling, int]:
+        """How an estimand is resampled, and its place there."""
+        return self._places[index]
+
+    def drawn(self, index: int) -> Array | None:
+        """Draws (D, R, V) of an estimand, joint where the runs are paired; None where they are too dear."""
+        way, place = self._places[index]
+        return way.drawn[place]
+
+    @property
+    def design(self) -> Json:
+        """How it was simulated; the draws are those of the matrices where there are any."""
+        return {name: value for way in reversed(self.ways) for name, value in way.design.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be done."""
+        return [note for way in self.ways for note in way.notes]
+
+    def omnibus(self, index: int, place: int) -> Json | None:
+        """A test that all runs have the same value, where there is one."""
+        way, own = self._places[index]
+        return way.omnibus(own, place)
+
+    def scores(self, index: int) -> Array:
+        """Values (R, V) of an estimand as something that is better the higher it is."""
+        better = self.estimands[index].preference
+        return self.values[index] if better is None else better.score(self.values[index])
+
+    def differences(self, index: int, level: float | None = None) -> list[list[Difference]]:
+        """For each of the values of an estimand, the differences of the pairs in order."""
+        read_at = self.settings.level if level is None else level
+        way, own = self._places[index]
+        tested = [way.tests(own, pair, read_at) for pair in self.pairs]
+        return [
+            [
+                self._difference(index, place, pair, tests[place], read_at)
+                for pair, tests in zip(self.pairs, tested, strict=True)
+            ]
+            for place in range(len(self.estimands[index].names))
+        ]
+
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, level: float) -> Difference:
+        first, second = pair
+        values = self.values[index][:, [place]]
+        gap = float(values[first, 0] - values[second, 0])
+        if not np.isfinite(gap):
+            return Difference(first=first, second=second, value=np.nan, test=Test(), limits="none")
+        drawn = self.drawn(index)
+        certain = drawn is not None and np.ptp(drawn[:, first, place] - drawn[:, second, place]) == 0
+        if certain and test.reason is not None:
+            # What does not vary in the data does not in resamples either, which is no certainty.
+            drawn = None
+        if drawn is None:
+            return Difference(first=first, second=second, value=gap, test=test, limits=test.limits or "none")
+        ends, better, equal, error = simulated(
+            values,
+            drawn[:, :, [place]],
+            first,
+            second,
+            better=self.estimands[index].preference,
+            level=level,
+            rope=self.settings.rope,
+        )[0]
+        limits = test.limits
+        if limits is None:
+            name = self.way(index)[0].name
+            limits = name if self.runs.pairing.design is not PairingDesign.TEST_SET else f"{name}_as_if_independent"
+            test = replace(test, low=float(ends[0]), high=float(ends[1]))
+        return Difference(
+            first=first,
+            second=second,
+            value=gap,
+            test=test,
+            limits=limits,
+            first_better=better,
+            equivalent=equal,
+            probability_error=error,
+        )

@@ -1,0 +1,94 @@
+"""What is kept of the samples of runs: read together, or why it is not there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.domain.errors import IncomparableRuns, OutOfReach
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.samples import Samples
+from app.services.ports import PairedLabels, SampleLabels
+from app.services.stored import stored_request
+
+# Samples of all runs together whose labels are read to pair them: some hundred megabytes.
+MOST_SAMPLES = 20_000_000
+# Samples times classes of all runs together that are read at once: some 200 MB.
+MOST_ENTRIES = 24_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptSamples:
+    """What is known of the samples of some runs.
+
+    Attributes:
+        labels: Of runs whose samples were kept with ids.
+        outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
+    """
+
+    labels: Mapping[UUID, SampleLabels] = field(default_factory=dict)
+    outputs: Mapping[UUID, Samples] | None = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outputs: Mapping[UUID, Samples]) -> "KeptSamples":
+        """From samples with all that is known of them."""
+        labels = {
+            identifier: SampleLabels(one.ids, one.truth, one.predicted, one.groups)
+            for identifier, one in outputs.items()
+            if one.ids is not None
+        }
+        return cls(labels, outputs)
+
+
+async def read_labels(port: PairedLabels, project: str, records: Sequence[EvaluationRecord]) -> KeptSamples:
+    """What pairs runs; nothing when there are too many samples to look at."""
+    if len(records) < 2 or sum(record.n_samples for record in records) > MOST_SAMPLES:
+        return KeptSamples()
+    return KeptSamples(await port.read_labels(project, [record.id for record in records]))
+
+
+async def read_outputs(
+    port: PairedLabels,
+    project: str,
+    records: Sequence[EvaluationRecord],
+    metric: str,
+    *,
+    pointers: Sequence[str] | None = None,
+) -> KeptSamples:
+    """The samples of runs that are to be judged by a metric of probabilities.
+
+    Raises:
+        IncomparableRuns: a run came without probabilities and scores, or they were not kept.
+        OutOfReach: there are too many to be looked at together.
+    """
+    entries = entries_of(records)
+    if entries > MOST_ENTRIES:
+        raise OutOfReach(
+            f"{metric} needs the probabilities of all samples of the runs, and {entries} of them (samples times "
+            f"classes) are more than the {MOST_ENTRIES} that are looked at together; take fewer runs, or metrics of "
+            "matrices"
+        )
+    found = await port.read_outputs(project, [record.id for record in records])
+    for index, record in enumerate(records):
+        samples = found.get(record.id)
+        if samples is None or samples.outputs is None:
+            where = f"/evaluations/{index}" if pointers is None else pointers[index]
+            raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
+    return KeptSamples.of(found)
+
+
+def entries_of(records: Iterable[EvaluationRecord]) -> int:
+    """Samples times classes."""
+    return sum(int(record.n_samples) * record.n_classes for record in records)
+
+
+def is_scored(record: EvaluationRecord) -> bool:
+    """Did the run come with probabilities or scores?"""
+    return stored_request(record)[0].is_scored
+
+
+def missing_outputs(record: EvaluationRecord) -> str:
+    """Why a metric of probabilities has nothing to work on in a run."""
+    needs = f"needs the probabilities or scores of the samples, and those of {record.id} ({record.model.name})"
+    if record.options.get("retain") == "none":
+        return f"{needs} were not kept: it was sent with the option retain=none"
+    return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

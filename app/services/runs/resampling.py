@@ -1,0 +1,122 @@
+"""What a way of resampling runs has to know and to say. There is one for matrices of independent runs, one for those of
+paired runs, one for groups of samples, and two for probabilities: in closed form, and by resampling samples.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array
+from app.services.estimands import Estimand
+from app.services.json_values import Json
+from app.services.runs.aligned import Runs
+from app.services.runs.differences import Test
+
+# Runs whose class shares differ by less have the same mix.
+_SAME_SHARES = 1e-12
+# Permutations of a pair of runs; fewer than the second number resolve no p worth having.
+PERMUTATIONS = 4999
+FEWEST_PERMUTATIONS = 999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceSettings:
+    """What runs are compared with.
+
+    Attributes:
+        level: Of limits, unless another is asked for.
+        rope: Half width of the region of practical equivalence, in units of the metric.
+        seed: Of everything that is simulated.
+        draws: Simulated values of each run at most.
+    """
+
+    level: float = 0.95
+    rope: float = 0.01
+    seed: int = 0
+    draws: int = 4000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonPrevalence:
+    """The class shares that runs of different class mixes are compared at.
+
+    Attributes:
+        shares: (K); None when the runs have the same, or are taken as they are.
+        reachable: Can all runs be brought there? Not when one has no samples of a class that another has.
+    """
+
+    shares: Array | None = None
+    reachable: bool = True
+
+    @classmethod
+    def of(cls, counts: Array) -> "CommonPrevalence":
+        """The mean shares of runs (R, K, K)."""
+        actual = counts.sum(axis=2)
+        shares = actual / actual.sum(axis=1)[:, None]
+        if np.abs(shares - shares[0]).max() <= _SAME_SHARES:
+            return cls()
+        return cls(shares.mean(axis=0), bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all()))
+
+    def moves(self, estimand: Estimand) -> bool:
+        """Is the metric another one at the common shares than as the runs are?"""
+        return self.shares is not None and not estimand.insensitive
+
+    def reaches(self, estimand: Estimand) -> bool:
+        """Can the runs be compared on the metric?"""
+        return estimand.insensitive or self.reachable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """What all ways of resampling share: the runs, where they are compared, how, and how many pairs of them."""
+
+    runs: Runs
+    prevalence: CommonPrevalence
+    settings: InferenceSettings
+    n_pairs: int
+
+
+class Resampling(ABC):
+    """Draws of some estimands for all runs together, and the tests that go with them.
+
+    Attributes:
+        name: What limits that are read off the draws are called.
+        values: Values (R, V) of each estimand, at the common prevalence where that moves it.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
+        self.setup, self.runs, self.settings = setup, setup.runs, setup.settings
+        self.estimands, self.values = tuple(estimands), tuple(values)
+
+    @property
+    @abstractmethod
+    def drawn(self) -> list[Array | None]:
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they are too dear."""
+
+    @abstractmethod
+    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+        """For each of the values of an estimand, limits and p of the difference of two runs."""
+
+    @property
+    @abstractmethod
+    def design(self) -> Json:
+        """What is to be told of how it was simulated."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be told of what could not be done."""
+        return []
+
+    def omnibus(self, index: int, place: int) -> Json | None:  # noqa: ARG002 - for those who can tell
+        """A test that all runs have the same value, where there is one."""
+        return None
+
+    def gaps(self, index: int, pair: tuple[int, int]) -> Array:
+        """Differences (V) of two runs."""
+        found: Array = self.values[index][pair[0]] - self.values[index][pair[1]]
+        return found

@@ -1,0 +1,324 @@
+"""Runs compared on metrics that need the probabilities of the samples.
+
+What is a sum over the samples is compared by its covariance: DeLong's test for areas, the paired t test for mean
+losses. Everything else is resampled, all paired runs in the same resamples.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from app.kernel.compare.drift import ChiSquared
+from app.kernel.compare.joint import combine
+from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
+from app.kernel.compare.many import cochran_q
+from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import Method
+from app.kernel.uncertainty.auc import chi_squared_of
+from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.influence import Influences, Linearisation
+from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
+from app.services.estimands import Estimand, make_estimand
+from app.services.json_values import Json, plain
+from app.services.reasons import requested_values
+from app.services.runs.differences import (
+    NO_LIMITS,
+    NOTHING_VARIES,
+    Test,
+    linear_test,
+    normal_tests,
+    range_tests,
+    share_test,
+)
+from app.services.runs.pairing import Pairing, PairingDesign
+from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling, Setup
+from app.services.runs.simulation import affordable_draws, draw_independent, draw_paired
+
+# Probabilities passed over in all permutations together: some seconds.
+_PERMUTED_ENTRIES = 40_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosedForm:
+    """One value of all runs in closed form.
+
+    Attributes:
+        parts: Of each run, the value as a sum over its samples.
+        runs: The same together.
+        counts: For a share of the samples, matrices (R, K, K) that are right where a sample counts; else None.
+        pairing: How these belong together.
+    """
+
+    parts: tuple[Linearisation, ...]
+    runs: LinearRuns
+    counts: Array | None = None
+    pairing: Pairing | None = None
+
+
+def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
+    """For each estimand its values in closed form, None where there is none at the prevalence it is compared at."""
+    influences = [Influences(run.run.scores) for run in setup.runs.scored]
+    return [
+        None if setup.prevalence.moves(estimand) else _closed_form(setup, estimand, influences)
+        for estimand in estimands
+    ]
+
+
+def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Influences]) -> tuple[ClosedForm, ...] | None:
+    parts: list[list[Linearisation]] = []
+    for of in influences:
+        values = linearised(estimand.expression, of)
+        if values is None:
+            return None
+        parts.append(values)
+    return tuple(_joined(setup, value) for value in zip(*parts, strict=True))
+
+
+def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
+    pairing, size = setup.runs.pairing, setup.runs.n_classes
+    truths = [run.run.scores.y for run in setup.runs.scored]
+    runs = join_runs(parts, truths, paired=pairing.paired, same_items=pairing.design is PairingDesign.TEST_SET)
+    if any(part.method is not Method.WILSON for part in parts) or not np.isfinite(runs.values).all():
+        return ClosedForm(parts, runs)
+    decided = [
+        np.where(hits_of(part) > 0, y, (y + 1) % size).astype(np.int64) for part, y in zip(parts, truths, strict=True)
+    ]
+    counts = np.stack([confusion_counts(y, codes, size) for y, codes in zip(truths, decided, strict=True)])
+    joint = combine(truths[0].astype(np.int64), np.stack(decided), size) if pairing.paired else None
+    return ClosedForm(parts, runs, counts.astype(np.float64), replace(pairing, joint=joint))
+
+
+class NormalDraws(Resampling):
+    """Values in closed form: normal draws with their covariance, and the tests that it allows."""
+
+    name = "normal"
+
+    def __init__(
+        self,
+        setup: Setup,
+        estimands: Sequence[Estimand],
+        values: Sequence[Array],
+        forms: Sequence[tuple[ClosedForm, ...]],
+    ) -> None:
+        super().__init__(setup, estimands, values)
+        self.forms = tuple(forms)
+        # The same for every value, so that what else is asked changes nothing.
+        self._seed = seed_of(self.settings.seed, "normal")
+
+    @cached_property
+    def drawn(self) -> list[Array | None]:
+        """Draws (D, R, V) of each estimand, joint where the runs are paired."""
+        return [np.stack([self._draw(form) for form in forms], axis=-1).round(DECIMALS) for forms in self.forms]
+
+    def _draw(self, form: ClosedForm) -> Array:
+        """Draws (D, R) of one value; a share is drawn as the accuracy that it is."""
+        wanted = self.settings.draws
+        if form.counts is None or form.pairing is None:
+            return form.runs.draw(wanted, generator(self._seed))
+        accuracy = [make_estimand("accuracy", self.runs.labels, None)]
+        joint = form.pairing.joint
+        draws = affordable_draws(max(form.counts.size, 0 if joint is None else joint.counts.size), wanted)
+        if not draws:
+            return form.runs.draw(wanted, generator(self._seed))
+        if joint is not None:
+            return draw_paired(joint, accuracy, draws=draws, seed=self._seed)[0][:, :, 0]
+        return draw_independent(form.counts, accuracy, draws=draws, seed=self._seed)[0][:, :, 0]
+
+    @property
+    def design(self) -> Json:
+        """How many draws."""
+        return {"draws": self.settings.draws}
+
+    @property
+    def notes(self) -> list[str]:
+        """Why values are missing."""
+        return undefined_notes(self)
+
+    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+        """Limits and p of each value."""
+        return [
+            share_test(None, *pair, form.counts, form.pairing, level)
+            if form.counts is not None and form.pairing is not None
+            else linear_test(form.runs, *pair, self.runs.pairing, level)
+            for form in self.forms[index]
+        ]
+
+    def omnibus(self, index: int, place: int) -> Json | None:
+        """Three or more paired runs: the chi-squared test that all have the same value."""
+        form = self.forms[index][place]
+        if not self.runs.pairing.paired or len(self.runs) < 3 or not np.isfinite(form.runs.values).all():
+            return None
+        if form.pairing is not None and form.pairing.joint is not None:
+            found, name = cochran_q(form.pairing.joint), "cochran_q"
+        else:
+            found = ChiSquared(*chi_squared_of(form.runs.values, form.runs.covariance))
+            name = "delong" if set(form.runs.methods) == {Method.DELONG_LOGIT} else "wald"
+        if found.freedom == 0:
+            return None
+        return {
+            "test": name,
+            "of": "equal values",
+            "statistic": plain(found.statistic),
+            "df": found.freedom,
+            "p_value": plain(found.p),
+        }
+
+
+class ResampledSamples(Resampling):
+    """Samples resampled within the classes, the same ones for all runs where they are paired."""
+
+    name = "bootstrap"
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """How many resamples of what; None when even a few are too many."""
+        return plan(self._largest, self.runs.n_classes * len(self.runs), self.settings.draws)
+
+    @property
+    def _largest(self) -> int:
+        return max(run.run.scores.n_samples for run in self.runs.scored)
+
+    @cached_property
+    def drawn(self) -> list[Array | None]:
+        """Draws (D, R, V) of each estimand, joint where the runs are paired."""
+        found: list[Array | None] = [None] * len(self.estimands)
+        if self.plan is not None:
+            for chosen, shares in self._at_prevalences():
+                for index, replicates in zip(chosen, self._replicates(chosen, self.plan, shares), strict=True):
+                    # Equal values reached by other sums differ by rounding.
+                    found[index] = np.round(replicates, DECIMALS)
+        return found
+
+    def _at_prevalences(self) -> list[tuple[list[int], Array | None]]:
+        """What is resampled as it is, and what at the common shares."""
+        prevalence = self.setup.prevalence
+        known = [index for index, estimand in enumerate(self.estimands) if prevalence.reaches(estimand)]
+        moved = [index for index in known if prevalence.moves(self.estimands[index])]
+        still = [index for index in known if index not in moved]
+        return [(chosen, shares) for chosen, shares in ((still, None), (moved, prevalence.shares)) if chosen]
+
+    def _replicates(self, chosen: Sequence[int], made: Plan, shares: Array | None) -> list[Array]:
+        functionals = [self.estimands[index].functional for index in chosen]
+        runs = [run.run for run in self.runs.scored]
+        seed = seed_of(self.settings.seed, "resamples")
+        if self.runs.pairing.paired:
+            return replicate(runs, functionals, seed=seed, made=made, shares=shares)
+        apart = [
+            replicate([run], functionals, seed=seed_of(seed, number), made=_within(made, run), shares=shares)
+            for number, run in enumerate(runs)
+        ]
+        return [np.concatenate(values, axis=1) for values in zip(*apart, strict=True)]
+
+    @property
+    def design(self) -> Json:
+        """How many resamples, and of what."""
+        design: Json = {"draws": self.settings.draws}
+        if self._at_prevalences():
+            design["resamples"] = 0 if self.plan is None else self.plan.draws
+            if self.plan is not None and not self.plan.of_all:
+                design["resampled_subsets_of"] = self.plan.subset
+        return design
+
+    @property
+    def notes(self) -> list[str]:
+        """Where resamples could not be afforded, and why values are missing."""
+        notes = []
+        if self.plan is None:
+            chosen = sorted(index for indices, _ in self._at_prevalences() for index in indices)
+            names = ", ".join(self.estimands[index].text for index in chosen)
+            notes = [f"Too many samples, classes and runs to resample {names}: only the values are given."] * bool(
+                names
+            )
+        return notes + undefined_notes(self)
+
+    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002 - of the draws
+        """Permutation tests where they can be afforded, else normal ones; limits are read off the draws."""
+        drawn = self.drawn[index]
+        if drawn is None:
+            return [Test()] * len(self.estimands[index].names)
+        first, second = (drawn[:, run] for run in pair)
+        spread = variance_of(first - second)
+        gaps = np.round(self.gaps(index, pair), DECIMALS)
+        # Whatever the pairing, the deviation lies between the difference and the sum of those of the runs.
+        one, other = (np.sqrt(variance_of(draws)) for draws in (first, second))
+        if self.runs.pairing.design is PairingDesign.TEST_SET:
+            return range_tests(gaps, (one - other) ** 2, (one + other) ** 2, "bootstrap_z")
+        found, permuted = normal_tests(gaps, spread, "bootstrap_z"), self._permuted(pair).get(index)
+        return [
+            _resampled_test(test, None if permuted is None else float(permuted[place]), fixed=bool(fixed))
+            for place, (test, fixed) in enumerate(zip(found, one + other == 0, strict=True))
+        ]
+
+    def _permuted(self, pair: tuple[int, int]) -> dict[int, Array]:
+        """By estimand, permutation p-values (V) from the same permutations; nothing where they are too dear."""
+        entries = 4 * self._largest * self.runs.n_classes * max(self.setup.n_pairs, 1)
+        draws = min(PERMUTATIONS, _PERMUTED_ENTRIES // entries)
+        if draws < FEWEST_PERMUTATIONS:
+            return {}
+        if pair not in self._permutations:
+            first, second = pair
+            self._permutations[pair] = {
+                index: p
+                for chosen, shares in self._at_prevalences()
+                for index, p in zip(
+                    chosen,
+                    permutation_p(
+                        self.runs.scored[first].run,
+                        self.runs.scored[second].run,
+                        [self.estimands[index].functional for index in chosen],
+                        draws=draws,
+                        random=generator(seed_of(self.settings.seed, "permutation", first, second)),
+                        paired=self.runs.pairing.paired,
+                        shares=shares,
+                    ),
+                    strict=True,
+                )
+            }
+        return self._permutations[pair]
+
+    @cached_property
+    def _permutations(self) -> dict[tuple[int, int], dict[int, Array]]:
+        return {}
+
+
+def _resampled_test(test: Test, p: float | None, *, fixed: bool) -> Test:
+    if fixed and test.reason is None:
+        return replace(test, reason=NOTHING_VARIES)
+    if p is None:
+        return test
+    return replace(test, p=p, method="permutation", reason=None if test.reason is None else NO_LIMITS)
+
+
+def _within(made: Plan, run: Run) -> Plan:
+    """The plan for a run that may have fewer samples than the largest."""
+    size = run.scores.n_samples
+    return Plan(made.draws, min(made.subset, size), size)
+
+
+def undefined_notes(of: Resampling) -> list[str]:
+    """Which values of runs do not exist, and why."""
+    notes = []
+    prevalence = of.setup.prevalence
+    for number, (run, record) in enumerate(zip(of.runs.scored, of.runs.records, strict=True)):
+        for moved in (False, True):
+            asked = [
+                (estimand.text, estimand.expression)
+                for estimand, values in zip(of.estimands, of.values, strict=True)
+                if prevalence.reaches(estimand) and prevalence.moves(estimand) is moved
+                if not np.isfinite(values[number]).all()
+            ]
+            if not asked:
+                continue
+            shares = prevalence.shares
+            weights = importance(run.run.scores.y, shares) if moved and shares is not None else None
+            subject = subject_of(run.run.scores, run.run.predicted, weights)
+            for gap in requested_values(asked, of.runs.labels, subject)[1]:
+                class_name = "" if gap.label is None else f" of class {gap.label!r}"
+                notes.append(
+                    f"{gap.metric}{class_name} is undefined for {record.model.name} ({record.id}): {gap.reason}."
+                )
+    return notes

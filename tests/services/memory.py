@@ -1,0 +1,236 @@
+"""A store in memory and the services on it: use cases without a database."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.decisions import ComparisonRecord, Gate, GateCheck
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+    Standing,
+)
+from app.domain.identifiers import new_id
+from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
+from app.domain.inputs.probabilities import Accompanying, from_probabilities
+from app.domain.inputs.samples import Samples
+from app.domain.report import Options
+from app.services.admission import Admission
+from app.services.compute import ComputePool
+from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
+from app.services.ports import SampleLabels
+
+Answer = TypeVar("Answer")
+PROJECT = "tests"
+
+
+class Memory:
+    """Evaluations, comparisons and gates in dictionaries: the ports of the store, as far as use cases ask for them.
+
+    Attributes:
+        evaluations: By project.
+        calls: Names of the methods of evaluations that were called, in order.
+    """
+
+    def __init__(self) -> None:
+        self.evaluations: defaultdict[str, dict[UUID, EvaluationRecord]] = defaultdict(dict)
+        self.comparisons: dict[tuple[str, UUID], ComparisonRecord] = {}
+        self.gates: defaultdict[tuple[str, str], list[Gate]] = defaultdict(list)
+        self.checks: dict[tuple[str, UUID], GateCheck] = {}
+        self.calls: list[str] = []
+
+    async def add(self, project: str, record: EvaluationRecord) -> None:
+        self.calls.append("add")
+        self.evaluations[project][record.id] = record
+
+    async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        self.calls.append("get")
+        return self.evaluations[project].get(identifier)
+
+    async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
+        self.calls.append("get_many")
+        kept = self.evaluations[project]
+        return {one: kept[one] for one in identifiers if one in kept}
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        self.calls.append("page")
+        found = [
+            one
+            for one in reversed(self.evaluations[project].values())
+            if query.model in (None, one.model.name) and query.model_version in (None, one.model.version)
+            if _is_of(one.dataset, query.dataset, query.dataset_version, query.split)
+        ]
+        return Page(tuple(_summary(one) for one in found[: query.limit]), None)
+
+    async def leaderboard(
+        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+    ) -> tuple[Standing, ...]:
+        self.calls.append("leaderboard")
+        latest: dict[ModelRef, EvaluationRecord] = {}
+        for one in reversed(self.evaluations[project].values()):
+            if _is_of(one.dataset, dataset.name, dataset.version, dataset.split):
+                latest.setdefault(one.model, one)
+        sign = -1 if higher_is_better else 1
+
+        def place(one: EvaluationRecord) -> tuple[bool, float]:
+            value = one.values.get(metric)
+            return (value is None, 0.0 if value is None else sign * value)
+
+        return tuple(
+            Standing(None, one.values.get(metric), _summary(one)) for one in sorted(latest.values(), key=place)[:limit]
+        )
+
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+        self.calls.append("read_labels")
+        kept = {one: self.evaluations[project][one].samples for one in identifiers}
+        return {
+            one: SampleLabels(samples.ids, samples.truth, samples.predicted, samples.groups)
+            for one, samples in kept.items()
+            if samples is not None and samples.ids is not None
+        }
+
+    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        self.calls.append("read_outputs")
+        kept = {one: self.evaluations[project][one].samples for one in identifiers}
+        return {one: samples for one, samples in kept.items() if samples is not None}
+
+
+class Comparisons:
+    """The port of comparisons."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._kept = memory.comparisons
+
+    async def add(self, project: str, record: ComparisonRecord) -> None:
+        self._kept[project, record.id] = record
+
+    async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
+        return self._kept.get((project, identifier))
+
+
+class Gates:
+    """The port of gates and their checks."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+        versions = self._memory.gates[project, name]
+        versions.append(Gate(new_id(), name, len(versions) + 1, definition))
+        return versions[-1], len(versions) == 1
+
+    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+        versions = self._memory.gates[project, name]
+        return next((one for one in reversed(versions) if version in (None, one.version)), None)
+
+    async def add_check(self, project: str, check: GateCheck) -> None:
+        self._memory.checks[project, check.id] = check
+
+
+def _is_of(dataset: DatasetRef, name: str | None, version: str | None, split: str | None) -> bool:
+    return name in (None, dataset.name) and version in (None, dataset.version) and split in (None, dataset.split)
+
+
+def _summary(record: EvaluationRecord) -> EvaluationSummary:
+    return EvaluationSummary(
+        id=record.id,
+        model=record.model,
+        dataset=record.dataset,
+        tags=record.tags,
+        kind=record.kind,
+        labels=record.labels,
+        positive=record.positive,
+        content=record.content,
+        n_samples=record.n_samples,
+        n_classes=record.n_classes,
+        revision=record.revision,
+        values=record.values,
+    )
+
+
+@dataclass
+class Bench:
+    """A store in memory with the parts that every service takes."""
+
+    memory: Memory = field(default_factory=Memory)
+    compute: ComputePool = field(default_factory=lambda: ComputePool(1))
+    admission: Admission = field(default_factory=lambda: Admission(limit=4, wait_seconds=1))
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        """What a coroutine gives."""
+        return asyncio.run(work())
+
+    def keep(
+        self, source: MatrixInput, model: str = "m", dataset: str = "d", options: Options | None = None
+    ) -> EvaluationRecord:
+        """Evaluate and keep an input."""
+
+        async def work() -> UUID:
+            service = EvaluationService(
+                self.memory,  # type: ignore[arg-type]  # what it does not ask for is not there
+                compute=self.compute,
+                admission=self.admission,
+            )
+            keeping = await service.create(
+                PROJECT,
+                NewEvaluation(source=source, options=options or Options()),
+                model=ModelRef(model),
+                dataset=DatasetRef(dataset),
+            )
+            await keeping.done()
+            assert keeping.evaluation.id is not None
+            return keeping.evaluation.id
+
+        return self.memory.evaluations[PROJECT][self.run(work)]
+
+
+def matrix(rows: Any, labels: Sequence[Any] | None = None, positive: Any = None) -> MatrixInput:
+    """A confusion matrix as an input."""
+    return from_matrix(
+        np.asarray(rows).tolist(),
+        labels=labels,
+        positive=positive,
+        predicted_rows=False,
+        normalized=False,
+        pointer="/input",
+    )
+
+
+def labelled(truth: Any, predicted: Any, ids: Any = None, groups: Any = None, **members: Any) -> MatrixInput:
+    """Labels with sample ids, numbered unless they are given."""
+    size = len(truth)
+    return from_predictions(
+        np.asarray(truth).tolist(),
+        np.asarray(predicted).tolist(),
+        labels=members.get("labels"),
+        positive=None,
+        sample_ids=list(range(size)) if ids is None else list(ids),
+        sample_weight=None,
+        group_ids=groups,
+        pointer="/input",
+    )
+
+
+def probable(truth: Any, probabilities: Any, **members: Any) -> MatrixInput:
+    """Probabilities with sample ids."""
+    rows = np.asarray(probabilities)
+    return from_probabilities(
+        np.asarray(truth).tolist(),
+        rows.tolist(),
+        Accompanying(
+            **{"labels": [str(code) for code in range(rows.shape[1])], "sample_ids": list(range(len(rows))), **members}
+        ),
+        sum_tolerance=1e-6,
+        renormalize=False,
+        pointer="/input",
+    )
