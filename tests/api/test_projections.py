@@ -79,6 +79,16 @@ def test_uniform_shares(client: httpx.Client, four: str) -> None:
     assert answer["metrics"]["mcc"]["value"] == pytest.approx(report["mcc"])
 
 
+@pytest.mark.parametrize(
+    "metric", ["accuracy_p_value", "chi_squared", "adjusted_rand", "mean(accuracy, weighted_alpha)"]
+)
+def test_what_depends_on_the_number_of_samples_is_not_projected(client: httpx.Client, four: str, metric: str) -> None:
+    asked = {"prevalence": {"D": 0.5}, "metrics": ["accuracy", metric]}
+    problem = check_problem(client.post(f"/v1/evaluations/{four}/projections", json=asked), 422, "invalid_input")
+    (fault,) = problem["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/metrics/1", "needs_counts")
+
+
 def test_classes_not_named_keep_their_proportions(client: httpx.Client, four: str) -> None:
     shares = project(client, four, prevalence={"D": 0.5})["prevalence"]
     assert shares == pytest.approx({"A": 0.5 * 8 / 19, "B": 0.5 * 6 / 19, "C": 0.5 * 5 / 19, "D": 0.5})

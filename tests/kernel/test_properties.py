@@ -24,12 +24,6 @@ METRICS = tuple(metric for metric in catalogue().metrics if metric.card.inputs i
 KEYS = [metric.key for metric in METRICS]
 EACH = pytest.mark.parametrize("metric", METRICS, ids=KEYS)
 
-# Counts grow with the matrix and say so by their unit; ``needs_counts`` is for scores that depend on the sample size.
-PURE_COUNTS = {
-    "tp", "fn", "fp", "tn", "support", "n_negative", "predicted_positive", "predicted_negative", "hamming_distance",
-    "automatic_manual_difference", "zero_one_loss_count", "global_performance_index",
-}  # fmt: skip
-
 
 def cases(classes: int, repeats: int = 4) -> Iterator[NDArray[np.int64]]:
     """The same random matrices for every metric: dense ones and ones with empty cells."""
@@ -88,7 +82,7 @@ def test_equal_prevalence(metric: Metric, classes: int) -> None:
     sensitive.
     """
     pairs = [(counts, scaled(counts)) for counts in cases(classes)]
-    if metric.key not in PURE_COUNTS and not metric.card.needs_counts:
+    if metric.card.degree == 0:
         for before, after in pairs:
             stands(metric, balanced(before), balanced(after), f"K={classes}")
     differs = any(moves(metric, before, balanced(before)) for before, _ in pairs)
@@ -161,17 +155,29 @@ def test_relabelling(metric: Metric) -> None:
 
 
 @EACH
-def test_sample_size(metric: Metric) -> None:
-    """Three times the same data."""
-    pairs = [(counts, 3 * counts) for classes in (2, 3) for counts in cases(classes)]
-    if metric.key in PURE_COUNTS:
-        for before, after in pairs:
-            assert_close(metric, value_of(metric, after), 3 * value_of(metric, before))
-    elif metric.card.needs_counts:
+@pytest.mark.parametrize("factor", [3.0, 0.7, 1e-3])
+def test_sample_size(metric: Metric, factor: float) -> None:
+    """All counts multiplied: the value stands, or is multiplied too, or the metric needs numbers of samples."""
+    pairs = [(counts, factor * counts) for classes in (2, 3) for counts in cases(classes)]
+    if metric.card.degree is None:
+        assert metric.card.needs_counts
         assert any(moves(metric, before, after) for before, after in pairs)
-    else:
-        for before, after in pairs:
-            stands(metric, before, after, "tripled")
+        assert any(moves(metric, before, after / factor**2) for before, after in pairs)
+        return
+    for before, after in pairs:
+        got, want = value_of(metric, after), factor**metric.card.degree * value_of(metric, before)
+        assert_close(metric, got, want, relative=10 * RELATIVE, absolute=10 * CANCELLING, where=f"times {factor}")
+
+
+@EACH
+@pytest.mark.parametrize("classes", [2, 3])
+def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_prevalence(
+    metric: Metric, classes: int
+) -> None:
+    """Rows scaled to equal totals are no counts: two positives among 1,000 would make a p-value of 5e-48."""
+    grows = any(moves(metric, counts, 3 * counts) for counts in cases(classes))
+    assert metric.card.has_twin(classes) == (not grows and not metric.card.prevalence.is_insensitive(classes))
+    assert not (metric.card.inference.about_sample and metric.card.has_twin(classes))
 
 
 # Range, ideal and orientation

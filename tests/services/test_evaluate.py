@@ -57,7 +57,8 @@ def test_values_are_those_of_the_kernel(matrix: Any) -> None:
         for position, metric in enumerate(metrics):
             insensitive = metric.card.prevalence.is_insensitive(size)
             group = Group.INSENSITIVE if insensitive else Group.SENSITIVE
-            for values, name in ((observed, group), *(() if insensitive else ((balanced, Group.BALANCED),))):
+            twin_of = ((balanced, Group.BALANCED),) if metric.card.has_twin(size) else ()
+            for values, name in ((observed, group), *twin_of):
                 if scope is Scope.OVERALL:
                     check(report.metrics[name][metric.key], values[position])
                 else:
@@ -65,6 +66,31 @@ def test_values_are_those_of_the_kernel(matrix: Any) -> None:
                         check(report.per_class[label][name][metric.key], values[position, k])
                     if size == 2:
                         check(report.metrics[name][metric.key], values[position, 1])
+
+
+@pytest.mark.parametrize("matrix", [[[950, 48], [1, 1]], [[950, 48, 0], [1, 1, 0], [3, 2, 9]]])
+def test_what_counts_samples_is_not_computed_from_scaled_rows(matrix: Any) -> None:
+    """Two positives scaled to 500 would make a p-value of 5e-48."""
+    report = evaluate(source(np.array(matrix)), Options())
+    balanced = report.metrics[Group.BALANCED]
+    about_counts = (
+        "accuracy_p_value", "accuracy_standard_error", "kappa_standard_error", "chi_squared", "adjusted_rand",
+        "krippendorff_alpha", "weighted_alpha", "zero_one_loss_count", "global_performance_index",
+    )  # fmt: skip
+    assert not set(about_counts) & set(balanced)
+    assert {"accuracy", "mcc", "phi_squared", "cohen_kappa"} <= set(balanced)
+    for groups in report.per_class.values():
+        assert not {"tp", "fp", "support", "hamming_distance"} & set(groups[Group.BALANCED])
+        assert "prevalence" in groups[Group.BALANCED]
+
+
+def test_what_needs_counts_is_not_computed_from_rates_on_request_either() -> None:
+    asked = ("accuracy", "accuracy_p_value", "mean(accuracy, adjusted_rand)")
+    report = evaluate(source(np.array([[0.9, 0.1], [0.2, 0.8]]), content=Content.rates), Options(metrics=asked))
+    assert report.requested["accuracy"] == pytest.approx(0.85)
+    assert [report.requested[text] for text in asked[1:]] == [None, None]
+    entries = {(entry.metric, entry.code) for entry in report.undefined}
+    assert {(text, "needs_counts") for text in asked[1:]} <= entries
 
 
 def check(found: float | None, expected: float) -> None:

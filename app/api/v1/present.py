@@ -139,7 +139,8 @@ class GroupedMetrics(BaseModel):
     prevalence_insensitive: Metrics = Field(description="Unchanged when classes are replicated.")
     prevalence_sensitive: Metrics = Field(description="Move with the mix of the classes.")
     at_balanced_prevalence: Metrics = Field(
-        description="The sensitive ones again, on the matrix with its rows scaled to equal totals."
+        description="The sensitive ones again, on the matrix with its rows scaled to equal totals; without those that "
+        "are counts or depend on the number of samples."
     )
 
 

@@ -181,7 +181,8 @@ _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """One metric in data. ``range`` uses None where there is no bound; ``elsewhere`` names the metric in other
-    libraries.
+    libraries. ``degree`` says what multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None
+    that it depends on the number of samples in a way of its own.
     """
 
     key: str
@@ -200,7 +201,7 @@ class Card:
     chance_corrected: bool = False
     symmetric: bool = False
     ordered: bool = False
-    needs_counts: bool = False
+    degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition, ...] = ()
     caution: Callable[..., str | None] | None = None
@@ -209,6 +210,15 @@ class Card:
     inference: Inference = Inference()
     since: str = "0.1"
     revision: int = 1
+
+    @property
+    def needs_counts(self) -> bool:
+        """Does the value depend on the number of samples otherwise than by growing with it?"""
+        return self.degree is None
+
+    def has_twin(self, n_classes: int) -> bool:
+        """Is it worth computing again at balanced prevalence? Rows scaled to equal totals are no numbers of samples."""
+        return self.degree == 0 and not self.prevalence.is_insensitive(n_classes)
 
     @property
     def defaults(self) -> dict[str, Any]:

@@ -85,6 +85,11 @@ def is_about_sample(expression: Expression) -> bool:
     return any(leaf.metric.card.inference.about_sample for leaf in measures(expression))
 
 
+def needs_counts(expression: Expression) -> bool:
+    """Is a value in it that depends on the number of samples?"""
+    return any(leaf.metric.card.needs_counts for leaf in measures(expression))
+
+
 def of_probabilities(expression: Expression) -> bool:
     """Is a metric in it that no matrix has?"""
     return any(leaf.metric.card.inputs is Inputs.PROBABILITIES for leaf in measures(expression))

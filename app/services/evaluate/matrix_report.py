@@ -28,7 +28,7 @@ from app.domain.report import (
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
-from app.kernel.metrics.expression import Expression, measures, of_probabilities
+from app.kernel.metrics.expression import Expression, measures, needs_counts, of_probabilities
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.full_intervals import check_sampling, full_intervals
 from app.services.estimates.headline_intervals import headline_intervals
@@ -291,11 +291,11 @@ def _undefined(plan: Layout, source: MatrixInput, by_class: Array, overall: Arra
         return entries
     balanced = Explainer(Table(at_equal_prevalence(observed.counts)))
     for metrics, values in ((plan.overall_metrics, overall), (plan.class_metrics, by_class)):
-        sensitive = [i for i, m in enumerate(metrics) if plan.is_sensitive(m, observed.n_classes)]
+        twins = [i for i, m in enumerate(metrics) if m.card.has_twin(observed.n_classes)]
         # What has no value in the matrix as it is has none in its twin either, for the same reason: said once.
-        twins = np.where(np.isfinite(values[sensitive, 0]), values[sensitive, 1], 0.0)
+        missing = np.where(np.isfinite(values[twins, 0]), values[twins, 1], 0.0)
         entries.extend(
-            _entry(gap, source, Group.BALANCED) for gap in balanced.gaps([metrics[i] for i in sensitive], twins)
+            _entry(gap, source, Group.BALANCED) for gap in balanced.gaps([metrics[i] for i in twins], missing)
         )
     return entries
 
@@ -307,21 +307,25 @@ def _quoted(labels: Sequence[str]) -> str:
 
 def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
     if gap.metric.card.needs_counts and source.content is not Content.counts:
-        return Undefined(
-            gap.metric.key,
-            "needs_counts",
-            f"needs numbers of samples, and the matrix holds {source.content}",
-            group=group,
-        )
+        return _without_counts(gap.metric.key, source)
     label = None if gap.class_index is None else source.labels[gap.class_index]
     return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
+
+
+def _without_counts(name: str, source: MatrixInput) -> Undefined:
+    return Undefined(name, "needs_counts", f"needs numbers of samples, and the matrix holds {source.content}")
 
 
 def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
     """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
     if not question.expressions:
         return {}, []
-    return requested_values(question.of_matrix, question.source.labels, Table(question.source.counts))
+    source, asked = question.source, question.of_matrix
+    refused = [text for text, one in asked if needs_counts(one) and source.content is not Content.counts]
+    asked = [(text, one) for text, one in asked if text not in refused]
+    answers, gaps = requested_values(asked, source.labels, Table(source.counts))
+    missing = {text: _without_counts(text, source) for text in refused}
+    return answers | dict.fromkeys(missing), [*gaps, *missing.values()]
 
 
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:

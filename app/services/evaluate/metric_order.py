@@ -32,17 +32,18 @@ class Block:
 
 
 def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
-    """Insensitive, sensitive, and these at equal prevalence, whose positions continue after the last metric."""
+    """Insensitive, sensitive, and twins at equal prevalence, whose positions continue after the last metric."""
     insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
+    twins = [i for i, m in enumerate(metrics) if m.card.has_twin(n_classes)]
     names = [metric.key for metric in metrics]
     return Block(
         keys=(
             (Group.INSENSITIVE.value, tuple(names[i] for i in insensitive)),
             (Group.SENSITIVE.value, tuple(names[i] for i in sensitive)),
-            (Group.BALANCED.value, tuple(names[i] for i in sensitive)),
+            (Group.BALANCED.value, tuple(names[i] for i in twins)),
         ),
-        order=np.array(insensitive + sensitive + [i + len(metrics) for i in sensitive], dtype=np.intp),
+        order=np.array(insensitive + sensitive + [i + len(metrics) for i in twins], dtype=np.intp),
     )
 
 
@@ -61,10 +62,6 @@ class Layout:
     overall: Block
     needs_counts: NDArray[np.intp]
     recall: int
-
-    def is_sensitive(self, metric: Metric, n_classes: int) -> bool:
-        """Does the metric have a twin at balanced prevalence?"""
-        return not metric.card.prevalence.is_insensitive(n_classes)
 
 
 @cache

@@ -1,6 +1,6 @@
 """What-if questions about a stored evaluation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -9,9 +9,10 @@ import numpy as np
 from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
+from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.compute import ComputePool
-from app.services.estimands import EVERYTHING, parse_estimands
+from app.services.estimands import EVERYTHING, Estimand, parse_estimands, pointer_to
 from app.services.json_values import Json
 from app.services.ports import EvaluationStore
 from app.services.project.prevalence_estimate import estimate_from_labels, estimate_from_probabilities
@@ -48,7 +49,7 @@ class WhatIfService:
         Raises:
             NotFound: an evaluation does not exist.
             InvalidExpression: a metric is none.
-            InvalidInput: the shares make no sense for this run.
+            InvalidInput: the shares make no sense for this run, or a metric needs real numbers of samples.
             IncomparableLabels: the run to be compared with has other classes.
             NoSamples: metrics of probabilities are asked for where none are kept.
             OutOfReach: too many samples for so many points.
@@ -56,6 +57,7 @@ class WhatIfService:
         record = await self._get(project, identifier)
         other = None if against is None else await self._get(project, against, "/against")
         estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
+        _check_projectable(metrics, estimands)
         needed = scenario.recalibrate or any(estimand.scored for estimand in estimands)
         samples = await self._samples(project, record) if needed else None
         others = await self._samples(project, other, "/against") if needed and other is not None else None
@@ -114,6 +116,26 @@ class WhatIfService:
                 pointer=pointer,
             )
         return samples
+
+
+def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) -> None:
+    """Other class shares leave no real numbers of samples, so what depends on these cannot be projected.
+
+    Raises:
+        InvalidInput: such a metric is asked for.
+    """
+    faults = [
+        Fault(
+            pointer_to("/metrics", metrics, estimand.text),
+            "needs_counts",
+            f"expected metrics that can be projected: {estimand.text} depends on the number of samples, and at other "
+            "class shares there are weights instead",
+        )
+        for estimand in estimands
+        if needs_counts(estimand.expression)
+    ]
+    if faults:
+        raise InvalidInput(faults)
 
 
 def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:

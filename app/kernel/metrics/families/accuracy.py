@@ -64,6 +64,7 @@ def error_rate(t: Table) -> Array:
 
 @_error(
     name="number of errors",
+    degree=1,
     formula=r"n-\sum_k n_{kk}",
     sentence="How many samples are classified wrongly.",
     range=(0.0, None),
@@ -153,7 +154,7 @@ def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     elsewhere={"pycm": "Standard Error"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    needs_counts=True,
+    degree=None,
     about_sample=True,
 )
 def accuracy_standard_error(t: Table) -> Array:
@@ -181,7 +182,7 @@ def no_information_rate(t: Table) -> Array:
     "sample size.",
     elsewhere={"pycm": "P-Value"},
     undefined=(NO_SAMPLES,),
-    needs_counts=True,
+    degree=None,
     about_sample=True,
 )
 def accuracy_p_value(t: Table) -> Array:

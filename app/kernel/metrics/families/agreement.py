@@ -213,7 +213,7 @@ def gwet_ac1(t: Table) -> Array:
     sentence="Nominal reliability with pooled class shares and a small-sample correction.",
     elsewhere={"pycm": "Krippendorff Alpha"},
     undefined=(POOLED_CHANCE_IS_CERTAIN,),
-    needs_counts=True,
+    degree=None,
     scales=(KRIPPENDORFF,),
     references=("krippendorff2004",),
 )
@@ -264,7 +264,7 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
         ),
     ),
     ordered=True,
-    needs_counts=True,
+    degree=None,
     scales=(KRIPPENDORFF,),
     references=("haghighi2018",),
 )
@@ -350,7 +350,7 @@ def expected_accuracy_unbiased(t: Table) -> Array:
     "instead.",
     elsewhere={"pycm": "Kappa Standard Error"},
     undefined=(CHANCE_IS_CERTAIN,),
-    needs_counts=True,
+    degree=None,
     references=("cohen1960",),
     about_sample=True,
 )
@@ -374,7 +374,7 @@ def kappa_standard_error(t: Table) -> Array:
             overall=True,
         ),
     ),
-    needs_counts=True,
+    degree=None,
     references=("hubert1985", "beddar2025"),
 )
 def adjusted_rand(t: Table) -> Array:

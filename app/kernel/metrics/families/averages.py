@@ -309,6 +309,7 @@ def jaccard_sum(t: Table) -> Array:
     range=(0.0, None),
     ideal=None,
     orientation=Orientation.DESCRIPTIVE,
+    degree=1,
     formula=r"\frac{n}{K}",
     sentence="Samples per class (PyCM's global performance index).",
     elsewhere={"pycm": "RR"},

@@ -110,7 +110,7 @@ def au_mcp(s: Scores) -> Array:
     formula=r"\bar\varphi + \frac{\bar\varphi - (\varphi_{\min} + \varphi_{\max})/2}{n - 1}",
     sentence="The area as the package of the authors computes it, over n - 1 steps.",
     elsewhere={"imcp": "mcp_score"},
-    needs_counts=True,
+    degree=None,
     undefined=(NOT_PROBABILITIES, WEIGHTED, ONE_SAMPLE),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
     influence=mean_of(_phi),

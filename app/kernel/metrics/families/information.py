@@ -241,7 +241,7 @@ _contingency = partial(
     formula=r"\sum_{ij}\frac{(n_{ij}-P_iT_j/n)^2}{P_iT_j/n}",
     sentence="Departure of the matrix from independence of prediction and truth; grows with the sample.",
     elsewhere={"pycm": "Chi-Squared"},
-    needs_counts=True,
+    degree=None,
     about_sample=True,
 )
 def chi_squared(t: Table) -> Array:

@@ -16,6 +16,7 @@ _count = partial(
     ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     references=("haghighi2018",),
+    degree=1,
 )
 _rate = partial(metric, scope=Scope.CLASS, orientation=Orientation.HIGHER)
 _error = partial(metric, scope=Scope.CLASS, orientation=Orientation.LOWER, ideal=0.0)
@@ -120,6 +121,7 @@ def predicted_negative(t: Table) -> Array:
     name="prevalence",
     symbol=r"\pi",
     range=(0.0, 1.0),
+    degree=0,
     formula=r"\frac{P_k}{n}",
     sentence="Share of the samples that belong to the class.",
     elsewhere={"pycm": "PRE"},
@@ -133,6 +135,7 @@ def prevalence(t: Table) -> Array:
 @_count(
     name="predicted prevalence",
     range=(0.0, 1.0),
+    degree=0,
     formula=r"\frac{T_k}{n}",
     sentence="Share of the samples that were predicted as the class.",
     elsewhere={"pycm": "TOPR"},
