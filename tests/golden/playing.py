@@ -1,0 +1,145 @@
+"""Runs a group of requests on a server of its own and makes the answers comparable."""
+
+import gzip
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from uuid import UUID
+
+import httpx
+from pydantic import SecretStr
+
+from app.settings import Settings
+from tests.golden.calls import Call, Json
+from tests.serving import Served
+
+ANSWERS = Path(__file__).with_name("answers")
+MOST_BYTES = 1024 * 1024
+_HEADERS = ("allow", "content-type", "location", "retry-after")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_REQUEST = re.compile(r"urn:request:[A-Za-z0-9._:/+=@-]+")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+# Ids are of the year 2100: none of them looks like one that was held up on its way into the database.
+_START = 4_102_444_800_000
+
+
+class Ids:
+    """Makes ids in the place of the service: each request makes the same in every run, later ones greater ones."""
+
+    def __init__(self) -> None:
+        self._place = self._count = 0
+        self._name = ""
+        self._made: set[str] = set()
+        self._seen: dict[str, str] = {}
+        self._new = 0
+
+    def begin(self, place: int, name: str) -> None:
+        """From now on ids are made by this request."""
+        self._place, self._name, self._count, self._new = place, name, 0, 0
+
+    def __call__(self) -> UUID:
+        """Make an id of version 7."""
+        self._count += 1
+        noise = int.from_bytes(hashlib.blake2b(f"{self._name} {self._count}".encode(), digest_size=8).digest(), "big")
+        time = _START + 1000 * self._place + self._count
+        made = UUID(int=time << 80 | 0x7 << 76 | 0b10 << 62 | noise >> 2)
+        self._made.add(str(made))
+        return made
+
+    def placeholder(self, text: str) -> str:
+        """What stands for an id that was made here; others came with the request and stay."""
+        if text not in self._made:
+            return text
+        if text not in self._seen:
+            self._new += 1
+            self._seen[text] = f"id-{self._new} of {self._name}"
+        return self._seen[text]
+
+    def check(self, text: str) -> None:
+        """Fail for the id of something kept that was not made here: seeds that come from ids would not be the same."""
+        assert text in self._made, f"the service made the id {text} by other means than a function new_id"
+
+
+@contextmanager
+def _making_ids(ids: Ids) -> Iterator[None]:
+    """Put ``ids`` in the place of the function `new_id`, wherever in the application it is known by that name."""
+    known = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == "app" and callable(getattr(module, "new_id", None))
+    ]
+    assert known, "no module of the application has a function new_id: tell tests/golden/playing.py what makes ids now"
+    with ExitStack() as stack:
+        for module in known:
+            stack.enter_context(mock.patch.object(module, "new_id", ids))
+        yield
+
+
+def play(database_url: str, calls: Sequence[Call]) -> dict[str, Json]:
+    """Send the requests in order to a service on an empty database; comparable answers by name of the request."""
+    settings = Settings(database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES)
+    ids, raw, answers = Ids(), dict[str, Any](), dict[str, Json]()
+    with _making_ids(ids), Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+        for place, call in enumerate(calls):
+            ids.begin(place, call.name)
+            reply = client.request(**call.arguments(raw))
+            assert reply.status_code != httpx.codes.INTERNAL_SERVER_ERROR, f"{call.name}: {reply.text}"
+            assert call.name not in raw, f"two requests of this group are named {call.name}"
+            raw[call.name] = _body(reply)
+            if reply.status_code == httpx.codes.CREATED and "id" in raw[call.name]:
+                ids.check(raw[call.name]["id"])
+            answers[call.name] = {
+                "status": reply.status_code,
+                "headers": {name: _stable(reply.headers[name], ids) for name in _HEADERS if name in reply.headers},
+                "body": _stable(raw[call.name], ids),
+            }
+    return answers
+
+
+def _body(reply: httpx.Response) -> Any:
+    """JSON that is strict, or a text, or None."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} on the wire")
+
+    if "json" in reply.headers.get("content-type", ""):
+        return json.loads(reply.content, parse_constant=refuse)
+    return reply.text or None
+
+
+def _stable(value: Any, ids: Ids) -> Any:
+    """The same without what is another each time; members are looked at in an order that is not that of the answer."""
+    if isinstance(value, dict):
+        stable = {name: _stable(value[name], ids) for name in sorted(value)}
+        if isinstance(stable.get("next_cursor"), str):
+            stable["next_cursor"] = "cursor"
+        return stable
+    if isinstance(value, list):
+        return [_stable(item, ids) for item in value]
+    if not isinstance(value, str):
+        return value
+    text = _UUID.sub(lambda match: ids.placeholder(match[0]), value)
+    return _TIME.sub("time", _REQUEST.sub("urn:request:id", text))
+
+
+def read_answers(group: str) -> dict[str, Json]:
+    """The recorded answers of a group; none when it was never recorded."""
+    path = _path(group)
+    found: dict[str, Json] = json.loads(gzip.decompress(path.read_bytes())) if path.exists() else {}
+    return found
+
+
+def write_answers(group: str, answers: Mapping[str, Json]) -> None:
+    """Record the answers of a group: the same bytes for the same answers."""
+    text = json.dumps(answers, ensure_ascii=False, indent=0, sort_keys=True)
+    _path(group).write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _path(group: str) -> Path:
+    return ANSWERS / f"{group}.json.gz"

@@ -1,0 +1,30 @@
+"""All requests, in groups that each have a database of their own."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.golden.calls import Call
+from tests.golden.requests import comparing, curving, gating, keeping, matrices, refusing, samples, what_if
+
+GROUPS: Mapping[str, Sequence[Call]] = {
+    "matrices": matrices.MATRICES,
+    "intervals": matrices.INTERVALS,
+    "predictions": samples.PREDICTIONS,
+    "probabilities": samples.PROBABILITIES,
+    "scores": samples.SCORES,
+    "folds": samples.FOLDS,
+    "files": samples.FILES,
+    "kept": keeping.KEPT,
+    "lists": keeping.LISTS,
+    "catalogue": keeping.CATALOGUE,
+    "curves": curving.CURVES,
+    "thresholds": curving.THRESHOLDS,
+    "comparisons": comparing.COMPARISONS,
+    "scored_comparisons": comparing.SCORED_COMPARISONS,
+    "tournaments": comparing.TOURNAMENTS,
+    "leaderboards": comparing.LEADERBOARDS,
+    "gates": gating.GATES,
+    "scored_gates": gating.SCORED_GATES,
+    "projections": what_if.PROJECTIONS,
+    "consistency": what_if.CONSISTENCY,
+    "refused": refusing.REFUSED,
+}

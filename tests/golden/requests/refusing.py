@@ -1,0 +1,141 @@
+"""Requests that are refused at the door: inputs, options and expressions at fault, and HTTP itself."""
+
+from typing import Any
+
+from tests.golden.calls import Call, Json, compute, get, post
+from tests.golden.data import of_counts, of_folds, of_labels, of_matrix, of_rows, of_scores
+
+_NOWHERE = "01900000-0000-7000-8000-000000000001"
+_GOOD = of_matrix([[5, 1], [2, 4]])
+_SAMPLES = of_labels(["a", "b", "a"], ["a", "b", "b"])
+_INPUTS: dict[str, Any] = {
+    "not-square": of_matrix([[1, 2], [3]]),
+    "one-class": of_matrix([[1]]),
+    "negative": of_matrix([[1, -2], [3, 4]]),
+    "nothing": of_matrix([[0, 0], [0, 0]]),
+    "too-much": of_matrix([[1e300, 1], [1, 1]]),
+    "too-small": of_matrix([[1e-300, 1], [1, 1]]),
+    "not-numbers": of_matrix([["1", 2], [3, None]]),
+    "label-count": of_matrix([[1, 2], [3, 4]], labels=["a"]),
+    "label-twice": of_matrix([[1, 2], [3, 4]], labels=["a", "a"]),
+    "label-type": of_matrix([[1, 2], [3, 4]], labels=["a", 1.5]),
+    "label-empty": of_matrix([[1, 2], [3, 4]], labels=["a", ""]),
+    "label-with-nul": of_matrix([[1, 2], [3, 4]], labels=["a", "b\x00"]),
+    "positive-unknown": of_matrix([[1, 2], [3, 4]], positive="x"),
+    "positive-of-three": of_matrix([[1, 2, 0], [3, 4, 0], [0, 0, 1]], positive="1"),
+    "orientation": of_matrix([[1, 2], [3, 4]], orientation="sideways"),
+    "further-member": of_matrix([[1, 2], [3, 4]], colour="red"),
+    "no-kind": {"matrix": [[1, 2], [3, 4]]},
+    "unknown-kind": {"kind": "guess"},
+    "no-object": [1, 2],
+    "counts-missing": {"kind": "binary_counts", "tp": 1, "fn": 2},
+    "counts-negative": of_counts(1, 2, -3, 4),
+    "counts-same-names": of_counts(1, 2, 3, 4, negative="x", positive="x"),
+    "lengths": of_labels(["a", "b"], ["a"]),
+    "no-samples": of_labels([], []),
+    "one-label": of_labels(["a", "a"], ["a", "a"]),
+    "mixed-labels": of_labels(["a", 1], ["a", "b"]),
+    "mixed-columns": of_labels(["a", "b"], [1, 2]),
+    "no-label": of_labels(["a", None], ["a", "b"]),
+    "undeclared-label": of_labels(["a", "b"], ["a", "c"], labels=["a", "b"]),
+    "fractions-as-labels": of_labels([0.5, 1], [1, 0]),
+    "ids-twice": {**_SAMPLES, "sample_ids": [1, 2, 1]},
+    "ids-count": {**_SAMPLES, "sample_ids": [1, 2]},
+    "ids-type": {**_SAMPLES, "sample_ids": [1, 2, 2.5]},
+    "weights-negative": {**_SAMPLES, "sample_weight": [1, -1, 1]},
+    "weights-text": {**_SAMPLES, "sample_weight": [1, "1", 1]},
+    "weights-nothing": {**_SAMPLES, "sample_weight": [0, 0, 0]},
+    "groups-count": {**_SAMPLES, "group_ids": ["x", "y"]},
+    "groups-type": {**_SAMPLES, "group_ids": ["x", "y", None]},
+    "one-group": {**_SAMPLES, "group_ids": ["x", "x", "x"]},
+    "ragged": of_rows([0, 1], [[0.5, 0.5], [0.2, 0.3, 0.5]]),
+    "row-sum": of_rows([0, 1], [[0.5, 0.5], [0.2, 0.9]]),
+    "above-one": of_rows([0, 1], [[0.5, 0.5], [-0.2, 1.2]]),
+    "all-zero": of_rows([0, 1], [[0.5, 0.5], [0, 0]], renormalize=True),
+    "no-row": of_rows([0, 1], [[0.5, 0.5], 0.5]),
+    "no-probability": of_rows([0, 1], [[0.5, 0.5], [None, 1]]),
+    "labels-needed": of_rows([0, 1], [[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]], labels=None),
+    "threshold-of-three": of_rows([0, 1], [[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]], threshold=0.5),
+    "threshold-above-one": of_rows([0, 1], [[0.5, 0.5], [0.2, 0.8]], threshold=1.5),
+    "scores-of-three": of_scores(["a", "b", "c"], [1, 2, 3]),
+    "scores-text": of_scores(["a", "b"], [1, "2"]),
+    "scores-length": of_scores(["a", "b"], [1]),
+    "no-folds": of_folds(),
+    "folds-of-kinds": of_folds(_GOOD, of_counts(1, 2, 3, 4)),
+    "folds-of-labels": of_folds(_GOOD, of_matrix([[5, 1], [2, 4]], labels=["x", "y"])),
+    "folds-of-rates": of_folds(*[of_matrix([[0.9, 0.1], [0.2, 0.8]], normalized=True)] * 2),
+    "folds-of-folds": of_folds(of_folds(_GOOD)),
+    "fold-at-fault": of_folds(_GOOD, of_matrix([[1, 2], [3, -4]])),
+    "folds-of-thresholds": of_folds(of_scores([0, 1], [1, 2], threshold=0.5), of_scores([0, 1], [0.1, 0.2])),
+}
+_OPTIONS: dict[str, Json] = {
+    "metric": {"metrics": ["h_mean", "h_meen"]},
+    "label": {"metrics": ["recall@horse"]},
+    "parameter": {"metrics": ["f_beta(gamma=2)"]},
+    "parameter-value": {"metrics": ["f_beta(beta=-1)"]},
+    "syntax": {"metrics": ["mean(h_mean,"]},
+    "class-needed": {"metrics": ["gps(recall@*, roc_auc@1)"]},
+    "nested-list": {"metrics": ["mean(mean(recall@*), recall@*)", "recall@*@*"]},
+    "negative-in-gmean": {"metrics": ["gmean(mcc, accuracy)"]},
+    "of-probabilities": {"metrics": ["log_loss"]},
+    "of-ordered": {"metrics": ["sklearn.f1_score", "AUC"]},
+    "level": {"level": 1},
+    "seed": {"seed": -1},
+    "intervals": {"intervals": "some"},
+    "method": {"intervals": "all", "interval_method": "magic"},
+    "draws": {"intervals": "all", "draws": 5},
+    "pseudo-counts": {"intervals": "all", "prior": "custom"},
+    "pseudo-counts-shape": {"intervals": "all", "prior": "custom", "pseudo_counts": [[1, 1, 1]]},
+    "pseudo-counts-without-custom": {"intervals": "all", "pseudo_counts": [[1, 1], [1, 1]]},
+    "unknown": {"colour": "red"},
+    "many": {"metrics": ["h_mean"] * 201},
+}
+_JSON = {"content-type": "application/json"}
+
+
+def _raw(name: str, content: bytes, headers: dict[str, str] | None = None, path: str = "/v1/evaluations") -> Call:
+    return Call(name=name, method="POST", path=path, content=content, headers=_JSON if headers is None else headers)
+
+
+REFUSED = [
+    *(compute(f"input-{name}", source) for name, source in _INPUTS.items()),
+    *(compute(f"options-{name}", _GOOD, **options) for name, options in _OPTIONS.items()),
+    compute("class-of-three", of_matrix([[5, 1, 0], [2, 4, 1], [0, 0, 9]]), metrics=["recall"]),
+    compute("all-of-weights", of_matrix([[5.5, 1], [2, 4]]), intervals="all"),
+    compute("all-of-rates", of_matrix([[0.5, 0.5], [0.25, 0.75]], normalized=True), intervals="all"),
+    compute("delta-of-groups", {**_SAMPLES, "group_ids": [1, 2, 3]}, intervals="all", interval_method="delta"),
+    compute("loss-of-scores", of_scores([0, 1, 1], [1, 2, 3]), metrics=["log_loss"]),
+    post("model-missing", "/v1/evaluations", {"input": _GOOD}),
+    post("name-empty", "/v1/evaluations", {"input": _GOOD, "model": {"name": ""}, "dataset": {"name": "d", "x": 1}}),
+    post(
+        "tags", "/v1/evaluations", {"input": _GOOD, "model": {"name": "m"}, "dataset": {"name": "d"}, "tags": {"a": 1}}
+    ),
+    post("store", "/v1/evaluations", {"input": _GOOD}, store="maybe"),
+    post("parameter-unknown", "/v1/evaluations", {"input": _GOOD}, stored="false"),
+    post("batch-empty", "/v1/evaluations/batch", {"evaluations": []}),
+    _raw("no-json", b"{'input'"),
+    _raw("nan", b'{"input": {"kind": "confusion_matrix", "matrix": [[NaN, 1], [1, 1]]}}'),
+    _raw("huge-number", b'{"input": {"kind": "confusion_matrix", "matrix": [[1e400, 1], [1, 1]]}}'),
+    _raw("no-text", b"\xff\xfe"),
+    _raw("empty", b""),
+    _raw("null", b"null"),
+    _raw("media-type", b"{}", {"content-type": "text/plain"}),
+    _raw("no-media-type", b"{}", {}),
+    _raw("too-large", b" " * (1024 * 1024 + 1)),
+    _raw(
+        "large-and-wrong", b'{"input": {"kind": "predictions", "y_true": [1, "a"], "y_pred": [1, 2]}}' + b" " * 300_000
+    ),
+    get("no-address", "/v1/nothing"),
+    get("slash", "/v1/evaluations/"),
+    get("no-method", "/v1/metrics/compute"),
+    Call(name="no-method-of-list", method="DELETE", path="/v1/evaluations"),
+    get("no-id", "/v1/evaluations/abc"),
+    get("unknown-id", f"/v1/evaluations/{_NOWHERE}"),
+    Call(name="patch-unknown", method="PATCH", path=f"/v1/evaluations/{_NOWHERE}", json={"tags": {}}),
+    post("project-unknown", f"/v1/evaluations/{_NOWHERE}/projections", {"prevalence": {"1": 0.5}}),
+    post("estimate-unknown", f"/v1/evaluations/{_NOWHERE}/prevalence-estimates", {"predicted": {"1": 5}}),
+    post("threshold-unknown", f"/v1/evaluations/{_NOWHERE}/thresholds", {"objective": "h_mean"}),
+    get("curve-unknown", f"/v1/evaluations/{_NOWHERE}/curves/roc"),
+    get("gate-unknown", "/v1/gates/nothing"),
+    Call(name="delete-gate-unknown", method="DELETE", path="/v1/gates/nothing"),
+]
