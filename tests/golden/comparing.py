@@ -133,8 +133,8 @@ def _apart(alike: Sequence[Difference]) -> str:
     """How far numbers lie apart at most, and how many are something else."""
     finite = [one.size for one in alike if math.isfinite(one.size)]
     others = len(alike) - len(finite)
-    parts = [f"numbers apart by up to {max(finite):.1e}"] * bool(finite)
-    parts += [f"{others} not numbers on both sides"] * bool(others)
+    parts = [f"numbers apart by up to {max(finite):.1e}"] if finite else []
+    parts += [f"{others} not numbers on both sides"] if others else []
     return ", ".join(parts)
 
 
