@@ -1,10 +1,12 @@
 """What two answers differ in, and how to say it so that a human reads it."""
 
+import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
@@ -63,11 +65,24 @@ def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Diff
         for name in sorted(old.keys() | new.keys()):
             yield from differences(old.get(name, ABSENT), new.get(name, ABSENT), (*path, name))
     elif isinstance(old, list) and isinstance(new, list):
-        for index in range(max(len(old), len(new))):
-            first, second = (side[index] if index < len(side) else ABSENT for side in (old, new))
+        for index, first, second in _pairs(old, new):
             yield from differences(first, second, (*path, str(index)))
     elif not _equal(old, new):
         yield Difference(path, old, new)
+
+
+def _pairs(old: Sequence[Any], new: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Entries of two lists side by side, with a place; where one list is longer, equal entries belong together."""
+    blocks = [(0, len(old), 0, len(new))]
+    if len(old) != len(new):
+        was, now = ([json.dumps(entry, sort_keys=True) for entry in side] for side in (old, new))
+        steps = SequenceMatcher(None, was, now, autojunk=False).get_opcodes()
+        blocks = [(start, end, first, last) for step, start, end, first, last in steps if step != "equal"]
+    for start, end, first, last in blocks:
+        for offset in range(max(end - start, last - first)):
+            one = old[start + offset] if start + offset < end else ABSENT
+            other = new[first + offset] if first + offset < last else ABSENT
+            yield (first if one is ABSENT else start) + offset, one, other
 
 
 def _equal(old: Any, new: Any) -> bool:
@@ -118,7 +133,9 @@ def summary(found: Mapping[str, Sequence[Difference]]) -> str:
     for pattern, alike in sorted(patterns.items(), key=lambda item: (-len(item[1]), item[0])):
         requests = len({name for name, _ in alike})
         apart = _apart([one for _, one in alike])
-        lines.append(f"{len(alike):6} in {_count(requests, 'request'):12} {pattern}  ({apart})")
+        name, first = alike[0]
+        lines.append(f"{len(alike):6} in {_count(requests, 'request')}  {pattern}  ({apart})")
+        lines.append(f"           such as {_shown(first.old)} -> {_shown(first.new)} in {name}")
     return "\n".join(lines)
 
 

@@ -73,6 +73,7 @@ OLD: dict[str, Any] = {"value": 0.1, "n": 3, "text": "a", "flag": True, "list": 
         ({"none": 0}, ["/none"]),
         ({"more": None}, ["/more"]),
         ({"list": [1]}, ["/list/1"]),
+        ({"list": [2.5]}, ["/list/0"]),
         ({"list": [1, 2.5, {}]}, ["/list/2"]),
         ({"list": {"0": 1}}, ["/list"]),
     ],
@@ -85,6 +86,15 @@ def test_what_is_equal(changed: dict[str, Any], places: list[str]) -> None:
 def test_large_whole_numbers_are_compared_exactly() -> None:
     assert [one.pointer for one in differences({"seed": 2**62}, {"seed": 2**62 + 1})] == ["/seed"]
     assert not list(differences([1e-13, 0.0], [0.0, -1e-13]))
+
+
+def test_what_is_put_into_a_list_moves_nothing_else() -> None:
+    old, new = [{"a": 1}, {"b": 2}, {"c": 3}], [{"a": 1}, {"x": 0}, {"b": 2}, {"c": 4}, {"d": 5}]
+    assert [str(one) for one in differences(old, new, ("list",))] == [
+        "/list/1: (absent) -> {'x': 0}",
+        "/list/2/c: 3 -> 4",
+        "/list/4: (absent) -> {'d': 5}",
+    ]
 
 
 def test_differences_are_told_by_pattern() -> None:
