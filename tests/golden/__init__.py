@@ -17,6 +17,9 @@ A change that is meant is looked at with `--diff`, explained in CHANGELOG.md, an
 reaches: by group, or by name with `--only`, which leaves the other answers as they are. A new request goes to the end
 of its group, so that the ids of the others stay.
 
+When two branches have recorded the same group, take either file and record that group anew after the merge. To see what
+changed since some commit in all, `git checkout COMMIT -- tests/golden/answers`, `--diff`, and `git restore` them.
+
 Everything random is seeded: in the request, or from its content where the service promises that. Checks of gates and
 their like take their seed from ids, so ids are made from the name of the request here (`playing.Ids`).
 """

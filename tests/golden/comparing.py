@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
-_LABEL = re.compile(r"@.*")
+_LABEL = re.compile(r"@[^,()]*")
 # Their members are named by classes, folds or metrics of which there are many.
 _NAMED = frozenset({"per_class", "each", "folds"})
 _LONGEST = 100
