@@ -33,24 +33,26 @@ def main() -> int:
     different: dict[str, list[Difference]] = {}
     with _databases() as databases:
         for name in names:
-            now = play(next(databases), GROUPS[name])
-            recorded = read_answers(name)
-            chosen = {call.name for call in GROUPS[name] if _wanted(name, call, asked.only)}
-            # Of requests that are no more, the answers go.
-            kept = {call.name: recorded[call.name] for call in GROUPS[name] if call.name in recorded.keys() - chosen}
-            new = {**kept, **{call: now[call] for call in now if call in chosen}}
-            old = recorded if asked.only is None else {call: recorded[call] for call in recorded if call in new}
+            old, new = _answers(name, next(databases), asked.only)
             found = compare(old, new)
             different |= {f"{name}/{call}": each for call, each in found.items()}
             if not asked.diff:
-                write_answers(name, new)
+                # What differs by rounding only stays as it was recorded.
+                write_answers(name, {call: new[call] if call in found else old[call] for call in new})
                 print(f"{name}: {len(new)} answers, {len(found)} of them other than before")
-    if not asked.diff:
-        return 0
-    if different:
+    if asked.diff and different:
         print(report(different, full=asked.full), "", "By path:", summary(different), sep="\n")
-    print(f"{len(different)} requests are answered differently")
-    return 1 if different else 0
+    if asked.diff:
+        print(f"{len(different)} requests are answered differently")
+    return 1 if asked.diff and different else 0
+
+
+def _answers(group: str, database_url: str, only: str | None) -> tuple[dict[str, Json], dict[str, Json]]:
+    """What was recorded of a group, and what is to be recorded; of requests that are no more the answers go."""
+    recorded, now = read_answers(group), play(database_url, GROUPS[group])
+    chosen = {call.name for call in GROUPS[group] if _wanted(group, call, only)}
+    new = {call: now[call] if call in chosen else recorded[call] for call in now if call in chosen | recorded.keys()}
+    return {call: recorded[call] for call in recorded if only is None or call in new}, new
 
 
 def _arguments() -> argparse.Namespace:
