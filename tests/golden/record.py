@@ -100,7 +100,7 @@ def _list() -> None:
 
 def _kind(call: Call, answer: Json) -> str:
     path = re.sub(r"(\$|0190)[^/]+", "{}", call.path.partition("?")[0])
-    path = re.sub(r"(gates|metrics|problems)/(?!compute|recommendations)[^/]+", r"\1/{}", path)
+    path = re.sub(r"(gates|metrics|problems|curves)/(?!compute|recommendations)[^/]+", r"\1/{}", path)
     return f"{call.method} {path}" + (", refused" if answer.get("status", 0) >= 400 else "")
 
 
