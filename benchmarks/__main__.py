@@ -73,6 +73,7 @@ BENCHMARKS = (
         ("--replicates", "200"),
         ("--replicates", "2000"),
     ),
+    Benchmark("prevalence", "Estimated class shares", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 

@@ -7,11 +7,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.answers import json_response
+from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1.requests import projections as requests
+from app.services.project.prevalence_estimate import PrevalenceEstimate
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
 _HEAVY_BYTES = 256 * 1024
@@ -35,23 +36,6 @@ class ProjectionResponse(BaseModel):
     notes: list[str]
 
 
-class EstimateResponse(BaseModel):
-    """Estimated class shares."""
-
-    evaluation: UUID
-    method: str
-    n_samples: float
-    prevalence: dict[str, float]
-    intervals: dict[str, dict[str, float | None]]
-    at_vertex: bool
-    converged: bool
-    warnings: list[str]
-    condition: float | None = None
-    old_prevalence: dict[str, float] | None = None
-    seed: int
-    probabilities: list[list[float]] | None = None
-
-
 @router.post(
     "/evaluations/{identifier}/projections",
     response_class=Response,
@@ -69,7 +53,7 @@ async def project_evaluation(identifier: UUID, request: Request, services: UseSe
 @router.post(
     "/evaluations/{identifier}/prevalence-estimates",
     response_class=Response,
-    responses={200: {"model": EstimateResponse}},
+    responses=answers(PrevalenceEstimate),
     openapi_extra=body_schema(requests.EstimateRequest, requests.ESTIMATES),
     operation_id="estimatePrevalence",
 )

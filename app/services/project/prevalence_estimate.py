@@ -1,29 +1,78 @@
 """How frequent the classes are where a model is used, from its predictions on samples without labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
+from app.domain.members import LEFT_OUT
 from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import summarise
+from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.posterior import draw_matrices
-from app.services.json_values import Json, plain
+from app.kernel.uncertainty.shares import likelihood_limits, spread_by_old
 from app.services.project.scenarios import NOT_FOR_GROUPS
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
-BOOTSTRAPS = 200
-# Entries of all resampled probabilities together.
-MOST_RESAMPLED = 20_000_000
+# Samples times squared classes: limits look at all samples some twenty times for each class. About ten seconds.
+MOST_LOOKED_AT = 500_000_000
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
+_UNKNOWN_OLD = (
+    "No intervals: old_prevalence was taken from the evaluation, and how far its shares are off is not known, as its "
+    "samples are weighted or come in groups."
+)
 
 
-def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: float, seed: int) -> Json:
+@dataclass(frozen=True, slots=True)
+class ShareLimits:
+    """Limits of the share of a class."""
+
+    low: float | None
+    high: float | None
+    level: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrevalenceEstimate:
+    """Estimated class shares.
+
+    Attributes:
+        evaluation: What is known of how each class is predicted.
+        method: `bbse` from predicted classes, `saerens_em` from probabilities.
+        n_samples: Without labels.
+        prevalence: By class.
+        intervals: By class, what is not known of the labelled samples counted in; empty where there are none.
+        at_vertex: Some share is 0: the best fit lies at or beyond the edge.
+        converged: The shares fit exactly, or the iteration came to rest.
+        warnings: What to be careful about.
+        condition: Of the equations; large where classes are confused so much that errors blow up.
+        old_prevalence: The shares that the probabilities are taken to be calibrated to.
+        seed: Of what is simulated.
+        probabilities: For the new shares, if they were asked for.
+    """
+
+    evaluation: UUID
+    method: str
+    n_samples: float
+    prevalence: Mapping[str, float]
+    intervals: Mapping[str, ShareLimits]
+    at_vertex: bool
+    converged: bool
+    warnings: Sequence[str]
+    condition: float | None = field(default=None, metadata=LEFT_OUT)
+    old_prevalence: Mapping[str, float] | None = field(default=None, metadata=LEFT_OUT)
+    seed: int
+    probabilities: Array | None = field(default=None, metadata=LEFT_OUT)
+
+
+def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: float, seed: int) -> PrevalenceEstimate:
     """Class shares from how often each class (K) was predicted. Lipton, Wang & Smola (2018), BBSE.
 
     The interval counts in the uncertainty of the rows of the matrix and of the predicted counts.
@@ -47,11 +96,18 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
             f"The condition number is {found.condition:.3g}: classes are confused so much that small errors of the "
             "matrix become large ones of the shares."
         )
-    return {
-        **_answer(record, found, limits, "bbse", float(predicted.sum()), level, warnings),
-        "condition": found.condition,
-        "seed": seed,
-    }
+    return PrevalenceEstimate(
+        evaluation=record.id,
+        method="bbse",
+        n_samples=float(predicted.sum()),
+        prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
+        intervals=_intervals(record, limits, level),
+        at_vertex=found.at_vertex,
+        converged=found.converged,
+        warnings=warnings,
+        condition=found.condition,
+        seed=seed,
+    )
 
 
 def _label_limits(
@@ -68,20 +124,36 @@ def _label_limits(
             # This draw of the rows cannot be solved; too many of them and there is no interval.
             continue
     summary = summarise(drawn, found.shares, level)
-    return summary.low, summary.high
+    if not found.at_vertex:
+        return summary.low, summary.high
+    # Beyond the edge all draws may be cut off to the same 0; that few samples could show none is known all the same.
+    rows = counts / counts.sum(axis=1, keepdims=True)
+    low, high = likelihood_limits(rows.T, found.shares, level, counts=predicted)
+    return np.minimum(summary.low, low), np.maximum(summary.high, high)
 
 
 def estimate_from_probabilities(
-    record: EvaluationRecord, probabilities: Array, old: Array, *, level: float, seed: int, recalibrated: bool
-) -> Json:
+    record: EvaluationRecord,
+    probabilities: Array,
+    old: Array,
+    *,
+    given: Mapping[str, float] | None,
+    level: float,
+    seed: int,
+    recalibrated: bool,
+) -> PrevalenceEstimate:
     """Class shares from predicted probabilities (N, K). Saerens, Latinne & Decaestecker (2002).
+
+    The interval counts in the samples, by the likelihood ratio, and what is not known of the old shares where they are
+    those of the labelled samples; both errors are independent (Zou & Donner 2008).
 
     Args:
         record: the evaluation, for its classes.
         probabilities: of the samples without labels.
         old: shares (K) that the model was trained with, or calibrated to.
-        level: of the bootstrap interval.
-        seed: of the bootstrap.
+        given: those of them that are known and not counted in the evaluation.
+        level: of the interval.
+        seed: echoed; nothing is drawn.
         recalibrated: answer the probabilities for the new shares too.
 
     Raises:
@@ -91,21 +163,50 @@ def estimate_from_probabilities(
         found = estimate_by_likelihood(probabilities, old)
     except ValueError as error:
         raise IncomparableRuns(str(error)) from None
-    limits = None
-    if probabilities.size * BOOTSTRAPS <= MOST_RESAMPLED:
-        random = generator(seed)
-        rows = random.integers(0, len(probabilities), (BOOTSTRAPS, len(probabilities)))
-        drawn = np.array([estimate_by_likelihood(probabilities[row], old, tolerance=1e-6).shares for row in rows])
-        summary = summarise(drawn, found.shares, level)
-        limits = summary.low, summary.high
     warnings = _warnings(found)
     warnings.append("The probabilities are taken as calibrated for the old shares; if they are not, neither is this.")
-    answer = _answer(record, found, limits, "saerens_em", float(len(probabilities)), level, warnings)
-    answer["old_prevalence"] = dict(zip(record.labels, old.tolist(), strict=True))
-    answer["seed"] = seed
-    if recalibrated:
-        answer["probabilities"] = recalibrate(probabilities, old, found.shares)
-    return answer
+    limits, counted = None, np.array([label not in (given or {}) for label in record.labels])
+    if counted.sum() > 1 and not record.counts_independent:
+        warnings.append(_UNKNOWN_OLD)
+    elif probabilities.size * old.size > MOST_LOOKED_AT:
+        warnings.append("No intervals: there are too many samples and classes for them.")
+    else:
+        limits = _probability_limits(probabilities / old, found.shares, old, _covariance(record, old, counted), level)
+    return PrevalenceEstimate(
+        evaluation=record.id,
+        method="saerens_em",
+        n_samples=float(len(probabilities)),
+        prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
+        intervals=_intervals(record, limits, level),
+        at_vertex=found.at_vertex,
+        converged=found.converged,
+        warnings=warnings,
+        old_prevalence=dict(zip(record.labels, old.tolist(), strict=True)),
+        seed=seed,
+        probabilities=recalibrate(probabilities, old, found.shares) if recalibrated else None,
+    )
+
+
+def _probability_limits(
+    ratios: Array, shares: Array, old: Array, covariance: Array, level: float
+) -> tuple[Array, Array]:
+    low, high = likelihood_limits(ratios, shares, level)
+    reach = two_sided_z(level) * spread_by_old(ratios, shares, old, covariance)
+    return np.maximum(shares - np.hypot(shares - low, reach), 0.0), np.minimum(
+        shares + np.hypot(high - shares, reach), 1.0
+    )
+
+
+def _covariance(record: EvaluationRecord, old: Array, counted: Array) -> Array:
+    """Covariance (K, K) of the old shares that were counted: proportions of what the given ones leave."""
+    counts = np.where(counted, record.counts.sum(axis=1), 0).astype(np.float64)
+    total = counts.sum()
+    if not total:
+        return np.zeros((old.size, old.size))
+    proportions = counts / total
+    rest = float(old[counted].sum())
+    covariance: Array = rest * rest * (np.diag(proportions) - np.outer(proportions, proportions)) / total
+    return covariance
 
 
 def _warnings(found: EstimatedShares) -> list[str]:
@@ -117,29 +218,8 @@ def _warnings(found: EstimatedShares) -> list[str]:
     return warnings
 
 
-def _answer(
-    record: EvaluationRecord,
-    found: EstimatedShares,
-    limits: tuple[Array, Array] | None,
-    method: str,
-    samples: float,
-    level: float,
-    warnings: Sequence[str],
-) -> Json:
-    def by_label(values: Array) -> Json:
-        return {label: plain(value) for label, value in zip(record.labels, values.tolist(), strict=True)}
-
-    intervals: Json = {}
-    if limits is not None:
-        lows, highs = by_label(limits[0]), by_label(limits[1])
-        intervals = {label: {"low": lows[label], "high": highs[label], "level": level} for label in record.labels}
-    return {
-        "evaluation": str(record.id),
-        "method": method,
-        "n_samples": samples,
-        "prevalence": by_label(found.shares),
-        "intervals": intervals,
-        "at_vertex": found.at_vertex,
-        "converged": found.converged,
-        "warnings": list(warnings),
-    }
+def _intervals(record: EvaluationRecord, limits: tuple[Array, Array] | None, level: float) -> dict[str, ShareLimits]:
+    if limits is None:
+        return {}
+    ends = zip(record.labels, *(each.tolist() for each in limits), strict=True)
+    return {label: ShareLimits(low, high, level) for label, low, high in ends}

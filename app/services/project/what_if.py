@@ -15,7 +15,11 @@ from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, pointer_to
 from app.services.json_values import Json
 from app.services.ports import EvaluationStore
-from app.services.project.prevalence_estimate import estimate_from_labels, estimate_from_probabilities
+from app.services.project.prevalence_estimate import (
+    PrevalenceEstimate,
+    estimate_from_labels,
+    estimate_from_probabilities,
+)
 from app.services.project.projection import Projection, named_shares
 from app.services.project.scenarios import Scenario
 from app.services.seeds import chosen_seed
@@ -72,7 +76,7 @@ class WhatIfService:
 
         return await self._compute.run(run, heavy=True)
 
-    async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> Json:
+    async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:
         """Class shares where the model is used.
 
         Raises:
@@ -93,7 +97,13 @@ class WhatIfService:
         seed = chosen_seed(seen.seed, probabilities)
         return await self._compute.run(
             lambda: estimate_from_probabilities(
-                record, probabilities, old, level=seen.level, seed=seed, recalibrated=seen.recalibrate
+                record,
+                probabilities,
+                old,
+                given=seen.old_prevalence,
+                level=seen.level,
+                seed=seed,
+                recalibrated=seen.recalibrate,
             ),
             heavy=True,
         )
