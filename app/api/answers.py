@@ -5,7 +5,7 @@ Both follow from one frozen dataclass. Its fields are the members (see `app.doma
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -56,9 +56,12 @@ def _known(value: Any) -> Any:
 
 
 def answers(shape: Any, *, status: int = HTTPStatus.OK, name: str | None = None, description: str = "") -> Documented:
-    """The member ``responses`` of a route that answers this dataclass, ``name`` being that of its schema."""
+    """The member ``responses`` of a route that answers this dataclass, or one of several.
+
+    ``name`` is that of the schema, the name of the class when it is left out.
+    """
     said = {"description": description} if description else {}
-    return {int(status): {"model": answer_model(shape, name), **said}}
+    return {int(status): {"model": answer_model(shape, name) if name else _shown(shape, {}), **said}}
 
 
 @cache
@@ -69,21 +72,27 @@ def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
     """
     kind: Any = get_origin(shape) or shape
     given = dict(zip(getattr(kind, "__parameters__", ()), get_args(shape), strict=True))
-    hints = get_type_hints(kind, include_extras=True)
-    said = _described(kind)
-    shown: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.metadata.get("spread"):
-            continue
-        member = field.metadata.get("name", field.name)
-        default = None if field.metadata.get("left_out") else ...
-        # An alias, since a member may be called as Python must not call a field.
-        alias = member if member != field.name else None
-        hint = field.metadata.get("type", hints[field.name])
-        shown[field.name] = (_shown(hint, given), Field(default, alias=alias, description=said.get(field.name)))
     text = _SECTION.sub("\n\n", cleandoc(kind.__doc__ or "")).strip()
+    shown = dict(_fields(kind, given, required=True))
     model: type[BaseModel] = create_model(name or kind.__name__, __doc__=text, __module__=kind.__module__, **shown)
     return model
+
+
+def _fields(kind: Any, given: Mapping[Any, Any], *, required: bool) -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(kind, include_extras=True)
+    said = _described(kind)
+    for field in fields(kind):
+        hint = field.metadata.get("type", hints[field.name])
+        if field.metadata.get("spread"):
+            parts = [part for part in (hint, *get_args(hint)) if is_dataclass(part)]
+            always = required and hint in parts
+            yield from (member for part in parts for member in _fields(part, given, required=always))
+            continue
+        # An alias, since a member may be called as a field must not be called.
+        name = field.metadata.get("name", field.name)
+        alias = name if name != field.name else None
+        default = ... if required and not field.metadata.get("left_out") else None
+        yield field.name, (_shown(hint, given), Field(default, alias=alias, description=said.get(field.name)))
 
 
 def _described(kind: type) -> dict[str, str]:

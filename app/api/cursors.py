@@ -2,15 +2,73 @@
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
 from types import UnionType
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
+from uuid import UUID
 
 import orjson
+from fastapi import Query
 
 from app.api.problems import InvalidQuery
 from app.domain.errors import Fault
+from app.domain.evaluation import Page
+
+Item = TypeVar("Item")
+Place = TypeVar("Place")
+Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
+Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[Item]):
+    """Some items; `next_cursor` is null on the last page."""
+
+    items: Sequence[Item]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Generic[Item]):
+    """All items."""
+
+    items: Sequence[Item]
+
+
+class Pages(Generic[Place]):
+    """The pages of a list with certain filters.
+
+    Args:
+        filters: What the list was asked with: a cursor is good for the same filters only.
+        types: Of the values that say where a page ended.
+        place: Makes the place of these values; a single one is the place itself when it is left out.
+    """
+
+    def __init__(
+        self,
+        filters: Mapping[str, Any],
+        types: tuple[type | UnionType, ...],
+        place: Callable[..., Place] = lambda value: value,
+    ) -> None:
+        self._filters, self._types, self._place = filters, types, place
+
+    def after(self, cursor: str | None) -> Place | None:
+        """The place where the page before ended.
+
+        Raises:
+            InvalidQuery: no cursor of ours, or one of a list with other filters.
+        """
+        return None if cursor is None else self._place(*decode_cursor(cursor, self._filters, self._types))
+
+    def listed(self, page: Page[Item, Place]) -> Listing[Item]:
+        """A page with its cursor."""
+        place: Any = page.next_position
+        if place is None:
+            return Listing(page.items, None)
+        values = [getattr(place, field.name) for field in fields(place)] if is_dataclass(place) else [place]
+        return Listing(page.items, encode_cursor(values, self._filters))
 
 
 def filters_digest(filters: Mapping[str, Any]) -> str:
@@ -34,10 +92,9 @@ def decode_cursor(cursor: str, filters: Mapping[str, Any], types: tuple[type | U
     except (binascii.Error, ValueError):
         decoded = None
     if not isinstance(decoded, list) or len(decoded) != len(types) + 1:
-        raise invalid_cursor()
+        raise _invalid_cursor()
     digest, *place = decoded
-    if not all(isinstance(value, kind) and "\x00" not in str(value) for value, kind in zip(place, types, strict=True)):
-        raise invalid_cursor()
+    place = [_typed(value, kind) for value, kind in zip(place, types, strict=True)]
     if digest != filters_digest(filters):
         raise InvalidQuery(
             [
@@ -51,6 +108,17 @@ def decode_cursor(cursor: str, filters: Mapping[str, Any], types: tuple[type | U
     return place
 
 
-def invalid_cursor() -> InvalidQuery:
+def _typed(value: Any, kind: type | UnionType) -> Any:
+    if kind is UUID and isinstance(value, str):
+        try:
+            value = UUID(value)
+        except ValueError:
+            raise _invalid_cursor() from None
+    if isinstance(value, kind) and "\x00" not in str(value):
+        return value
+    raise _invalid_cursor()
+
+
+def _invalid_cursor() -> InvalidQuery:
     """What is no cursor of ours."""
     return InvalidQuery([Fault("cursor", "invalid_cursor", "expected the next_cursor of a page, got something else")])

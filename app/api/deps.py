@@ -6,10 +6,11 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery
 from app.domain.errors import Fault
 from app.services.compare.comparisons import ComparisonService
@@ -80,6 +81,13 @@ class StrictRoute(APIRoute):
             return await handle(request)
 
         return check_and_handle
+
+
+def routes(*tags: str) -> APIRouter:
+    """A router of the first version. Its routes answer a response that they have written."""
+    return APIRouter(
+        prefix="/v1", responses=PROBLEMS, route_class=StrictRoute, default_response_class=Response, tags=[*tags]
+    )
 
 
 def _wants_context_only(endpoint: Callable[..., Any]) -> bool:

@@ -5,32 +5,11 @@ from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-
-class FaultValue(BaseModel):
-    """One thing wrong with a request."""
-
-    pointer: str | None = Field(None, description="JSON pointer into the body, for faults of the body.")
-    parameter: str | None = Field(None, description="Name of the parameter, for faults of the address.")
-    code: str
-    detail: str
-    position: int | None = Field(None, description="In a metric expression, counted in characters from 0.")
-    suggestions: list[str] | None = Field(None, description="The nearest metrics, for an unknown one.")
-    known: list[str] | None = Field(None, description="The classes, for an unknown one.")
-
-
-class ProblemValue(BaseModel):
-    """An error (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: str = Field(description="Stable; never changes meaning.")
-    errors: list[FaultValue] | None = None
+from app.api.answers import answer_model
+from app.api.problems import ProblemValue
 
 
 def _problem(description: str) -> dict[str, Any]:
@@ -107,7 +86,7 @@ def install(app: FastAPI) -> None:
                 tags=app.openapi_tags,
                 license_info=app.license_info,
             )
-            models: list[type[BaseModel]] = [*_BODIES.values(), ProblemValue]
+            models: list[type[BaseModel]] = [*_BODIES.values(), answer_model(ProblemValue)]
             shown: list[tuple[type[BaseModel], Literal["validation"]]] = [(model, "validation") for model in models]
             _, definitions = models_json_schema(shown, ref_template="#/components/schemas/{model}")
             components = schema.setdefault("components", {}).setdefault("schemas", {})

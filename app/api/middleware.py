@@ -4,11 +4,11 @@ import re
 from http import HTTPStatus
 from uuid import uuid4
 
-import orjson
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.answers import write_json
 from app.api.problems import MEDIA_TYPE, Problem, internal_error
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
@@ -37,62 +37,73 @@ class RequestEnvelope:
         given = headers.get("x-request-id", "")
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        started = False
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
-            await send(message)
-
-        length = headers.get("content-length", "")
-        if length.isascii() and length.isdecimal() and int(length) > self._limit:
-            await self._refuse(send_with_id, request_id)
+        answer = _Answer(send, request_id)
+        if _announced_length(headers) > self._limit:
+            await answer.refuse(_too_large(self._limit))
             return
-        received = 0
-
-        async def receive_within_limit() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._limit:
-                raise BodyTooLarge
-            return message
-
         try:
-            await self._app(scope, receive_within_limit, send_with_id)
-        except BodyTooLarge:
-            if started:
-                raise
-            await self._refuse(send_with_id, request_id)
+            await self._app(scope, _within(self._limit, receive), answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
         except Exception as error:
-            if started:
+            if answer.started:
                 raise
             # Answered here and not by the server, which would close the connection under the next request on it.
-            await _send_problem(send_with_id, internal_error(error, request_id), request_id)
-
-    async def _refuse(self, send: Send, request_id: str) -> None:
-        problem = Problem(
-            status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            code="body_too_large",
-            detail=f"expected a body of at most {self._limit} bytes",
-            # The rest of the body is not read, so the connection cannot be used again.
-            headers=(("Connection", "close"),),
-        )
-        await _send_problem(send, problem, request_id)
+            problem = _too_large(self._limit) if isinstance(error, BodyTooLarge) else internal_error(error, request_id)
+            await answer.refuse(problem)
 
 
-async def _send_problem(send: Send, problem: Problem, request_id: str) -> None:
-    body = orjson.dumps(problem.body(request_id))
-    headers = (("Content-Type", MEDIA_TYPE), ("Content-Length", str(len(body))), *problem.headers)
-    start: Message = {
-        "type": "http.response.start",
-        "status": problem.status.value,
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
-    }
-    await send(start)
-    await send({"type": "http.response.body", "body": body})
+class _Answer:
+    """What is sent, with the id of the request among its headers."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send, self._request_id = send, request_id
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            MutableHeaders(scope=message)["X-Request-ID"] = self._request_id
+        await self._send(message)
+
+    async def refuse(self, problem: Problem) -> None:
+        body = write_json(problem.of_request(self._request_id))
+        headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **problem.headers}
+        start: Message = {
+            "type": "http.response.start",
+            "status": problem.status.value,
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+        await self.send(start)
+        await self.send({"type": "http.response.body", "body": body})
+
+
+def _announced_length(headers: Headers) -> int:
+    length = headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdecimal() else 0
+
+
+def _within(limit: int, receive: Receive) -> Receive:
+    """The messages of a request, as long as they are not too large together."""
+    received = 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise BodyTooLarge
+        return message
+
+    return receive_within_limit
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        code="body_too_large",
+        detail=f"expected a body of at most {limit} bytes",
+        # The rest of the body is not read, so the connection cannot be used again.
+        headers={"Connection": "close"},
+    )

@@ -1,38 +1,49 @@
 """Routes for those who run the service, and the pages that errors point at."""
 
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.answers import json_response
+from app.api.answers import answers, json_response
 from app.api.deps import UseServices
 from app.api.documentation import PROBLEMS
 from app.api.problem_types import PROBLEM_TYPES
 from app.api.problems import Problem, respond
 from app.domain.errors import NotFound
+from app.domain.members import SPREAD, members, named
 
-router = APIRouter()
+router = APIRouter(default_response_class=Response, tags=["operations"])
 
 
-class AliveResponse(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Alive:
     """The process answers."""
 
-    status: Literal["alive"]
+    status: Literal["alive"] = "alive"
 
 
-class ReadyResponse(BaseModel):
-    """The database answers, and its schema is the one of this release."""
+@dataclass(frozen=True, slots=True)
+class SchemaFacts:
+    """Whether the database answers, and with which schema."""
 
-    status: Literal["ready"]
     reachable: bool
-    schema_revision: str | None = Field(alias="schema")
+    revision: str | None = field(metadata=named("schema"))
     expected_schema: str
 
 
-class ProblemTypeResponse(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The database answers, and its schema is the one of this release."""
+
+    facts: SchemaFacts = field(metadata=SPREAD)
+    status: Literal["ready"] = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemType:
     """What a code means."""
 
     code: str
@@ -41,29 +52,25 @@ class ProblemTypeResponse(BaseModel):
 
 @router.get(
     "/healthz",
-    response_class=Response,
-    responses={200: {"model": AliveResponse}},
+    responses=answers(Alive),
     operation_id="isAlive",
-    tags=["operations"],
 )
 async def is_alive() -> Response:
     """Answer as long as the process does; asks nothing else."""
-    return json_response({"status": "alive"})
+    return json_response(Alive())
 
 
 @router.get(
     "/readyz",
-    response_class=Response,
-    responses={200: {"model": ReadyResponse}, 503: PROBLEMS[503]},
+    responses=answers(Ready) | {503: PROBLEMS[503]},
     operation_id="isReady",
-    tags=["operations"],
 )
 async def is_ready(request: Request, services: UseServices) -> Response:
     """Tell whether the database answers and its schema is the one of this release."""
     state = await services.readiness.check()
-    facts = {"reachable": state.reachable, "schema": state.revision, "expected_schema": state.expected}
+    facts = SchemaFacts(state.reachable, state.revision, state.expected)
     if state.current:
-        return json_response({"status": "ready", **facts})
+        return json_response(Ready(facts))
     code, detail = (
         (
             "schema_outdated",
@@ -76,21 +83,19 @@ async def is_ready(request: Request, services: UseServices) -> Response:
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code=code,
         detail=detail,
-        members=tuple(facts.items()),
-        headers=(("Retry-After", "5"),),
+        members=members(facts),
+        headers={"Retry-After": "5"},
     )
     return respond(problem, request)
 
 
 @router.get(
     "/problems/{code}",
-    response_class=Response,
-    responses={200: {"model": ProblemTypeResponse}, 404: PROBLEMS[404], 422: PROBLEMS[422]},
+    responses=answers(ProblemType) | {404: PROBLEMS[404], 422: PROBLEMS[422]},
     operation_id="getProblemType",
-    tags=["operations"],
 )
 async def get_problem_type(code: str) -> Response:
     """Explain a problem type: what it means and what to do."""
     if code not in PROBLEM_TYPES:
         raise NotFound(f"there is no problem type {code[:60]!r}")
-    return json_response({"code": code, "meaning": PROBLEM_TYPES[code]})
+    return json_response(ProblemType(code, PROBLEM_TYPES[code]))

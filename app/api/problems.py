@@ -1,18 +1,18 @@
 """Every error as problem+json (RFC 9457): one shape, a stable code, and for inputs a pointer to each fault."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from app.api.answers import write_json
 from app.domain.errors import (
     Conflict,
     DomainError,
@@ -27,6 +27,7 @@ from app.domain.errors import (
     UnknownLabel,
     UnknownMetric,
 )
+from app.domain.members import LEFT_OUT, SPREAD
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 
 _log = logging.getLogger("prevail.api")
@@ -50,6 +51,11 @@ _CODES = {
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
     HTTPStatus.INTERNAL_SERVER_ERROR: "internal_error",
 }
+# In place of what the framework says.
+_DETAILS = {
+    HTTPStatus.NOT_FOUND: "there is no such address; /docs lists them all",
+    HTTPStatus.METHOD_NOT_ALLOWED: "the address does not take this method; the header Allow lists those it takes",
+}
 
 
 class InvalidQuery(Exception):
@@ -70,30 +76,68 @@ class MalformedRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultValue:
+    """One thing wrong with a request.
+
+    Attributes:
+        pointer: JSON pointer into the body, for faults of the body.
+        parameter: Name of the parameter, for faults of the address.
+        position: In a metric expression, counted in characters from 0.
+        suggestions: The nearest metrics, for an unknown one.
+        known: The classes, for an unknown one.
+    """
+
+    pointer: str | None = field(default=None, metadata=LEFT_OUT)
+    parameter: str | None = field(default=None, metadata=LEFT_OUT)
+    code: str
+    detail: str
+    position: int | None = field(default=None, metadata=LEFT_OUT)
+    suggestions: Sequence[str] | None = field(default=None, metadata=LEFT_OUT)
+    known: Sequence[str] | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemValue:
+    """An error (RFC 9457).
+
+    Attributes:
+        code: Stable; never changes meaning.
+        members: Further ones of this problem.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    errors: Sequence[FaultValue] | None = field(metadata=LEFT_OUT)
+    members: Mapping[str, Any] = field(metadata=SPREAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A problem before it is bound to a request."""
 
     status: HTTPStatus
     code: str
     detail: str
-    errors: tuple[Mapping[str, Any], ...] = ()
-    members: tuple[tuple[str, Any], ...] = ()
-    headers: tuple[tuple[str, str], ...] = ()
+    errors: tuple[FaultValue, ...] = ()
+    members: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
-    def body(self, request_id: str) -> dict[str, Any]:
-        """The members of problem+json."""
-        answer: dict[str, Any] = {
-            "type": f"/problems/{self.code}",
-            "title": self.status.phrase,
-            "status": self.status.value,
-            "detail": self.detail,
-            "instance": f"urn:request:{request_id}",
-            "code": self.code,
-        }
-        if self.errors:
-            answer["errors"] = list(self.errors)
-        answer.update(self.members)
-        return answer
+    def of_request(self, request_id: str) -> ProblemValue:
+        """The problem as it is sent."""
+        return ProblemValue(
+            type=f"/problems/{self.code}",
+            title=self.status.phrase,
+            status=self.status.value,
+            detail=self.detail,
+            instance=f"urn:request:{request_id}",
+            code=self.code,
+            errors=self.errors or None,
+            members=self.members,
+        )
 
 
 def problem_of(error: Exception, prefix: str = "") -> Problem | None:
@@ -103,82 +147,73 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
     """
     match error:
         case MalformedRequest():
-            return Problem(
-                status=error.status,
-                code=_CODES[error.status],
-                detail=error.faults[0].detail,
-                errors=_listed(error.faults, prefix),
-            )
-        case InvalidQuery():
-            first = error.faults[0]
-            return Problem(
-                status=HTTPStatus.UNPROCESSABLE_ENTITY,
-                code="invalid_query",
-                detail=f"{first.pointer}: {first.detail}",
-                errors=tuple({"parameter": f.pointer, "code": f.code, "detail": f.detail} for f in error.faults),
-            )
+            return _faulty(error.status, _CODES[error.status], error.faults, prefix)
         case InvalidInput():
-            return Problem(
-                status=HTTPStatus.UNPROCESSABLE_ENTITY,
-                code=error.code,
-                detail=error.detail,
-                errors=_listed(error.faults, prefix),
-            )
+            return _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, error.code, error.faults, prefix)
+        case InvalidQuery():
+            return _query_problem(error)
         case InvalidExpression():
             return _expression_problem(error, prefix)
-        case StoreOverloadedError():
-            return _retry(
-                "overloaded", "more writes are waiting than the service takes; nothing was kept", RETRY_SECONDS
-            )
-        case StoreUnavailableError():
-            return _retry("database_unavailable", "the database does not answer; try again shortly", RETRY_SECONDS)
-        case Overloaded():
-            return _retry(error.code, error.detail, error.retry_after)
         case DomainError():
-            status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
-            fault = () if error.pointer is None else (Fault(error.pointer, error.code, error.detail),)
-            return Problem(status=status, code=error.code, detail=error.detail, errors=_listed(fault, prefix))
-        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
-            return Problem(
-                status=HTTPStatus.NOT_FOUND, code="not_found", detail="there is no such address; /docs lists them all"
-            )
-        case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
-            return Problem(
-                status=HTTPStatus.METHOD_NOT_ALLOWED,
-                code="method_not_allowed",
-                detail="the address does not take this method; the header Allow lists those it takes",
-                headers=tuple((error.headers or {}).items()),
-            )
+            return _domain_problem(error, prefix)
+        case StoreOverloadedError():
+            return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept")
+        case StoreUnavailableError():
+            return _retry("database_unavailable", "the database does not answer; try again shortly")
         case HTTPException():
-            status = HTTPStatus(error.status_code)
-            return Problem(
-                status=status,
-                code=_CODES.get(status, "http_error"),
-                detail=str(error.detail),
-                headers=tuple((error.headers or {}).items()),
-            )
+            return _http_problem(error)
     return None
 
 
-def _listed(faults: Sequence[Fault], prefix: str) -> tuple[Mapping[str, Any], ...]:
-    return tuple({"pointer": prefix + f.pointer, "code": f.code, "detail": f.detail} for f in faults)
+def _faulty(status: HTTPStatus, code: str, faults: Sequence[Fault], prefix: str) -> Problem:
+    listed = tuple(FaultValue(pointer=prefix + one.pointer, code=one.code, detail=one.detail) for one in faults)
+    return Problem(status=status, code=code, detail=faults[0].detail, errors=listed)
+
+
+def _query_problem(error: InvalidQuery) -> Problem:
+    first = error.faults[0]
+    return Problem(
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        code="invalid_query",
+        detail=f"{first.pointer}: {first.detail}",
+        errors=tuple(FaultValue(parameter=one.pointer, code=one.code, detail=one.detail) for one in error.faults),
+    )
 
 
 def _expression_problem(error: InvalidExpression, prefix: str) -> Problem:
-    entry: dict[str, Any] = {"pointer": prefix + (error.pointer or ""), "code": error.code, "detail": error.detail}
-    if error.position is not None:
-        entry["position"] = error.position
-    match error:
-        case UnknownMetric():
-            entry["suggestions"] = list(error.suggestions)
-        case UnknownLabel():
-            entry["known"] = list(error.known[:50])
-    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=error.code, detail=error.detail, errors=(entry,))
+    fault = FaultValue(
+        pointer=prefix + (error.pointer or ""),
+        code=error.code,
+        detail=error.detail,
+        position=error.position,
+        suggestions=error.suggestions if isinstance(error, UnknownMetric) else None,
+        known=error.known[:50] if isinstance(error, UnknownLabel) else None,
+    )
+    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=error.code, detail=error.detail, errors=(fault,))
 
 
-def _retry(code: str, detail: str, seconds: int) -> Problem:
+def _domain_problem(error: DomainError, prefix: str) -> Problem:
+    if isinstance(error, Overloaded):
+        return _retry(error.code, error.detail, error.retry_after)
+    status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
+    if error.pointer is None:
+        return Problem(status=status, code=error.code, detail=error.detail)
+    return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail)], prefix)
+
+
+def _http_problem(error: HTTPException) -> Problem:
+    status = HTTPStatus(error.status_code)
     return Problem(
-        status=HTTPStatus.SERVICE_UNAVAILABLE, code=code, detail=detail, headers=(("Retry-After", str(seconds)),)
+        status=status,
+        code=_CODES.get(status, "http_error"),
+        detail=_DETAILS.get(status, str(error.detail)),
+        headers=error.headers or {},
+    )
+
+
+def _retry(code: str, detail: str, seconds: int = RETRY_SECONDS) -> Problem:
+    return Problem(
+        status=HTTPStatus.SERVICE_UNAVAILABLE, code=code, detail=detail, headers={"Retry-After": str(seconds)}
     )
 
 
@@ -194,31 +229,9 @@ def internal_error(error: Exception, request_id: str) -> Problem:
 
 def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
     """What pydantic found, in our words where its own are for programmers."""
-    match kind:
-        case "finite_number":
-            return "expected a finite number, got NaN, Infinity or one too large for a double"
-        case "missing":
-            return "expected this field, it is missing"
-        case "extra_forbidden":
-            return "unknown field"
-        case "union_tag_invalid":
-            return f"expected kind to be one of {context['expected_tags']}, got {context['tag'][:60]!r}"
-        case "union_tag_not_found":
-            return "expected a field kind that says what the input is"
-        case "model_attributes_type" | "model_type" | "dict_type":
-            return "expected an object"
-        case "list_type":
-            return "expected an array"
-        case "too_short":
-            return (
-                f"expected at least {_count(context['min_length'], 'entry', 'entries')}, got {context['actual_length']}"
-            )
-        case "too_long":
-            return f"expected at most {_count(context['max_length'], 'entry', 'entries')}, got more"
-        case "string_too_short":
-            return f"expected at least {_count(context['min_length'], 'character', 'characters')}"
-        case "string_too_long":
-            return f"expected at most {context['max_length']} characters"
+    words = _WORDS.get(kind)
+    if words is not None:
+        return words(context)
     text = message.replace("Input should be", "expected").removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 
@@ -227,13 +240,34 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
+def _expected_object(_: Mapping[str, Any]) -> str:
+    return "expected an object"
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "finite_number": lambda _: "expected a finite number, got NaN, Infinity or one too large for a double",
+    "missing": lambda _: "expected this field, it is missing",
+    "extra_forbidden": lambda _: "unknown field",
+    "union_tag_invalid": lambda c: f"expected kind to be one of {c['expected_tags']}, got {c['tag'][:60]!r}",
+    "union_tag_not_found": lambda _: "expected a field kind that says what the input is",
+    "model_attributes_type": _expected_object,
+    "model_type": _expected_object,
+    "dict_type": _expected_object,
+    "list_type": lambda _: "expected an array",
+    "too_short": lambda c: f"expected at least {_count(c['min_length'], 'entry', 'entries')}, got {c['actual_length']}",
+    "too_long": lambda c: f"expected at most {_count(c['max_length'], 'entry', 'entries')}, got more",
+    "string_too_short": lambda c: f"expected at least {_count(c['min_length'], 'character', 'characters')}",
+    "string_too_long": lambda c: f"expected at most {c['max_length']} characters",
+}
+
+
 def respond(problem: Problem, request: Request) -> Response:
     """A problem as the answer to a request."""
     return Response(
-        orjson.dumps(problem.body(request_id(request))),
-        status_code=problem.status.value,
+        write_json(problem.of_request(request_id(request))),
+        status_code=problem.status,
         media_type=MEDIA_TYPE,
-        headers=dict(problem.headers),
+        headers=problem.headers,
     )
 
 
@@ -260,7 +294,7 @@ def install(app: FastAPI) -> None:
         if problem is None:
             raise error
         if problem.code == "method_not_allowed":
-            problem = replace(problem, headers=(("Allow", ", ".join(_methods(request))),))
+            problem = replace(problem, headers={"Allow": ", ".join(_methods(request))})
         return respond(problem, request)
 
     async def invalid_query(request: Request, error: Exception) -> Response:

@@ -1,13 +1,15 @@
 """The catalogue as it is told to others."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Literal
 
 from app.domain.errors import NotFound
 from app.domain.expressions.expressions import suggest
 from app.domain.inputs.labels import shown
-from app.kernel.metrics.card import Card, Choice, Metric, Number, Orientation, Parameter
+from app.domain.members import LEFT_OUT
+from app.kernel.metrics.card import Card, Choice, Inputs, Metric, Number, Orientation, Parameter, Prevalence, Scope
 from app.kernel.metrics.catalogue import whole_catalogue
 from app.kernel.metrics.references import REFERENCES
 
@@ -51,75 +53,159 @@ def _searched(key: str) -> str:
     return " ".join((card.key, card.name, *card.aliases, *card.elsewhere.values(), card.sentence)).lower()
 
 
-def describe_metric(metric: Metric) -> Mapping[str, Any]:
-    """Everything on the card of a metric, as JSON."""
-    return _described(metric.key)
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The values that a metric can have; `null` where there is no end."""
+
+    minimum: float | None
+    maximum: float | None
 
 
-@cache
-def _described(key: str) -> Mapping[str, Any]:
-    card = whole_catalogue().by_name[key].card
-    low, high = card.range
-    return {
-        "key": card.key,
-        "name": card.name,
-        "symbol": card.symbol or None,
-        "aliases": {"names": list(card.aliases), **card.elsewhere},
-        "scope": card.scope.value,
-        "inputs": card.inputs.value,
-        "tasks": list(tasks(card)),
-        "range": {"minimum": low, "maximum": high},
-        "ideal": card.ideal,
-        "orientation": card.orientation.value,
-        "comparable": card.orientation is not Orientation.DESCRIPTIVE,
-        "prevalence": card.prevalence.value,
-        "chance_corrected": card.chance_corrected,
-        "symmetric": card.symmetric,
-        "ordered_classes": card.ordered,
-        "needs_counts": card.needs_counts,
-        "parameters": [_parameter(parameter) for parameter in card.parameters],
-        "formula": card.formula,
-        "sentence": card.sentence,
-        "undefined": [
-            {"code": condition.code, "reason": condition.reason.replace("{label}", "X")} for condition in card.undefined
-        ],
-        "interpretation": [
-            {
-                "scale": scale.name,
-                "bands": [{"below": upper, "label": label} for upper, label in scale.bands],
-                "reference": REFERENCES[scale.reference],
-            }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberParameter:
+    """A parameter that is a number.
+
+    Attributes:
+        above: It has to be larger than this.
+        below: It has to be smaller than this.
+        integral: It has to be a whole number.
+    """
+
+    name: str
+    type: Literal["number"] = "number"
+    default: float | None
+    minimum: float | None = field(default=None, metadata=LEFT_OUT)
+    maximum: float | None = field(default=None, metadata=LEFT_OUT)
+    above: float | None = field(default=None, metadata=LEFT_OUT)
+    below: float | None = field(default=None, metadata=LEFT_OUT)
+    infinite_allowed: bool
+    integral: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceParameter:
+    """A parameter that is one of some words."""
+
+    name: str
+    type: Literal["choice"] = "choice"
+    default: str | None
+    options: Sequence[str]
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndefinedWhen:
+    """When a metric has no value, in words about a class X."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A range of values, up to that of the next band, and what it is called."""
+
+    below: float | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerbalScale:
+    """What the literature calls the values of a metric."""
+
+    scale: str
+    bands: Sequence[Band]
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricCard:
+    """Everything that is declared of a metric.
+
+    Attributes:
+        aliases: `names` here, and the name in other libraries by library.
+        formula: LaTeX.
+    """
+
+    key: str
+    name: str
+    symbol: str | None
+    aliases: Mapping[str, str | Sequence[str]]
+    scope: Scope
+    inputs: Inputs
+    tasks: Sequence[str]
+    range: Ends
+    ideal: float | None
+    orientation: Orientation
+    comparable: bool
+    prevalence: Prevalence
+    chance_corrected: bool
+    symmetric: bool
+    ordered_classes: bool
+    needs_counts: bool
+    parameters: Sequence[NumberParameter | ChoiceParameter]
+    formula: str
+    sentence: str
+    undefined: Sequence[UndefinedWhen]
+    interpretation: Sequence[VerbalScale]
+    references: Sequence[str]
+    since: str
+    revision: int
+
+
+def describe_metric(metric: Metric) -> MetricCard:
+    """Everything on the card of a metric."""
+    card = metric.card
+    return MetricCard(
+        key=card.key,
+        name=card.name,
+        symbol=card.symbol or None,
+        aliases={"names": card.aliases, **card.elsewhere},
+        scope=card.scope,
+        inputs=card.inputs,
+        tasks=tasks(card),
+        range=Ends(*card.range),
+        ideal=card.ideal,
+        orientation=card.orientation,
+        comparable=card.orientation is not Orientation.DESCRIPTIVE,
+        prevalence=card.prevalence,
+        chance_corrected=card.chance_corrected,
+        symmetric=card.symmetric,
+        ordered_classes=card.ordered,
+        needs_counts=card.needs_counts,
+        parameters=[_parameter(parameter) for parameter in card.parameters],
+        formula=card.formula,
+        sentence=card.sentence,
+        undefined=[UndefinedWhen(one.code, one.reason.replace("{label}", "X")) for one in card.undefined],
+        interpretation=[
+            VerbalScale(scale.name, [Band(*band) for band in scale.bands], REFERENCES[scale.reference])
             for scale in card.scales
         ],
-        "references": [REFERENCES[reference] for reference in card.references],
-        "since": card.since,
-        "revision": card.revision,
-    }
+        references=[REFERENCES[reference] for reference in card.references],
+        since=card.since,
+        revision=card.revision,
+    )
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter:
     match parameter:
         case Number():
-            bounds = {
-                "minimum": parameter.minimum,
-                "maximum": parameter.maximum,
-                "above": parameter.above,
-                "below": parameter.below,
-            }
-            return {
-                "name": parameter.name,
-                "type": "number",
-                "default": parameter.default,
-                **{name: bound for name, bound in bounds.items() if bound is not None},
-                "infinite_allowed": parameter.infinite,
-                "integral": parameter.integral,
-                "description": parameter.description,
-            }
+            return NumberParameter(
+                name=parameter.name,
+                default=parameter.default,
+                minimum=parameter.minimum,
+                maximum=parameter.maximum,
+                above=parameter.above,
+                below=parameter.below,
+                infinite_allowed=parameter.infinite,
+                integral=parameter.integral,
+                description=parameter.description,
+            )
         case Choice():
-            return {
-                "name": parameter.name,
-                "type": "choice",
-                "default": parameter.default,
-                "options": list(parameter.options),
-                "description": parameter.description,
-            }
+            return ChoiceParameter(
+                name=parameter.name,
+                default=parameter.default,
+                options=parameter.options,
+                description=parameter.description,
+            )

@@ -1,13 +1,14 @@
 """What is decided about evaluations and kept: comparisons, gates in versions, and checks of gates."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from app.domain.identifiers import time_of
+from app.domain.members import LEFT_OUT
 from app.kernel.compare.gates import Verdict
 
 Json = Mapping[str, Any]
@@ -39,9 +40,27 @@ class Gate:
     definition: Json
 
     @property
-    def created_at(self) -> datetime:
-        """When this version was put."""
-        return time_of(self.id)
+    def shown(self) -> "GateVersion":
+        """What others are told of it."""
+        return GateVersion(name=self.name, version=self.version, created_at=time_of(self.id), **self.definition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateVersion:
+    """One version of a gate.
+
+    Attributes:
+        created_at: When this version was put.
+        rules: As they were put, with what was left out.
+        minimum_samples: With fewer nothing passes.
+    """
+
+    name: str
+    version: int
+    created_at: datetime
+    rules: Sequence[Mapping[str, Any]]
+    minimum_samples: int | None = field(default=None, metadata=LEFT_OUT)
+    description: str | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,30 @@ class GateCheck:
     answer: Json
 
     @property
-    def created_at(self) -> datetime:
-        """When it was made."""
-        return time_of(self.id)
+    def shown(self) -> "CheckSummary":
+        """What a list shows of it."""
+        return CheckSummary(
+            id=self.id,
+            created_at=time_of(self.id),
+            version=self.version,
+            evaluation=self.evaluation,
+            baseline=self.baseline,
+            verdict=self.verdict,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSummary:
+    """A check in a list.
+
+    Attributes:
+        version: Of the gate.
+        baseline: `null` when no rule compares with one.
+    """
+
+    id: UUID
+    created_at: datetime
+    version: int
+    evaluation: UUID
+    baseline: UUID | None
+    verdict: Verdict

@@ -3,7 +3,7 @@
 The report of an evaluation is a pure function of its input and options, so the report itself is not part of the record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -22,7 +22,11 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
-    """One version of a model; None is the version of a model that has none."""
+    """One version of a model.
+
+    Attributes:
+        version: `null` where it has none.
+    """
 
     name: str
     version: str | None = None
@@ -30,7 +34,12 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """One split of one version of a dataset; None where it has none."""
+    """One split of one version of a dataset.
+
+    Attributes:
+        version: `null` where it has none.
+        split: `null` where it has none.
+    """
 
     name: str
     version: str | None = None
@@ -99,27 +108,38 @@ class EvaluationRecord:
         return self.content is Content.counts and not self.is_grouped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarisedInput:
+    """What was evaluated, without the matrix.
+
+    Attributes:
+        n_samples: A whole number for counts, a sum of weights; `null` when the entries are rates.
+        positive: The positive class of two.
+    """
+
+    kind: str
+    content: Content
+    n_samples: float | None
+    n_classes: int
+    labels: Sequence[str]
+    positive: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSummary:
-    """An evaluation in a list: the record without matrix, options and extra."""
+    """An evaluation in a list.
+
+    Attributes:
+        metrics: The overall ones by key, `null` where undefined.
+    """
 
     id: UUID
+    created_at: datetime
     model: ModelRef
     dataset: DatasetRef
     tags: Mapping[str, str]
-    kind: str
-    labels: tuple[str, ...]
-    positive: int | None
-    content: Content
-    n_samples: float
-    n_classes: int
-    revision: str
-    values: Mapping[str, float | None]
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was made, UTC, to the millisecond."""
-        return time_of(self.id)
+    input: SummarisedInput
+    metrics: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import numpy as np
 Metadata = dict[str, Any]
 # The member is absent when it is None, where others are null.
 LEFT_OUT: Metadata = {"left_out": True}
-# The members of this mapping stand in the place of the field.
+# The members of this mapping or dataclass stand beside those of the others, if it is not None.
 SPREAD: Metadata = {"spread": True}
 
 
@@ -44,7 +44,9 @@ def members(answer: Any) -> dict[str, Any]:
         if found[name] is None:
             del found[name]
     for name in layout.spread:
-        found |= found.pop(name)
+        part = found.pop(name)
+        if part is not None:
+            found |= members(part) if is_dataclass(part) else part
     return found
 
 

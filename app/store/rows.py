@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import RowMapping
 
-from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef, SummarisedInput
+from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
 from app.store.engine import write_json
 from app.store.names import NameIds
@@ -73,20 +74,32 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
     """Return the summary of a row that has the names of its model and dataset; see `statements.summary_columns`."""
+    content, labels, positive = Content(row["content"]), row["labels"], row["positive"]
     return EvaluationSummary(
         id=_plain(row["id"]),
+        created_at=time_of(row["id"]),
         model=_model(row),
         dataset=_dataset(row),
-        tags=row["tags"],
-        kind=row["kind"],
-        labels=tuple(row["labels"]),
-        positive=row["positive"],
-        content=Content(row["content"]),
-        n_samples=row["n_samples"],
-        n_classes=row["n_classes"],
-        revision=row["revision"],
-        values=decode_values(row["metric_values"], keys),
+        tags=dict(sorted(row["tags"].items())),
+        input=SummarisedInput(
+            kind=row["kind"],
+            content=content,
+            n_samples=_size(content, row["n_samples"]),
+            n_classes=row["n_classes"],
+            labels=labels,
+            positive=None if positive is None else labels[positive],
+        ),
+        metrics=decode_values(row["metric_values"], keys),
     )
+
+
+def _size(content: Content, total: float) -> float | None:
+    match content:
+        case Content.counts:
+            return int(total)
+        case Content.weights:
+            return total
+    return None
 
 
 def encode_values(values: Mapping[str, float | None], slots: Mapping[str, int]) -> str:

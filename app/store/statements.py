@@ -51,7 +51,7 @@ NAMES = (
 SUMMARY = (
     *(
         evaluations.c[name]
-        for name in ("id", "n_classes", "positive", "n_samples", "kind", "content", "revision", "labels", "tags")
+        for name in ("id", "n_classes", "positive", "n_samples", "kind", "content", "labels", "tags")
     ),
     evaluations.c.metric_values,
     *NAMES,

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from app.api.answers import answer_model
+
 Json = dict[str, Any]
 
 FOUR_CLASSES = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
@@ -46,6 +48,12 @@ def create(client: httpx.Client, body: Json) -> Json:
     check_json(reply)
     answer: Json = reply.json()
     return answer
+
+
+def check_shape(answer: httpx.Response | Json, shape: Any) -> None:
+    """An answer has the shape that the documentation shows."""
+    content = answer.content if isinstance(answer, httpx.Response) else json.dumps(answer)
+    answer_model(shape).model_validate_json(content)
 
 
 def check_problem(reply: httpx.Response, status: int, code: str) -> Json:

@@ -146,6 +146,27 @@ def test_the_schema_follows_from_the_dataclass() -> None:
     assert [one["type"] for one in members["pair"]["prefixItems"]] == ["integer", "string"]
 
 
+def test_the_members_of_a_part_are_shown_beside_the_others() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Perhaps:
+        """A run, perhaps with limits."""
+
+        run: str
+        limits: Limits | None = field(metadata=SPREAD)
+
+    @dataclass(frozen=True, slots=True)
+    class Always:
+        """A run with its limits."""
+
+        run: str
+        limits: Limits = field(metadata=SPREAD)
+
+    perhaps, always = (answer_model(kind).model_json_schema() for kind in (Perhaps, Always))
+    assert set(perhaps["properties"]) == set(always["properties"]) == {"run", "low", "high"}
+    assert perhaps["required"] == ["run"]
+    assert always["required"] == ["run", "low", "high"]
+
+
 def test_the_model_checks_what_is_sent() -> None:
     model = answer_model(Listed[Line], "LinePage")
     model.model_validate_json(write_json(Listed([line()], None)))

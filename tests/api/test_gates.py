@@ -7,9 +7,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.gates import CheckResponse, GateResponse
+from app.api.v1.gates import CheckResponse
 from app.api.v1.requests.gates import CHECKS, GATES
-from tests.api.answers import Json, check_json, check_problem
+from app.domain.decisions import GateVersion
+from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
 
 
@@ -28,7 +29,7 @@ def put(client: httpx.Client, name: str, *rules: Json, status: int = 201, **memb
     reply = client.put(f"/v1/gates/{name}", json={"rules": list(rules), **members})
     assert reply.status_code == status, reply.text
     check_json(reply)
-    GateResponse.model_validate_json(reply.content)
+    check_shape(reply, GateVersion)
     answer: Json = reply.json()
     return answer
 

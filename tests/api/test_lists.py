@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.cursors import decode_cursor, encode_cursor
-from app.api.v1.present import EvaluationPage
-from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
+from app.api.cursors import Listing, decode_cursor, encode_cursor
+from app.domain.evaluation import EvaluationSummary
+from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 
 # H is undefined in the last: a class has no samples. The two first tie in everything.
 MATRICES = [[[4, 1], [1, 4]], [[8, 2], [2, 8]], [[9, 1], [5, 5]], [[3, 7], [6, 4]], [[7, 3], [0, 0]]]
@@ -59,7 +59,7 @@ def summary_of(full: Json) -> Json:
 
 def test_a_list_shows_what_is_kept(client: httpx.Client, kept: list[Json]) -> None:
     reply = client.get("/v1/evaluations", params={"limit": 200})
-    EvaluationPage.model_validate_json(reply.content)
+    check_shape(reply, Listing[EvaluationSummary])
     items = reply.json()["items"]
     for item, full in zip(items, reversed(kept), strict=True):
         metrics = item.pop("metrics")

@@ -39,6 +39,17 @@ def test_members_are_named_left_out_and_spread_as_their_fields_say() -> None:
     assert members(Outer("A", inner, {}, reason="why")) == {"class": "A", "inner": inner, "reason": "why", "note": None}
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    name: str
+    part: Inner | None = field(metadata=SPREAD)
+
+
+def test_the_members_of_a_part_stand_beside_the_others() -> None:
+    assert members(Whole("a", Inner(1.0))) == {"name": "a", "only": 1.0}
+    assert members(Whole("a", None)) == {"name": "a"}
+
+
 def test_a_single_field_is_a_member_too() -> None:
     assert members(Inner(2.0)) == {"only": 2.0}
 

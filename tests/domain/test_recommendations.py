@@ -261,5 +261,5 @@ def test_an_answer_that_no_question_knows_is_refused() -> None:
 
 def test_it_can_be_written_as_json() -> None:
     written = orjson.loads(orjson.dumps(recommend(REQUESTS[0])))
-    assert set(written) == {"metrics", "path", "notes"}
+    assert set(written) == {"metrics", "path", "notes", "references"}
     assert set(written["path"][0]) == {"tree", "question", "answer", "reason", "source"}

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, SummarisedInput
 from app.domain.identifiers import first_id_from
+from app.domain.inputs.content import Content
 from app.store.evaluations import PostgresEvaluationStore
 from tests.store.conftest import MakeRecord
 
@@ -129,9 +130,17 @@ async def test_a_summary_says_what_the_record_says(
     assert len(page.items) == 60
     for item in page.items:
         record = by_id[item.id]
-        for name in item.__slots__:
+        for name in ("created_at", "model", "dataset", "tags"):
             assert getattr(item, name) == getattr(record, name), name
-        assert item.created_at == record.created_at
+        assert item.metrics == record.values
+        assert item.input == SummarisedInput(
+            kind=record.kind,
+            content=record.content,
+            n_samples=None if record.content is Content.rates else record.counts.sum().item(),
+            n_classes=len(record.labels),
+            labels=list(record.labels),
+            positive=None if record.positive is None else record.labels[record.positive],
+        )
 
 
 async def test_a_page_goes_on_where_the_last_item_was_deleted(
@@ -197,7 +206,7 @@ async def test_leaderboard_ranks_the_latest_of_each_model_version(
         board = await store.leaderboard(project, dataset, metric, limit=limit, higher_is_better=higher_is_better)
         assert [standing.evaluation.id for standing in board] == [record.id for record in expected[:limit]]
         for standing in board:
-            value = standing.evaluation.values.get(metric)
+            value = standing.evaluation.metrics.get(metric)
             assert standing.value == value
             if value is None:
                 assert standing.rank is None

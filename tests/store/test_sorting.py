@@ -240,7 +240,7 @@ async def test_pages_while_others_write_and_keep(
             found = await of.page(project, query)
             assert before <= {item.id for item in found.items}
             first = await of.page(project, replace(query, limit=3))
-            place = [item.values["plain"] for item in first.items]
+            place = [item.metrics["plain"] for item in first.items]
             assert place == sorted(place, key=lambda value: float("-inf") if value is None else value, reverse=True)
 
     await asyncio.gather(write(store, records[::2]), write(second, records[1::2]), read(store), read(second))

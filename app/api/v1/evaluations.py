@@ -7,44 +7,36 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.answers import json_response, write_json
+from app.api.answers import answers, json_response, write_json
 from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.bodies.multipart import is_multipart, read_upload
 from app.api.bodies.parsing import Body, parse_body, parse_value, read_body
-from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
-from app.api.deps import Project, Services, StrictRoute, UseContext, UseServices
-from app.api.documentation import PROBLEMS, body_schema
+from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.deps import Project, Services, UseContext, UseServices, routes
+from app.api.documentation import body_schema
 from app.api.problems import InvalidQuery, Problem, internal_error, problem_of, request_id
 from app.api.v1.present import (
     BatchResponse,
-    DatasetPage,
-    EvaluationPage,
     EvaluationResponse,
-    ModelPage,
-    present_dataset,
     present_evaluation,
-    present_model,
-    present_summary,
 )
 from app.api.v1.requests import evaluations as requests
 from app.domain.errors import Fault, InvalidInput
-from app.domain.evaluation import DatasetRef, EvaluationQuery, ModelRef, Position
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import whole_catalogue
 from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
+router = routes()
 # Bodies from here on are parsed in a thread.
 _HEAVY_BYTES = 256 * 1024
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
 _BATCH_AT_ONCE = 32
 
-Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
-Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
 Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name.")]
 
@@ -52,7 +44,6 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 @router.post(
     "/evaluations",
     status_code=HTTPStatus.CREATED,
-    response_class=Response,
     responses={201: {"model": EvaluationResponse}, 200: {"model": EvaluationResponse, "description": "Not kept."}},
     openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
@@ -74,7 +65,6 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
 
 @router.post(
     "/metrics/compute",
-    response_class=Response,
     responses={200: {"model": EvaluationResponse}},
     openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
@@ -90,7 +80,6 @@ async def compute_metrics(request: Request, context: UseContext) -> Response:
 @router.post(
     "/evaluations/batch",
     status_code=HTTPStatus.MULTI_STATUS,
-    response_class=Response,
     responses={207: {"model": BatchResponse}},
     openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
     operation_id="createEvaluations",
@@ -150,7 +139,7 @@ async def _batch_item(
 
 
 def _failed(problem: Problem, request: Request) -> dict[str, Any]:
-    return {"status": problem.status.value, "problem": problem.body(request_id(request))}
+    return {"status": problem.status.value, "problem": problem.of_request(request_id(request))}
 
 
 async def _read_new(request: Request, services: Services) -> NewEvaluation:
@@ -194,8 +183,7 @@ def _is_long(evaluation: Evaluation) -> bool:
 
 @router.get(
     "/evaluations",
-    response_class=Response,
-    responses={200: {"model": EvaluationPage}},
+    responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
     operation_id="listEvaluations",
     tags=["evaluations"],
 )
@@ -229,30 +217,22 @@ async def list_evaluations(
         "before": created_before,
         "sort": sort,
     }
-    page = await services.evaluations.page(
-        project,
-        EvaluationQuery(
-            model=model,
-            model_version=model_version,
-            dataset=dataset,
-            dataset_version=dataset_version,
-            split=split,
-            tags=tuple(_tag(text) for text in tag or ()),
-            created_after=_utc(created_after),
-            created_before=_utc(created_before),
-            sort_metric=metric,
-            descending=descending,
-            limit=limit,
-            after=None if cursor is None else _position(decode_cursor(cursor, filters, (str, float | int | None))),
-        ),
+    pages = Pages(filters, (UUID, float | int | None), _position)
+    query = EvaluationQuery(
+        model=model,
+        model_version=model_version,
+        dataset=dataset,
+        dataset_version=dataset_version,
+        split=split,
+        tags=tuple(_tag(text) for text in tag or ()),
+        created_after=_utc(created_after),
+        created_before=_utc(created_before),
+        sort_metric=metric,
+        descending=descending,
+        limit=limit,
+        after=pages.after(cursor),
     )
-    place = page.next_position
-    return json_response(
-        {
-            "items": [present_summary(item) for item in page.items],
-            "next_cursor": None if place is None else encode_cursor([str(place.id), place.value], filters),
-        }
-    )
+    return json_response(pages.listed(await services.evaluations.page(project, query)))
 
 
 def _sort(text: str) -> tuple[str | None, bool]:
@@ -284,17 +264,12 @@ def _utc(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
-def _position(place: list[Any]) -> Position:
-    identifier, value = place
-    try:
-        return Position(UUID(identifier), None if value is None else float(value))
-    except (TypeError, ValueError, AttributeError):
-        raise invalid_cursor() from None
+def _position(identifier: UUID, value: float | None) -> Position:
+    return Position(identifier, None if value is None else float(value))
 
 
 @router.get(
     "/evaluations/{identifier}",
-    response_class=Response,
     responses={200: {"model": EvaluationResponse}},
     operation_id="getEvaluation",
     tags=["evaluations"],
@@ -306,7 +281,6 @@ async def get_evaluation(identifier: UUID, services: UseServices, project: Proje
 
 @router.patch(
     "/evaluations/{identifier}",
-    response_class=Response,
     responses={200: {"model": EvaluationResponse}},
     openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
     operation_id="replaceTags",
@@ -321,7 +295,6 @@ async def patch_evaluation(identifier: UUID, request: Request, services: UseServ
 @router.delete(
     "/evaluations/{identifier}",
     status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,
     operation_id="deleteEvaluation",
     tags=["evaluations"],
 )
@@ -333,45 +306,23 @@ async def delete_evaluation(identifier: UUID, services: UseServices, project: Pr
 
 @router.get(
     "/models",
-    response_class=Response,
-    responses={200: {"model": ModelPage}},
+    responses=answers(Listing[ModelRef], name="ModelPage"),
     operation_id="listModels",
     tags=["evaluations"],
 )
 async def list_models(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the model versions that have an evaluation, by name."""
-    after = None if cursor is None else ModelRef(*decode_cursor(cursor, {"list": "models"}, (str, str | None)))
-    page = await services.evaluations.models(project, limit, after)
-    place = page.next_position
-    return json_response(
-        {
-            "items": [present_model(item) for item in page.items],
-            "next_cursor": None if place is None else encode_cursor([place.name, place.version], {"list": "models"}),
-        }
-    )
+    pages = Pages({"list": "models"}, (str, str | None), ModelRef)
+    return json_response(pages.listed(await services.evaluations.models(project, limit, pages.after(cursor))))
 
 
 @router.get(
     "/datasets",
-    response_class=Response,
-    responses={200: {"model": DatasetPage}},
+    responses=answers(Listing[DatasetRef], name="DatasetPage"),
     operation_id="listDatasets",
     tags=["evaluations"],
 )
 async def list_datasets(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the datasets that have an evaluation, by name."""
-    after = (
-        None
-        if cursor is None
-        else DatasetRef(*decode_cursor(cursor, {"list": "datasets"}, (str, str | None, str | None)))
-    )
-    page = await services.evaluations.datasets(project, limit, after)
-    place = page.next_position
-    return json_response(
-        {
-            "items": [present_dataset(item) for item in page.items],
-            "next_cursor": None
-            if place is None
-            else encode_cursor([place.name, place.version, place.split], {"list": "datasets"}),
-        }
-    )
+    pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
+    return json_response(pages.listed(await services.evaluations.datasets(project, limit, pages.after(cursor))))

@@ -4,42 +4,21 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.answers import json_response
+from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import decode_cursor, encode_cursor, invalid_cursor
-from app.api.deps import Project, StrictRoute, UseServices
-from app.api.documentation import PROBLEMS, body_schema
-from app.api.v1.present import present_time
+from app.api.cursors import Cursor, Items, Limit, Listing, Pages
+from app.api.deps import Project, UseServices, routes
+from app.api.documentation import body_schema
 from app.api.v1.requests import gates as requests
-from app.domain.decisions import Gate, GateCheck
+from app.domain.decisions import CheckSummary, GateVersion
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["gates"], route_class=StrictRoute)
+router = routes("gates")
 GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
-Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
 Verdict = Literal["pass", "fail", "inconclusive"]
-
-
-class GateResponse(BaseModel):
-    """One version of a gate."""
-
-    name: str
-    version: int
-    created_at: str
-    rules: list[dict[str, Any]]
-    minimum_samples: int | None = None
-    description: str | None = None
-
-
-class GatePage(BaseModel):
-    """Gates, or versions of one."""
-
-    items: list[GateResponse]
-    next_cursor: str | None = None
 
 
 class RuleResult(BaseModel):
@@ -73,17 +52,9 @@ class CheckResponse(BaseModel):
     results: list[RuleResult]
 
 
-class CheckPage(BaseModel):
-    """Checks of a gate, latest first."""
-
-    items: list[dict[str, Any]]
-    next_cursor: str | None
-
-
 @router.put(
     "/gates/{name}",
-    response_class=Response,
-    responses={200: {"model": GateResponse}, 201: {"model": GateResponse, "description": "There was no such gate."}},
+    responses=answers(GateVersion) | answers(GateVersion, status=201, description="There was no such gate."),
     openapi_extra=body_schema(requests.GateRequest, requests.GATES),
     operation_id="putGate",
 )
@@ -92,24 +63,17 @@ async def put_gate(name: GateName, request: Request, services: UseServices, proj
     asked = parse_body(await read_body(request), requests.GateRequest)
     gate, made = await services.gates.put(project, name, asked.model_dump(mode="json", exclude_none=True))
     headers = {"Location": f"/v1/gates/{name}"} if made else None
-    return json_response(_gate(gate), HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
+    return json_response(gate, HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
 
 
-@router.get("/gates", response_class=Response, responses={200: {"model": GatePage}}, operation_id="listGates")
+@router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"), operation_id="listGates")
 async def list_gates(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the gates in their latest versions, by name."""
-    after = None if cursor is None else decode_cursor(cursor, {"list": "gates"}, (str,))[0]
-    page = await services.gates.page(project, limit, after)
-    place = page.next_position
-    return json_response(
-        {
-            "items": [_gate(gate) for gate in page.items],
-            "next_cursor": None if place is None else encode_cursor([place], {"list": "gates"}),
-        }
-    )
+    pages: Pages[str] = Pages({"list": "gates"}, (str,))
+    return json_response(pages.listed(await services.gates.page(project, limit, pages.after(cursor))))
 
 
-@router.get("/gates/{name}", response_class=Response, responses={200: {"model": GateResponse}}, operation_id="getGate")
+@router.get("/gates/{name}", responses=answers(GateVersion), operation_id="getGate")
 async def get_gate(
     name: GateName,
     services: UseServices,
@@ -117,21 +81,20 @@ async def get_gate(
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The latest when left out.")] = None,
 ) -> Response:
     """Read a version of a gate."""
-    return json_response(_gate(await services.gates.read(project, name, version)))
+    return json_response(await services.gates.read(project, name, version))
 
 
 @router.get(
     "/gates/{name}/versions",
-    response_class=Response,
-    responses={200: {"model": GatePage}},
+    responses=answers(Items[GateVersion], name="GateVersions"),
     operation_id="listGateVersions",
 )
 async def list_versions(name: GateName, services: UseServices, project: Project) -> Response:
     """List all versions of a gate, latest first; those of a deleted one too."""
-    return json_response({"items": [_gate(gate) for gate in await services.gates.versions(project, name)]})
+    return json_response(Items(await services.gates.versions(project, name)))
 
 
-@router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, response_class=Response, operation_id="deleteGate")
+@router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteGate")
 async def delete_gate(name: GateName, services: UseServices, project: Project) -> Response:
     """End a gate: it checks nothing any more. Its versions and checks stay."""
     await services.gates.delete(project, name)
@@ -141,7 +104,6 @@ async def delete_gate(name: GateName, services: UseServices, project: Project) -
 @router.post(
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
-    response_class=Response,
     responses={201: {"model": CheckResponse}},
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
@@ -155,59 +117,22 @@ async def create_check(name: GateName, request: Request, services: UseServices, 
 
 @router.get(
     "/gates/{name}/checks",
-    response_class=Response,
-    responses={200: {"model": CheckPage}},
+    responses=answers(Listing[CheckSummary], name="CheckPage"),
     operation_id="listChecks",
 )
 async def list_checks(
     name: GateName, services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
     """List the checks of a gate, latest first."""
-    filters = {"list": "checks", "gate": name}
-    before = None if cursor is None else _before(decode_cursor(cursor, filters, (str,))[0])
-    page = await services.gates.checks(project, name, limit, before)
-    place = page.next_position
-    return json_response(
-        {
-            "items": [_summary(check) for check in page.items],
-            "next_cursor": None if place is None else encode_cursor([str(place)], filters),
-        }
-    )
+    pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
+    return json_response(pages.listed(await services.gates.checks(project, name, limit, pages.after(cursor))))
 
 
 @router.get(
     "/gates/{name}/checks/{identifier}",
-    response_class=Response,
     responses={200: {"model": CheckResponse}},
     operation_id="getCheck",
 )
 async def get_check(name: GateName, identifier: UUID, services: UseServices, project: Project) -> Response:
     """Read a check as it was answered."""
     return json_response(await services.gates.read_check(project, name, identifier))
-
-
-def _before(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise invalid_cursor() from None
-
-
-def _gate(gate: Gate) -> dict[str, Any]:
-    return {
-        "name": gate.name,
-        "version": gate.version,
-        "created_at": present_time(gate.created_at),
-        **gate.definition,
-    }
-
-
-def _summary(check: GateCheck) -> dict[str, Any]:
-    return {
-        "id": str(check.id),
-        "created_at": present_time(check.created_at),
-        "version": check.version,
-        "evaluation": str(check.evaluation),
-        "baseline": None if check.baseline is None else str(check.baseline),
-        "verdict": check.verdict.value,
-    }

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.domain.evaluation import DatasetRef, EvaluationSummary, ModelRef
+from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.report import Report, Undefined
@@ -97,36 +97,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity.value,
         "message": finding.message,
         "evidence": finding.evidence,
-    }
-
-
-def _size(summary: EvaluationSummary) -> float | None:
-    """The number of samples, a whole one for counts as in the full report."""
-    match summary.content:
-        case Content.counts:
-            return int(summary.n_samples)
-        case Content.weights:
-            return summary.n_samples
-    return None
-
-
-def present_summary(summary: EvaluationSummary) -> dict[str, Any]:
-    """An evaluation in a list."""
-    return {
-        "id": str(summary.id),
-        "created_at": present_time(summary.created_at),
-        "model": present_model(summary.model),
-        "dataset": present_dataset(summary.dataset),
-        "tags": present_tags(summary.tags),
-        "input": {
-            "kind": summary.kind,
-            "content": summary.content.value,
-            "n_samples": _size(summary),
-            "n_classes": summary.n_classes,
-            "labels": summary.labels,
-            "positive": None if summary.positive is None else summary.labels[summary.positive],
-        },
-        "metrics": dict(summary.values),
     }
 
 
@@ -240,50 +210,6 @@ class EvaluationResponse(BaseModel):
     groups: GroupDesign | None = Field(None, description="For samples with group_ids.")
     folds: dict[str, FoldStatistics] | None = None
     interpretation: dict[str, dict[str, str]] | None = None
-
-
-class SummaryInput(BaseModel):
-    """What was evaluated, without the matrix."""
-
-    kind: str
-    content: str
-    n_samples: float | None
-    n_classes: int
-    labels: list[str]
-    positive: str | None
-
-
-class EvaluationSummaryResponse(BaseModel):
-    """An evaluation in a list."""
-
-    id: UUID
-    created_at: datetime
-    model: dict[str, str | None]
-    dataset: dict[str, str | None]
-    tags: dict[str, str]
-    input: SummaryInput
-    metrics: Metrics
-
-
-class EvaluationPage(BaseModel):
-    """Some evaluations; `next_cursor` is null on the last page."""
-
-    items: list[EvaluationSummaryResponse]
-    next_cursor: str | None
-
-
-class ModelPage(BaseModel):
-    """Some model versions."""
-
-    items: list[dict[str, str | None]]
-    next_cursor: str | None
-
-
-class DatasetPage(BaseModel):
-    """Some datasets."""
-
-    items: list[dict[str, str | None]]
-    next_cursor: str | None
 
 
 class BatchItem(BaseModel):

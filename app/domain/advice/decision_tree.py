@@ -1,9 +1,10 @@
 """A decision tree as data: questions with branches, and at the leaves the metrics that are advised."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from app.domain.members import typed
 from app.kernel.metrics.card import Inputs
 
 
@@ -32,7 +33,7 @@ class Advice:
         parameters: Parameters that differ from the default, as in an expression.
         curve: Name of the curve to look at with it.
         disagreement: What another source says against it, or what the source itself gets wrong.
-        instead: What takes its place when there are no probabilities.
+        instead: What takes its place when there are no probabilities; `null` in answers, where it has taken it.
     """
 
     metric: str
@@ -44,7 +45,7 @@ class Advice:
     curve: str | None = None
     alternatives: tuple[Alternative, ...] = ()
     disagreement: str | None = None
-    instead: "Advice | None" = None
+    instead: "Advice | None" = field(default=None, metadata=typed(None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Which metrics to use: the request is walked through the trees of ``app.domain.advice.metric_trees``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -9,6 +9,7 @@ from app.domain.advice.decision_tree import Advice, Leaf, Node, Source
 from app.domain.advice.metric_trees import TREES
 from app.domain.errors import Fault, InvalidInput
 from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.references import REFERENCES
 
 NO_PROBABILITIES = (
     "Some metrics need predicted probabilities, which are not among the inputs: from labels alone a "
@@ -71,11 +72,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The metrics, the most specific to what was asked first; the way there; what to keep in mind."""
+    """The metrics, the most specific to what was asked first; the way there; what to keep in mind.
+
+    Attributes:
+        path: Questions, answers, and why they lead on as they do.
+        references: What the sources in `metrics` and `path` are.
+    """
 
     metrics: tuple[Advice, ...]
     path: tuple[Step, ...]
     notes: tuple[str, ...]
+    references: Mapping[str, str]
 
 
 def recommend(request: Request) -> Recommendation:
@@ -96,7 +103,13 @@ def recommend(request: Request) -> Recommendation:
             if advice.inputs is Inputs.PROBABILITIES and not request.has_probabilities:
                 notes.append(NO_PROBABILITIES)
         notes.extend(leaf.notes)
-    return Recommendation(tuple(advised.values()), tuple(path), tuple(dict.fromkeys([*notes, NOT_ALONE])))
+    sources = [step.source for step in path] + [advice.source for advice in advised.values()]
+    return Recommendation(
+        metrics=tuple(advised.values()),
+        path=tuple(path),
+        notes=tuple(dict.fromkeys([*notes, NOT_ALONE])),
+        references={source.reference: REFERENCES[source.reference] for source in sources},
+    )
 
 
 def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:

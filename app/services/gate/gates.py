@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from app.domain.decisions import Gate, GateCheck
+from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import Fault, InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id, time_of
+from app.domain.members import rfc3339
 from app.domain.rules import Definition, check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
@@ -40,7 +41,7 @@ class GateService:
         self._compute = compute
         self._admission = admission
 
-    async def put(self, project: str, name: str, stated: Mapping[str, Any]) -> tuple[Gate, bool]:
+    async def put(self, project: str, name: str, stated: Mapping[str, Any]) -> tuple[GateVersion, bool]:
         """Make the definition the latest version; True when there was no such gate.
 
         Raises:
@@ -48,21 +49,25 @@ class GateService:
         """
         check_rules(definition_of(stated))
         async with self._admission:
-            return await self._gates.put(project, name, stated)
+            gate, made = await self._gates.put(project, name, stated)
+        return gate.shown, made
 
-    async def read(self, project: str, name: str, version: int | None = None) -> Gate:
+    async def read(self, project: str, name: str, version: int | None = None) -> GateVersion:
         """A version, the latest by default."""
+        return (await self._get(project, name, version)).shown
+
+    async def _get(self, project: str, name: str, version: int | None = None) -> Gate:
         gate = await self._gates.get(project, name, version)
         if gate is None:
             raise _missing(name, version)
         return gate
 
-    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+    async def versions(self, project: str, name: str) -> Sequence[GateVersion]:
         """All versions, latest first, also of a gate that was deleted."""
         found = await self._gates.versions(project, name)
         if not found:
             raise _missing(name)
-        return found
+        return [gate.shown for gate in found]
 
     async def delete(self, project: str, name: str) -> None:
         """End a gate. Its versions and checks can still be read."""
@@ -70,9 +75,10 @@ class GateService:
             if not await self._gates.delete(project, name):
                 raise _missing(name)
 
-    async def page(self, project: str, limit: int, after: str | None) -> Page[Gate, str]:
+    async def page(self, project: str, limit: int, after: str | None) -> Page[GateVersion, str]:
         """The latest versions by name."""
-        return await self._gates.page(project, limit, after)
+        page = await self._gates.page(project, limit, after)
+        return Page(tuple(gate.shown for gate in page.items), page.next_position)
 
     async def check(self, project: str, name: str, evaluation: UUID, baseline: UUID | None) -> Json:
         """Hold an evaluation against the latest version, and keep what was found.
@@ -85,7 +91,7 @@ class GateService:
             IncomparableRuns: a rule needs probabilities that a run has not.
             OutOfReach: there are too many of them.
         """
-        gate = await self.read(project, name)
+        gate = await self._get(project, name)
         definition = definition_of(gate.definition)
         if definition.needs_baseline and baseline is None:
             raise InvalidInput(
@@ -99,7 +105,7 @@ class GateService:
         identifier = new_id()
         answer: Json = {
             "id": str(identifier),
-            "created_at": time_of(identifier).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+            "created_at": rfc3339(time_of(identifier)),
             "gate": {"name": gate.name, "version": gate.version},
             "evaluation": _run(runs.records[0]),
             "baseline": None if other is None else _run(runs.records[1]),
@@ -127,10 +133,11 @@ class GateService:
             raise NotFound(f"there is no check {identifier} of the gate {name!r}")
         return dict(check.answer)
 
-    async def checks(self, project: str, name: str, limit: int, before: UUID | None) -> Page[GateCheck, UUID]:
+    async def checks(self, project: str, name: str, limit: int, before: UUID | None) -> Page[CheckSummary, UUID]:
         """The checks of a gate, latest first, also of one that was deleted."""
         await self.versions(project, name)
-        return await self._gates.checks(project, name, limit, before)
+        page = await self._gates.checks(project, name, limit, before)
+        return Page(tuple(check.shown for check in page.items), page.next_position)
 
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""

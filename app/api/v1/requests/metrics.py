@@ -40,6 +40,8 @@ class BoundsRequest(Wire):
         if self.recalls is not None:
             if self.classes is not None or self.weak is not None or self.weak_recall is not None:
                 raise ValueError("expected either recalls or classes with weak, got both")
+            if "max_recall" in self.model_fields_set:
+                raise ValueError("expected no max_recall with recalls: their best is known")
             return self
         if self.classes is None or self.weak is None:
             raise ValueError("expected recalls, or classes and weak")

@@ -1,0 +1,123 @@
+"""What weak classes do to the harmonic mean of the recalls, and the recall that they need for a target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.domain.members import LEFT_OUT, SPREAD
+from app.domain.wording import significant
+from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, rounded_down
+
+_DECIMALS, _DIGITS = 4, 6
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalRecall:
+    """What weak classes need for a target.
+
+    Attributes:
+        target: The H that is to be reached.
+        critical_recall: Below it H stays under the target however good the others are; `null` when no H above the best
+            recall can be reached at all.
+        critical_recall_rounded: Rounded down, so that it never claims too much.
+    """
+
+    target: float
+    critical_recall: float | None
+    critical_recall_rounded: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsOfRecalls:
+    """H of known recalls between its bounds.
+
+    Attributes:
+        lower: The worst recall.
+        upper: What the worst class alone allows, all others being as good as the best.
+        weakest: Index of the worst recall.
+    """
+
+    h_mean: float
+    lower: float
+    upper: float
+    weakest: int
+    message: str
+    critical: CriticalRecall | None = field(metadata=SPREAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsOfWeakClasses:
+    """What some weak classes allow.
+
+    Attributes:
+        weak: How many of the classes are weak.
+        weak_recall: The recall of the weak classes at most.
+        max_recall: The recall of the others at most.
+        upper: H at most.
+    """
+
+    classes: int
+    weak: int
+    max_recall: float
+    weak_recall: float | None = field(metadata=LEFT_OUT)
+    upper: float | None = field(metadata=LEFT_OUT)
+    critical: CriticalRecall | None = field(metadata=SPREAD)
+    target_reachable: bool | None = field(metadata=LEFT_OUT)
+    message: str
+
+
+def bounds_of_recalls(recalls: Sequence[float], target: float | None) -> BoundsOfRecalls:
+    """The universal bounds, and what the worst class alone allows (Aguilar-Ruiz 2025, Proposition 1)."""
+    count, worst, best = len(recalls), min(recalls), max(recalls)
+    return BoundsOfRecalls(
+        h_mean=0.0 if worst == 0 else count / sum(1 / recall for recall in recalls),
+        lower=worst,
+        upper=h_mean_upper_bound(classes=count, weak=1, weak_recall=worst, max_recall=best),
+        weakest=recalls.index(worst),
+        message=f"H lies between the worst recall, {significant(worst, _DIGITS)}, and what the worst class alone "
+        f"allows when all others are as good as the best, {significant(best, _DIGITS)}.",
+        critical=_critical(count, 1, best, target),
+    )
+
+
+def bounds_of_weak_classes(
+    *, classes: int, weak: int, max_recall: float, weak_recall: float | None, target: float | None
+) -> BoundsOfWeakClasses:
+    """What weak classes with a recall of at most ``weak_recall`` allow, and the recall that they need for a target."""
+    upper = None
+    if weak_recall is not None:
+        upper = h_mean_upper_bound(classes=classes, weak=weak, max_recall=max_recall, weak_recall=weak_recall)
+    critical = _critical(classes, weak, max_recall, target)
+    needed = None if critical is None else critical.critical_recall
+    known = critical is not None and weak_recall is not None
+    subject = f"{'one class' if weak == 1 else f'{weak} classes'} of {classes}"
+    said = []
+    if weak_recall is not None and upper is not None:
+        said.append(
+            f"With {subject} at a recall of at most {significant(weak_recall, _DIGITS)}, H is at most "
+            f"{significant(upper, _DIGITS)} however good the others are."
+        )
+    if needed is not None and target is not None:
+        said.append(
+            f"With {subject} below a recall of {significant(rounded_down(needed, _DIGITS), _DIGITS)}, H stays below "
+            f"{significant(target, _DIGITS)} however good the others are."
+        )
+    elif critical is not None:
+        best = significant(max_recall, _DIGITS)
+        said.append(f"No H above {best} can be reached: H is never above the best recall.")
+    return BoundsOfWeakClasses(
+        classes=classes,
+        weak=weak,
+        max_recall=max_recall,
+        weak_recall=weak_recall,
+        upper=upper,
+        critical=critical,
+        target_reachable=needed is not None and (weak_recall or 0.0) >= needed if known else None,
+        message=" ".join(said),
+    )
+
+
+def _critical(classes: int, weak: int, max_recall: float, target: float | None) -> CriticalRecall | None:
+    if target is None:
+        return None
+    exact = critical_recall(classes=classes, weak=weak, max_recall=max_recall, target=target)
+    return CriticalRecall(target, exact, None if exact is None else rounded_down(exact, _DECIMALS))
