@@ -19,6 +19,7 @@ from app.domain.evaluation import (
     Page,
     Position,
     Standing,
+    SummarisedInput,
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
@@ -144,17 +145,19 @@ def _is_of(dataset: DatasetRef, name: str | None, version: str | None, split: st
 def _summary(record: EvaluationRecord) -> EvaluationSummary:
     return EvaluationSummary(
         id=record.id,
+        created_at=record.created_at,
         model=record.model,
         dataset=record.dataset,
         tags=record.tags,
-        kind=record.kind,
-        labels=record.labels,
-        positive=record.positive,
-        content=record.content,
-        n_samples=record.n_samples,
-        n_classes=record.n_classes,
-        revision=record.revision,
-        values=record.values,
+        input=SummarisedInput(
+            kind=record.kind,
+            content=record.content,
+            n_samples=record.n_samples,
+            n_classes=record.n_classes,
+            labels=record.labels,
+            positive=None if record.positive is None else record.labels[record.positive],
+        ),
+        metrics=record.values,
     )
 
 
