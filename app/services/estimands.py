@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs, Orientation, Scope
+from app.kernel.metrics.card import Inputs, Orientation, Scale, Scope
 from app.kernel.metrics.expression import (
     Combination,
     Every,
@@ -93,6 +93,11 @@ class Estimand:
     def is_list(self) -> bool:
         """Has it one value per class?"""
         return len(self.names) > 1
+
+    @property
+    def scale(self) -> Scale:
+        """On which differences are tested."""
+        return self.expression.metric.card.inference.scale if isinstance(self.expression, Measure) else Scale.LINEAR
 
     @property
     def shares(self) -> tuple[Rate, ...] | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from app.kernel.compare.joint import JointCounts
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.uncertainty.delta import NUMERIC_NOISE, cell_sensitivities
@@ -95,6 +96,16 @@ def paired_variance(
     gross = (weighted * gradient).sum(axis=0)
     scale = (joint.counts[:, None] * (slopes[0] ** 2 + slopes[1] ** 2)).sum(axis=0)
     return np.where(gross - explained <= NUMERIC_NOISE * scale, 0.0, gross - explained)
+
+
+def on_scale(values: Array, scale: Scale) -> Array:
+    """Values as they are tested and compared: ratios by their logarithms, of which equal steps are equal factors.
+
+    So a ratio and a monotone function of it on the same scale, such as the odds ratio and discriminant power, have
+    one p.
+    """
+    with silently():
+        return np.log(values) if scale is Scale.LOG else values
 
 
 def normal_limits(estimate: Array, variance: Array, level: float = 0.95) -> tuple[Array, Array, Array]:

@@ -17,6 +17,7 @@ from app.services.estimands import Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
+NO_LOGARITHM = "ratios are tested by their logarithms, which 0 does not have"
 NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
 NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 
@@ -119,11 +120,12 @@ def _discordant(joint: JointCounts, first: int, second: int, of: int | None) -> 
 
 
 def normal_tests(gaps: Array, variances: Array, method: str = "delta") -> list[Test]:
-    """Normal tests of differences (V) with these variances."""
+    """Normal tests of differences (V) with these variances; an infinite one is of a ratio that has no logarithm."""
     _, _, p = normal_limits(gaps, variances)
+    reasons = np.where(np.isinf(gaps), NO_LOGARITHM, np.where((variances == 0) & (gaps != 0), NO_VARIANCE, ""))
     return [
-        Test(reason=NO_VARIANCE) if sure else Test(p=float(value), method=method)
-        for value, sure in zip(p, (variances == 0) & (gaps != 0), strict=True)
+        Test(reason=reason) if reason else Test(p=float(value), method=method)
+        for value, reason in zip(p, reasons.tolist(), strict=True)
     ]
 
 
@@ -134,8 +136,10 @@ def range_tests(gaps: Array, smallest: Array, largest: Array, method: str = "del
     # Where one pairing leaves no variance at all, a difference would be certain.
     least = np.where(np.isnan(least) & ~np.isnan(most), 0.0, least)
     return [
-        Test(p=float(upper), smallest=float(lower), method=f"{method}_of_any_pairing")
-        for upper, lower in zip(most, least, strict=True)
+        Test(reason=NO_LOGARITHM)
+        if np.isinf(gap)
+        else Test(p=float(upper), smallest=float(lower), method=f"{method}_of_any_pairing")
+        for gap, upper, lower in zip(gaps, most, least, strict=True)
     ]
 
 

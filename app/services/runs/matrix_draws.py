@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kernel.compare import joint as joints
 from app.kernel.compare.couplings import difference_variance_bounds
-from app.kernel.compare.differences import paired_variance, permutation_p
+from app.kernel.compare.differences import on_scale, paired_variance, permutation_p
 from app.kernel.compare.joint import JointCounts
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
@@ -102,11 +102,11 @@ class IndependentMatrices(MatrixDraws):
         )
 
     def _functional(self, estimand: Estimand) -> Functional:
-        """The metric at the prevalence that it is compared at."""
+        """The metric at the prevalence that it is compared at, on the scale that it is tested on."""
         shares = self.setup.prevalence.shares
         if shares is None or not self.setup.prevalence.moves(estimand):
-            return estimand.functional
-        return lambda table: estimand.functional(Table(project(table.counts, shares)))
+            return lambda table: on_scale(estimand.functional(table), estimand.scale)
+        return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
     def _other_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
         """Normal tests with derivatives; a range of them where the runs are of one test set."""
@@ -114,11 +114,12 @@ class IndependentMatrices(MatrixDraws):
         if not self._derivable(counts) or not self.setup.prevalence.reaches(estimand):
             return [Test()] * len(estimand.names)
         with silently():
+            gaps = np.subtract(*on_scale(self.values[index][[*pair]], estimand.scale))
             if self.runs.pairing.design is PairingDesign.TEST_SET:
                 bounds = difference_variance_bounds(counts[pair[0]], counts[pair[1]], self._functional(estimand))
-                return range_tests(self.gaps(index, pair), *bounds)
+                return range_tests(gaps, *bounds)
             first, second = (self._variance(index, run) for run in pair)
-        return normal_tests(self.gaps(index, pair), first + second)
+        return normal_tests(gaps, first + second)
 
     def _variance(self, index: int, run: int) -> Array:
         """Variances (V) of one run, computed once for all pairs."""
