@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.api.v1.curves import CurveResponse
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, CurveName
-from tests.api.answers import check_json, check_problem, create, evaluation
+from app.services.decide.curves import CurvePoints
+from tests.api.answers import check_json, check_problem, check_shape, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ def read(client: httpx.Client, made: Json, name: str, **parameters: Any) -> Json
     reply = client.get(f"/v1/evaluations/{made['id']}/curves/{name}", params=parameters)
     assert reply.status_code == 200, reply.text
     check_json(reply)
-    CurveResponse.model_validate_json(reply.content)
+    check_shape(reply, CurvePoints)
     answer: Json = reply.json()
     sizes = {len(answer[key]) for key in ("x", "y", "thresholds")}
     sizes |= {len(values) for values in answer["references"].values()}

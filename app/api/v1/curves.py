@@ -4,52 +4,27 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from app.api.answers import json_response
+from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import Project, StrictRoute, UseServices
-from app.api.documentation import NO_SAMPLES, PROBLEMS, body_schema
+from app.api.deps import Project, UseServices, routes
+from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
 from app.domain.inputs.samples import Rule
 from app.kernel.decide.rules import Corrected
-from app.kernel.samples.curves import Curve, CurveName
-from app.services.decide.curves import curve_of
+from app.services.decide.curves import CurveName, CurvePoints, curve_of
 from app.services.decide.thresholds import BestRule, RuleValue, best_rule
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, route_class=StrictRoute)
-
-
-class CurveAxes(BaseModel):
-    """What the axes are."""
-
-    x: str
-    y: str
-
-
-class CurveResponse(BaseModel):
-    """A curve."""
-
-    curve: str
-    label: str | None = Field(alias="class", description="null for a curve of all classes.")
-    x: list[float]
-    y: list[float | None]
-    thresholds: list[float | None] = Field(description="Of the points; null where a point has none.")
-    area: float | None = Field(description="On the full data, however few points are given.")
-    axes: CurveAxes
-    references: dict[str, list[float]] = Field(description="Companions over the same x, such as a random order.")
-    weights: list[float] | None = Field(description="Shares of the samples, for the bins of a calibration curve.")
-    n_points: int = Field(description="Points of the full curve.")
+router = routes("evaluations")
 
 
 @router.get(
     "/evaluations/{identifier}/curves/{curve}",
-    response_class=Response,
-    responses={200: {"model": CurveResponse}, **NO_SAMPLES},
+    responses=answers(CurvePoints) | NO_SAMPLES,
     operation_id="getCurve",
-    tags=["evaluations"],
 )
 async def get_curve(
     identifier: UUID,
@@ -70,26 +45,9 @@ async def get_curve(
     source = await services.evaluations.samples(project, identifier)
 
     def make() -> Response:
-        found, name, size = curve_of(source, curve, label, max_points)
-        return json_response(_present_curve(found, name, size))
+        return json_response(curve_of(source, curve, label, max_points))
 
     return await services.compute.run(make, heavy=True)
-
-
-def _present_curve(curve: Curve, label: str | None, size: int) -> dict[str, Any]:
-    return {
-        "curve": curve.name.value,
-        "class": label,
-        "x": np.ascontiguousarray(curve.x),
-        # NaN is written as null.
-        "y": np.ascontiguousarray(curve.y),
-        "thresholds": np.ascontiguousarray(curve.thresholds),
-        "area": curve.area,
-        "axes": {"x": curve.axes[0], "y": curve.axes[1]},
-        "references": {name.replace(" ", "_"): np.ascontiguousarray(values) for name, values in curve.references},
-        "weights": None if curve.weights is None else np.ascontiguousarray(curve.weights),
-        "n_points": size,
-    }
 
 
 class CorrectedValue(BaseModel):
@@ -149,11 +107,9 @@ class ThresholdResponse(BaseModel):
 
 @router.post(
     "/evaluations/{identifier}/thresholds",
-    response_class=Response,
     responses={200: {"model": ThresholdResponse}, **NO_SAMPLES},
     openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
     operation_id="findThreshold",
-    tags=["evaluations"],
 )
 async def find_threshold(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
     """Find the decision rule that is best for a metric, and what of its gain is luck."""

@@ -1,16 +1,53 @@
 """Curves of the samples of an evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from app.domain.errors import CurveUndefined, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
+from app.domain.members import named, typed
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, UndefinedCurve, thin
+from app.kernel.samples.curves import CurveName as CurveName
 from app.services.stored import scores_of
 
 
-def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points: int) -> tuple[Curve, str | None, int]:
-    """A curve, thinned; the class that it belongs to, if it belongs to one; and how many points it had before.
+@dataclass(frozen=True, slots=True)
+class CurveAxes:
+    """What the axes are."""
+
+    x: str
+    y: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CurvePoints:
+    """A curve.
+
+    Attributes:
+        label: `null` for a curve of all classes.
+        thresholds: Of the points; `null` where a point has none.
+        area: On the full data, however few points are given.
+        references: Companions over the same x, such as a random order.
+        weights: Shares of the samples, for the bins of a calibration curve.
+        n_points: Points of the full curve.
+    """
+
+    curve: CurveName
+    label: str | None = field(metadata=named("class"))
+    x: Array = field(metadata=typed(list[float]))
+    y: Array = field(metadata=typed(list[float | None]))
+    thresholds: Array = field(metadata=typed(list[float | None]))
+    area: float | None
+    axes: CurveAxes
+    references: Mapping[str, Array] = field(metadata=typed(dict[str, list[float]]))
+    weights: Array | None = field(metadata=typed(list[float] | None))
+    n_points: int
+
+
+def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points: int) -> CurvePoints:
+    """A curve, thinned.
 
     Without a label it is the curve of everything where there is one, and else, for two classes, of the positive class.
 
@@ -21,12 +58,24 @@ def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points
     code = _class(source, name, label)
     scores = scores_of(source)
     try:
-        curve = OVERALL_CURVES[name](scores) if code is None else CLASS_CURVES[name](scores, code)
+        full = OVERALL_CURVES[name](scores) if code is None else CLASS_CURVES[name](scores, code)
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
-    if not curve.x.size:
+    if not full.x.size:
         raise CurveUndefined(f"there is no {name.value} curve: it has no points")
-    return thin(curve, max_points), None if code is None else source.labels[code], curve.x.size
+    curve = thin(full, max_points)
+    return CurvePoints(
+        curve=name,
+        label=None if code is None else source.labels[code],
+        x=curve.x,
+        y=curve.y,
+        thresholds=curve.thresholds,
+        area=curve.area,
+        axes=CurveAxes(*curve.axes),
+        references={name.replace(" ", "_"): values for name, values in curve.references},
+        weights=curve.weights,
+        n_points=full.x.size,
+    )
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:
