@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.leaderboard import LeaderboardResponse
-from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
+from app.services.rank.ranking import Leaderboard
+from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 
 
 def run(model: str, dataset: str, matrix: list[list[Any]], version: str | None = None, **members: Any) -> Json:
@@ -21,7 +21,7 @@ def leaderboard(client: httpx.Client, dataset: str, **parameters: Any) -> Json:
     reply = client.get("/v1/leaderboard", params={"dataset": dataset, **parameters})
     assert reply.status_code == 200, reply.text
     check_json(reply)
-    LeaderboardResponse.model_validate_json(reply.content)
+    check_shape(reply, Leaderboard)
     answer: Json = reply.json()
     return answer
 

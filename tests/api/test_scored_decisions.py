@@ -10,9 +10,9 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.v1.gates import CheckResponse
-from app.api.v1.leaderboard import LeaderboardResponse
 from app.kernel.uncertainty.auc import area_difference, area_limits, delong
-from tests.api.answers import Json, check_json, check_problem, create, evaluation
+from app.services.rank.ranking import Leaderboard
+from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
 
 TRUTH = np.arange(400) % 2
@@ -157,7 +157,7 @@ def board(client: httpx.Client, dataset: str, metric: str, **parameters: Any) ->
     assert reply.status_code == 200, reply.text
     check_json(reply)
     answer: Json = reply.json()
-    LeaderboardResponse.model_validate(answer)
+    check_shape(answer, Leaderboard)
     return answer
 
 

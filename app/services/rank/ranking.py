@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import InvalidExpression
-from app.domain.evaluation import DatasetRef, EvaluationRecord
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.members import LEFT_OUT
+from app.domain.wording import significant
 from app.kernel.compare.many import confidence_set, separable_groups, winner_optimism
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import seed_of
@@ -46,21 +48,26 @@ class Candidate:
     stored: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Line:
-    """One line of a leaderboard.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardLine:
+    """The latest evaluation of one model version.
 
     Attributes:
-        rank: 1 is best, equal values share a rank; None without a value.
-        low: End of the interval; both are None where there is none.
+        rank: 1 is best; equal values share a rank; `null` without a value.
+        low: End of the interval; both are `null` where there is none.
         method: How the interval was made.
-        separable_from_best: Is it worse than the first one beyond doubt? None where nothing can be said.
-        group: 1 for all that may be the best, 2 for the best of the others with its equals, …
+        separable_from_best: Is it worse than the first beyond doubt, all runs considered together? `null`: cannot be
+            said.
+        group: Runs of one group cannot be told apart from the best of it; 1 is the first.
         reason: Why there is no value or no interval.
     """
 
-    record: EvaluationRecord
     rank: int | None
+    evaluation: UUID
+    model: ModelRef
+    dataset: DatasetRef
+    created_at: datetime
+    n_samples: float
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -71,23 +78,41 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Winner:
-    """The first value, and by how much luck is expected to have raised it."""
+class LeaderboardWinner:
+    """The winner's curse: the best of many is partly the luckiest."""
 
     value: float
-    optimism: float
+    expected_optimism: float
+    corrected_value: float
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Leaderboard:
-    """Lines in order, and what a reader should know about them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardDesign:
+    """How the intervals and groups were made; nothing is said where nothing was drawn.
 
-    query: LeaderboardQuery
+    Attributes:
+        paired: Were the runs drawn sample by sample together?
+        draws: Of all runs; 0 where they are too large.
+    """
+
+    paired: bool | None = field(default=None, metadata=LEFT_OUT)
+    draws: int | None = field(default=None, metadata=LEFT_OUT)
+    seed: int | None = field(default=None, metadata=LEFT_OUT)
+    level: float | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard:
+    """Model versions in order, and what a reader should know about them."""
+
+    dataset: DatasetRef
+    metric: str
     better: Better
-    lines: tuple[Line, ...]
-    winner: Winner | None = None
-    design: Mapping[str, Any] = field(default_factory=dict)
+    level: float
+    items: tuple[LeaderboardLine, ...]
+    winner: LeaderboardWinner | None = None
+    design: LeaderboardDesign = LeaderboardDesign()
     notes: tuple[str, ...] = ()
 
 
@@ -127,23 +152,35 @@ def rank_candidates(
     ]
     order = _best_first([value for value, _ in found], better)[: query.limit]
     values = [found[place][0] for place in order]
+    records = [candidates[place].record for place in order]
     lines = [
-        Line(
-            record=candidates[place].record,
+        LeaderboardLine(
             rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
+            evaluation=record.id,
+            model=record.model,
+            dataset=record.dataset,
+            created_at=record.created_at,
+            n_samples=record.counts.sum().item(),
             value=found[place][0],
-            reason=found[place][1] or _no_interval(candidates[place].record, estimands[place], runs, kept),
+            reason=found[place][1] or _no_interval(record, estimands[place], runs, kept),
         )
-        for place in order
+        for place, record in zip(order, records, strict=True)
     ]
     entrants = [
         _Entrant(place, record, estimand)
-        for place, (record, estimand) in enumerate((candidates[place].record, estimands[place]) for place in order)
+        for place, (record, estimand) in enumerate(zip(records, (estimands[place] for place in order), strict=True))
         if isinstance(estimand, Estimand) and lines[place].value is not None
         if record.counts_independent and (not estimand.scored or record.id in runs)
     ]
-    board = Leaderboard(query=query, better=better.better, lines=tuple(lines), notes=_notes(entrants, lines))
-    return _judged(board, better, entrants, kept) if entrants else board
+    board = Leaderboard(
+        dataset=query.dataset,
+        metric=query.metric,
+        better=better.better,
+        level=query.level,
+        items=tuple(lines),
+        notes=_notes(entrants, records),
+    )
+    return _judged(board, better, entrants, kept, query.seed) if entrants else board
 
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
@@ -198,9 +235,9 @@ def _best_first(values: Sequence[float | None], better: Preference) -> list[int]
     return sorted(range(len(values)), key=key)
 
 
-def _notes(entrants: Sequence[_Entrant], lines: Sequence[Line]) -> tuple[str, ...]:
+def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) -> tuple[str, ...]:
     notes = []
-    if len({line.record.labels for line in lines}) > 1:
+    if len({record.labels for record in records}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
     elif len(entrants) > 1 and not entrants[0].estimand.insensitive:
         shares = [entrant.record.counts.sum(axis=1) / entrant.record.n_samples for entrant in entrants]
@@ -209,29 +246,29 @@ def _notes(entrants: Sequence[_Entrant], lines: Sequence[Line]) -> tuple[str, ..
                 "the classes are not equally frequent in all runs, and prevalence moves this metric: compare the runs "
                 "by POST /v1/comparisons, which brings them to one prevalence"
             )
-    if len({line.record.dataset for line in lines}) > 1:
+    if len({record.dataset for record in records}) > 1:
         notes.append("the runs are of several versions or splits of the dataset")
     return tuple(notes)
 
 
-def _judged(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples) -> Leaderboard:
+def _judged(
+    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples, chosen: int | None
+) -> Leaderboard:
     """The board with intervals, and with groups where the runs can be simulated."""
-    query = board.query
-    seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
-    comparisons = _comparisons(entrants, kept, InferenceSettings(level=query.level, seed=seed))
+    level = board.level
+    seed = chosen_seed(chosen, *(entrant.record.counts for entrant in entrants))
+    comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
     paired = comparisons[0].runs.pairing.paired
     own = [
-        own_intervals(comparison, 0, run, query.level)[0]
-        for comparison in comparisons
-        for run in range(len(comparison.runs))
+        own_intervals(comparison, 0, run, level)[0] for comparison in comparisons for run in range(len(comparison.runs))
     ]
-    lines = list(board.lines)
+    lines = list(board.items)
     for entrant, interval in zip(entrants, own, strict=True):
         lines[entrant.place] = _with_interval(lines[entrant.place], interval, entrant.estimand)
     drawn = _joined([comparison.drawn(0) for comparison in comparisons])
     draws = 0 if drawn is None else len(drawn)
-    design = {"paired": paired, "draws": draws, "seed": seed, "level": query.level}
-    board = replace(board, lines=tuple(lines), design=design)
+    design = LeaderboardDesign(paired=paired, draws=draws, seed=seed, level=level)
+    board = replace(board, items=tuple(lines), design=design)
     if drawn is None:
         scored = entrants[0].estimand.scored
         what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
@@ -273,7 +310,7 @@ def _joined(drawn: Sequence[Array | None]) -> Array | None:
     return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
 
 
-def _with_interval(line: Line, own: OwnInterval, estimand: Estimand) -> Line:
+def _with_interval(line: LeaderboardLine, own: OwnInterval, estimand: Estimand) -> LeaderboardLine:
     if np.isfinite(own.low) and np.isfinite(own.high):
         return replace(line, low=own.low, high=own.high, method=own.method)
     if estimand.scored:
@@ -284,30 +321,32 @@ def _with_interval(line: Line, own: OwnInterval, estimand: Estimand) -> Line:
 
 def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:
     """Groups, who can be told from the first, and the winner's luck."""
-    level = board.query.level
+    level = board.level
     scores = better.score(drawn)
     scores = scores[np.isfinite(scores).all(axis=1)]
     if len(scores) < _FEWEST_DEFINED * len(drawn):
         note = "the metric is undefined in too many simulated matrices: who can be told apart is not said"
         return replace(board, notes=(*board.notes, note))
-    estimates = better.score(np.array([board.lines[entrant.place].value for entrant in entrants], dtype=np.float64))
+    estimates = better.score(np.array([board.items[entrant.place].value for entrant in entrants], dtype=np.float64))
     may_be_best = confidence_set(scores, estimates, level).may_be_best
     groups = separable_groups(scores, estimates, level)
-    lines = list(board.lines)
+    lines = list(board.items)
     for entrant, possible, group in zip(entrants, may_be_best.tolist(), groups.tolist(), strict=True):
         lines[entrant.place] = replace(lines[entrant.place], separable_from_best=not possible, group=group + 1)
-    return replace(board, lines=tuple(lines), winner=_winner(lines[entrants[0].place], better, scores, estimates))
+    return replace(board, items=tuple(lines), winner=_winner(lines[entrants[0].place], better, scores, estimates))
 
 
-def _winner(line: Line, better: Preference, scores: Array, estimates: Array) -> Winner | None:
+def _winner(line: LeaderboardLine, better: Preference, scores: Array, estimates: Array) -> LeaderboardWinner | None:
     if better.better is Better.NEAREST or line.value is None:
         return None
     luck = winner_optimism(scores, estimates)
     optimism = luck if better.better is Better.HIGHER else -luck
-    return Winner(
+    corrected = line.value - optimism
+    return LeaderboardWinner(
         value=line.value,
-        optimism=optimism,
+        expected_optimism=optimism,
+        corrected_value=corrected,
         message=f"The best of {estimates.size} runs is chosen because of its value, which luck has raised: expect "
-        f"about {abs(luck):.3g} {'less' if optimism > 0 else 'more'} of it on new samples, "
-        f"{line.value - optimism:.4g} instead of {line.value:.4g}.",
+        f"about {significant(abs(luck), 3)} {'less' if optimism > 0 else 'more'} of it on new samples, "
+        f"{significant(corrected)} instead of {significant(line.value)}.",
     )
