@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from app.api.deps import Services
 from app.domain.errors import SchemaOutdated, Unavailable
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import whole_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
@@ -48,7 +48,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     comparisons = PostgresComparisonStore(engine)
     try:
         await _refuse_outdated(readiness)
-        await store.prepare([metric.key for metric in whole_catalogue().of_scope(Scope.OVERALL)])
+        await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
         warm_up()
         yield Services(
             evaluations=EvaluationService(

@@ -54,7 +54,7 @@ def true_rows(recalls: Array) -> Array:
 
 
 def functionals(keys: Sequence[str] = KEYS) -> list[Callable[[Table], Array]]:
-    return [catalogue().by_name[key].compute for key in keys]
+    return [catalogue().of_matrices.by_name[key].compute for key in keys]
 
 
 def values(counts: Array, keys: Sequence[str] = KEYS) -> list[Array]:

@@ -19,7 +19,7 @@ from app.kernel.uncertainty.headline import OverallInterval, headline
 from benchmarks.coverage import print_table
 
 TRUTHS = {"accuracy": 2 / 3, "balanced_accuracy": 2 / 3, "h_mean": 2 / 3, "macro_f1": 2 / 3, "mcc": 0.5}
-RESAMPLED = {key: catalogue().by_name[key].compute for key in ("h_mean", "macro_f1")}
+RESAMPLED = {key: catalogue().of_matrices.by_name[key].compute for key in ("h_mean", "macro_f1")}
 N_CLASSES, SIZE, DRAWS = 3, 12, 400
 GROUPS = (5, 10, 20, 30, 60)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.families.imcp import au_imcp, au_imcp_trapezoid
 from app.kernel.samples.scores import Scores
@@ -51,7 +51,7 @@ def report(y: Codes, p: Array) -> None:
     """Every probability metric of the catalogue with its default parameters, for all classes."""
     scores = Scores(y, p)
     for scope in Scope:
-        evaluate_table(scores, probability_catalogue().of_scope(scope))
+        evaluate_table(scores, catalogue().of_probabilities.of_scope(scope))
 
 
 def sklearn_binary(y: Codes, p: Array) -> None:

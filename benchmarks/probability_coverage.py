@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
@@ -82,7 +82,7 @@ class World:
     def truth(self, keys: Sequence[str]) -> list[float]:
         scores = self.sample(MANY // len(self.shares), generator(1))
         with silently():
-            return [last_class(probability_catalogue().by_name[key].compute(scores)) for key in keys]
+            return [last_class(catalogue().of_probabilities.by_name[key].compute(scores)) for key in keys]
 
     def __str__(self) -> str:
         rare = "" if min(self.shares) == max(self.shares) else f", rarest {min(self.shares):.0%}"
@@ -119,8 +119,10 @@ def closed_coverage(world: World, size: int, replicates: int) -> list[float]:
     for _ in range(replicates):
         influences = Influences(world.sample(size, random))
         for position, key in enumerate(CLOSED):
-            of_class = probability_catalogue().by_name[key].card.scope is Scope.CLASS
-            linear = influences.of(probability_catalogue().by_name[key], len(world.shares) - 1 if of_class else None)
+            of_class = catalogue().of_probabilities.by_name[key].card.scope is Scope.CLASS
+            linear = influences.of(
+                catalogue().of_probabilities.by_name[key], len(world.shares) - 1 if of_class else None
+            )
             found = None if linear is None else limits(linear, LEVEL)
             hits[position] += found is not None and found.low <= truth[position] <= found.high
     return [float(hit) / replicates for hit in hits]
@@ -129,7 +131,7 @@ def closed_coverage(world: World, size: int, replicates: int) -> list[float]:
 def asked_of(keys: Sequence[str], classes: int) -> list[Resampled]:
     made = []
     for key in keys:
-        metric = probability_catalogue().by_name[key]
+        metric = catalogue().of_probabilities.by_name[key]
         of = classes - 1 if metric.card.scope is Scope.CLASS else None
         made.append(resampled(Measure(metric, metric.card.defaults, of), metric.card.range))
     return made

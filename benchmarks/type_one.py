@@ -78,7 +78,7 @@ def equal_runs(classes: int, size: int, random: np.random.Generator) -> joint_ru
 def errors_on_matrices(classes: int, size: int, replicates: int) -> list[tuple[str, float, float]]:
     """For tests of predictions, how many items were discordant and the share of equal pairs that each rejects."""
     random = generator(classes + size)
-    metrics = [catalogue().by_name[key].compute for key in ("macro_f1", "h_mean")]
+    metrics = [catalogue().of_matrices.by_name[key].compute for key in ("macro_f1", "h_mean")]
     rejected, discordant = Counter[str](), 0.0
     for replicate in range(replicates):
         runs = equal_runs(classes, size, random)

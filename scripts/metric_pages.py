@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from app.domain.expressions.expressions import describe, write_value
-from app.kernel.metrics.card import Card, Inputs, Metric, Orientation, Prevalence, Scope
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics"
@@ -62,7 +62,7 @@ def ideal(card: Card) -> str:
     return "" if card.ideal is None else f"{card.ideal:.4g}"
 
 
-def source(metric: Metric) -> str:
+def source(metric: AnyMetric) -> str:
     """The file that declares the metric."""
     return metric.compute.__module__.replace(".", "/") + ".py"
 
@@ -125,7 +125,7 @@ def sections(card: Card) -> Iterator[tuple[str, str]]:
         yield "References", "\n".join(f"- {REFERENCES[reference]}" for reference in card.references)
 
 
-def page(metric: Metric) -> str:
+def page(metric: AnyMetric) -> str:
     """The page of one metric."""
     card = metric.card
     parts = [
@@ -141,9 +141,9 @@ def page(metric: Metric) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def families(metrics: Sequence[Metric]) -> Mapping[str, list[Metric]]:
+def families(metrics: Sequence[AnyMetric]) -> Mapping[str, list[AnyMetric]]:
     """The metrics under the first sentence of the module that declares them, in the order of the catalogue."""
-    found: dict[str, list[Metric]] = {}
+    found: dict[str, list[AnyMetric]] = {}
     for metric in metrics:
         text = sys.modules[metric.compute.__module__].__doc__ or ""
         heading = text.strip().splitlines()[0].rstrip(".:")
@@ -151,7 +151,7 @@ def families(metrics: Sequence[Metric]) -> Mapping[str, list[Metric]]:
     return found
 
 
-def index(metrics: Sequence[Metric]) -> str:
+def index(metrics: Sequence[AnyMetric]) -> str:
     """The page that lists all."""
     parts = [
         "# Metrics",
@@ -180,7 +180,7 @@ def index(metrics: Sequence[Metric]) -> str:
 
 def pages() -> dict[str, str]:
     """All pages by file name."""
-    metrics = (*catalogue().metrics, *probability_catalogue().metrics)
+    metrics = catalogue().metrics
     return {"index.md": index(metrics)} | {f"{metric.key}.md": page(metric) for metric in metrics}
 
 

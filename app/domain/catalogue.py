@@ -9,18 +9,18 @@ from app.domain.errors import NotFound
 from app.domain.expressions.expressions import suggest
 from app.domain.inputs.labels import shown
 from app.domain.members import LEFT_OUT
-from app.kernel.metrics.card import Card, Choice, Inputs, Metric, Number, Orientation, Parameter, Prevalence, Scope
-from app.kernel.metrics.catalogue import whole_catalogue
+from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Orientation, Parameter, Prevalence, Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
 
 
-def metric_by_name(name: str) -> Metric:
+def metric_by_name(name: str) -> AnyMetric:
     """The metric of that key or alias.
 
     Raises:
         NotFound: there is none; the nearest names are offered.
     """
-    metric = whole_catalogue().by_name.get(name)
+    metric = catalogue().by_name.get(name)
     if metric is None:
         near = suggest(name)
         raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
@@ -29,11 +29,11 @@ def metric_by_name(name: str) -> Metric:
 
 def find_metrics(
     *, scope: str | None, prevalence: str | None, inputs: str | None, task: str | None, text: str | None
-) -> Sequence[Metric]:
+) -> Sequence[AnyMetric]:
     """Metrics that pass all filters, in catalogue order. ``text`` is looked for in names and in the sentence."""
     return [
         metric
-        for metric in whole_catalogue().metrics
+        for metric in catalogue().metrics
         if (scope is None or metric.card.scope == scope)
         and (prevalence is None or metric.card.prevalence == prevalence)
         and (inputs is None or metric.card.inputs == inputs)
@@ -49,7 +49,7 @@ def tasks(card: Card) -> tuple[str, ...]:
 
 @cache
 def _searched(key: str) -> str:
-    card = whole_catalogue().by_name[key].card
+    card = catalogue().by_name[key].card
     return " ".join((card.key, card.name, *card.aliases, *card.elsewhere.values(), card.sentence)).lower()
 
 
@@ -154,7 +154,7 @@ class MetricCard:
     revision: int
 
 
-def describe_metric(metric: Metric) -> MetricCard:
+def describe_metric(metric: AnyMetric) -> MetricCard:
     """Everything on the card of a metric."""
     card = metric.card
     return MetricCard(

@@ -39,7 +39,7 @@ def requested_values(
     """Values of metric expressions by their text, and the reasons of those that are missing."""
     answers: Requested = {}
     gaps: list[Undefined] = []
-    explainers: dict[int, Explainer] = {}
+    explainers: dict[int, Explainer[Any]] = {}
     # What is asked twice is answered once.
     for text, expression in dict(asked).items():
         values = compute(expression, subject)
@@ -55,7 +55,7 @@ def requested_values(
 def _why(
     expression: Expression,
     subject: Table | Subject,
-    explainers: dict[int, Explainer],
+    explainers: dict[int, Explainer[Any]],
     labels: Sequence[str],
     index: int | None,
 ) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import check_problem, compute, create, evaluation, refused
 
 Json = dict[str, Any]
@@ -61,7 +61,7 @@ def test_every_metric_has_its_place(client: httpx.Client, classes: int) -> None:
     answer = compute(client, make(classes=classes))
     by_group: dict[str, set[str]] = {"prevalence_insensitive": set(), "prevalence_sensitive": set()}
     per_class: dict[str, set[str]] = {"prevalence_insensitive": set(), "prevalence_sensitive": set()}
-    for metric in (*catalogue().metrics, *probability_catalogue().metrics):
+    for metric in catalogue().metrics:
         insensitive = metric.card.prevalence.is_insensitive(classes)
         group = "prevalence_insensitive" if insensitive else "prevalence_sensitive"
         if metric.card.scope is Scope.CLASS:

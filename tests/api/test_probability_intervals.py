@@ -8,7 +8,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import Json, compute, create, evaluation, refused
 from tests.api.test_probabilities import make, make_scores
 
@@ -23,7 +23,7 @@ def report(client: httpx.Client) -> Json:
 def test_every_value_has_an_interval_that_holds_it(report: Json) -> None:
     groups = ("prevalence_insensitive", "prevalence_sensitive")
     values = {key: value for group in groups for key, value in report["metrics"][group].items()}
-    for metric in probability_catalogue().metrics:
+    for metric in catalogue().of_probabilities.metrics:
         names = [metric.key] if metric.card.scope is Scope.OVERALL else [f"{metric.key}@{k}" for k in range(3)]
         for name in names:
             interval = report["intervals"][name]

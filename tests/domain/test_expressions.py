@@ -14,7 +14,7 @@ from app.domain.expressions.expressions import describe, parse, render, suggest
 from app.domain.expressions.syntax import DEEPEST, LONGEST, read
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Card, Choice, Inputs, Number, Parameter, Scope
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
 
 LABELS = ("A", "B", "C", "D")
@@ -23,7 +23,7 @@ MATRIX = Table([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]
 
 
 def measure(key: str, of: int | Every | None = None, **parameters: float | str) -> Measure:
-    metric = catalogue().by_name[key]
+    metric = catalogue().of_matrices.by_name[key]
     return Measure(metric, {**metric.card.defaults, **parameters}, of)
 
 
@@ -161,13 +161,13 @@ def test_a_tree_is_kept_whatever_the_classes() -> None:
 
 
 def test_no_function_is_also_a_metric() -> None:
-    assert not set(COMBINATIONS) & (set(catalogue().by_name) | set(probability_catalogue().by_name))
-    assert not set(catalogue().by_name) & set(probability_catalogue().by_name)
+    assert not set(COMBINATIONS) & (set(catalogue().of_matrices.by_name) | set(catalogue().of_probabilities.by_name))
+    assert not set(catalogue().of_matrices.by_name) & set(catalogue().of_probabilities.by_name)
 
 
-@pytest.mark.parametrize("name", sorted(catalogue().by_name))
+@pytest.mark.parametrize("name", sorted(catalogue().of_matrices.by_name))
 def test_every_key_and_alias_can_be_written(name: str) -> None:
-    metric = catalogue().by_name[name]
+    metric = catalogue().of_matrices.by_name[name]
     at = "@D" if metric.card.scope is Scope.CLASS else ""
     parsed = parse(name + at, LABELS, None)
     assert parsed == measure(metric.key, 3 if at else None)
@@ -176,7 +176,7 @@ def test_every_key_and_alias_can_be_written(name: str) -> None:
 
 def test_defaults_of_the_cards_are_those_of_the_functions() -> None:
     """Canonical text leaves a default out, so the two must mean the same."""
-    for metric in catalogue().metrics:
+    for metric in catalogue().of_matrices.metrics:
         defaults = {
             name: parameter.default
             for name, parameter in inspect.signature(metric.compute).parameters.items()
@@ -242,7 +242,7 @@ def can_be_negative(card: Card) -> bool:
 def leaves(n_classes: int, *, non_negative: bool) -> st.SearchStrategy[Expression]:
     metrics = [
         m
-        for m in catalogue().metrics
+        for m in catalogue().of_matrices.metrics
         if m.card.inputs is Inputs.MATRIX and not (non_negative and can_be_negative(m.card))
     ]
 
@@ -407,10 +407,10 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert render(expression, LABELS) == "top_k_accuracy(k=3)"
 
 
-@pytest.mark.parametrize("name", sorted(m.key for m in catalogue().metrics if m.card.parameters))
+@pytest.mark.parametrize("name", sorted(m.key for m in catalogue().of_matrices.metrics if m.card.parameters))
 def test_the_bounds_of_every_parameter_hold(name: str) -> None:
     """The default is taken, a value just outside any bound is not, an inclusive bound itself is."""
-    card = catalogue().by_name[name].card
+    card = catalogue().of_matrices.by_name[name].card
     at = "@A" if card.scope is Scope.CLASS else ""
     for parameter in card.parameters:
         assert isinstance(parse(f"{name}({parameter.name}={parameter.default}){at}", LABELS, None), Measure)
@@ -461,7 +461,7 @@ def test_an_unknown_name_offers_the_nearest(written: str, meant: str) -> None:
 
 
 def test_suggestions_are_names_of_different_metrics() -> None:
-    metrics = catalogue().by_name | probability_catalogue().by_name
+    metrics = catalogue().of_matrices.by_name | catalogue().of_probabilities.by_name
     known = {name: metric.key for name, metric in metrics.items()} | {name: name for name in COMBINATIONS}
     for text in ("kapa", "preciion", "f", "accuracy_", "mean_", "yule"):
         meant = [known[name] for name in suggest(text)]
@@ -537,14 +537,14 @@ def test_a_metric_needs_its_inputs() -> None:
     assert error.detail == "au_imcp needs probabilities; there is only matrix"
     assert error.position == 14
     both = parse("gps(recall@*, au_imcp)", LABELS, None, inputs=set(Inputs))
-    area = Measure(probability_catalogue().by_name["au_imcp"], {}, None)
+    area = Measure(catalogue().of_probabilities.by_name["au_imcp"], {}, None)
     assert both == Combination("gps", (measure("recall", Every.CLASS), area))
     assert render(both, LABELS) == "gps(recall@*, au_imcp)"
 
 
-@pytest.mark.parametrize("name", sorted(probability_catalogue().by_name))
+@pytest.mark.parametrize("name", sorted(catalogue().of_probabilities.by_name))
 def test_metrics_of_probabilities_can_be_written(name: str) -> None:
-    metric = probability_catalogue().by_name[name]
+    metric = catalogue().of_probabilities.by_name[name]
     at = "@D" if metric.card.scope is Scope.CLASS else ""
     parsed = parse(name + at, LABELS, None, inputs={Inputs.PROBABILITIES})
     assert parsed == Measure(metric, metric.card.defaults, 3 if at else None)

@@ -138,7 +138,7 @@ def test_every_matrix_metric_is_in_the_catalogue() -> None:
     named = {advice.metric for advice in advice_in_trees()} | {
         alternative.metric for advice in advice_in_trees() for alternative in advice.alternatives
     }
-    by_key = {metric.key: metric for metric in catalogue().metrics}
+    by_key = {metric.key: metric for metric in catalogue().of_matrices.metrics}
     matrix = {key for key in named if METRICS[key] == Inputs.MATRIX}
     assert matrix <= set(by_key)
 
@@ -152,7 +152,7 @@ def test_every_source_is_in_the_references() -> None:
 def test_parameters_that_are_named_exist() -> None:
     for advice in advice_in_trees():
         if advice.parameters:
-            accepted = {parameter.name for parameter in catalogue().by_name[advice.metric].card.parameters}
+            accepted = {parameter.name for parameter in catalogue().of_matrices.by_name[advice.metric].card.parameters}
             assert advice.parameters.partition("=")[0] in accepted
 
 
@@ -236,7 +236,7 @@ def test_what_is_advised_as_corrected_for_chance_gives_nothing_to_a_constant_mod
     for advice in leaf.advice:
         for key in (advice.metric, *(alternative.metric for alternative in advice.alternatives)):
             with silently():
-                values = catalogue().by_name[key](Table(counts))
+                values = catalogue().of_matrices.by_name[key](Table(counts))
             assert not (values > 0.01).any(), key
 
 

@@ -16,14 +16,14 @@ RELATIVE = 1e-12
 CANCELLING = 4e-15
 
 
-def value_of(metric: Metric, counts: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
+def value_of(metric: Metric[Table], counts: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
     """(K,) for class metrics, () for overall ones."""
     with silently():
         return np.asarray(metric.compute(Table(counts), **parameters))
 
 
 def assert_close(
-    metric: Metric, got: Any, want: Any, *, relative: float = RELATIVE, absolute: float = 0.0, where: str = ""
+    metric: Metric[Table], got: Any, want: Any, *, relative: float = RELATIVE, absolute: float = 0.0, where: str = ""
 ) -> None:
     """Same missing values, same infinities, the rest equal to ``relative`` with ``absolute`` as the floor near 0."""
     got, want = np.atleast_1d(np.asarray(got, dtype=float)), np.atleast_1d(np.asarray(want, dtype=float))
@@ -37,5 +37,5 @@ def assert_close(
     assert not (off & finite).any(), f"{metric.key} {where}: {got[off & finite]} and {want[off & finite]}"
 
 
-def is_of_class(metric: Metric) -> bool:
+def is_of_class(metric: Metric[Table]) -> bool:
     return metric.card.scope is Scope.CLASS

@@ -12,8 +12,8 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer
 from tests.kernel.closeness import value_of
 
-ALPHA = catalogue().by_name["aickin_alpha"]
-KAPPA = catalogue().by_name["cohen_kappa"]
+ALPHA = catalogue().of_matrices.by_name["aickin_alpha"]
+KAPPA = catalogue().of_matrices.by_name["cohen_kappa"]
 COUNT = st.integers(0, 60)
 
 

@@ -17,14 +17,14 @@ from app.kernel.metrics.references import REFERENCES
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 
-ALL = catalogue().metrics
+ALL = catalogue().of_matrices.metrics
 MATRIX = tuple(metric for metric in ALL if metric.card.inputs is Inputs.MATRIX)
 EACH = pytest.mark.parametrize("metric", ALL, ids=[metric.key for metric in ALL])
 EACH_OF_A_MATRIX = pytest.mark.parametrize("metric", MATRIX, ids=[metric.key for metric in MATRIX])
 
 
 @EACH
-def test_a_card_says_what_a_reader_needs(metric: Metric) -> None:
+def test_a_card_says_what_a_reader_needs(metric: Metric[Table]) -> None:
     card = metric.card
     assert re.fullmatch(r"[a-z][a-z0-9_]*", card.key)
     assert card.name
@@ -39,7 +39,7 @@ def test_a_card_says_what_a_reader_needs(metric: Metric) -> None:
 
 
 @EACH
-def test_names_are_plain(metric: Metric) -> None:
+def test_names_are_plain(metric: Metric[Table]) -> None:
     for name in metric.card.aliases:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
 
@@ -54,13 +54,13 @@ def test_a_name_belongs_to_one_metric() -> None:
 def test_every_name_leads_to_its_metric() -> None:
     for metric in ALL:
         for name in (metric.key, *metric.card.aliases):
-            assert catalogue().by_name[name] is metric
-    by_scope = (*catalogue().of_scope(Scope.CLASS), *catalogue().of_scope(Scope.OVERALL))
+            assert catalogue().of_matrices.by_name[name] is metric
+    by_scope = (*catalogue().of_matrices.of_scope(Scope.CLASS), *catalogue().of_matrices.of_scope(Scope.OVERALL))
     assert sorted(by_scope, key=id) == sorted(ALL, key=id)
 
 
 @EACH_OF_A_MATRIX
-def test_names_elsewhere_look_like_that_library(metric: Metric) -> None:
+def test_names_elsewhere_look_like_that_library(metric: Metric[Table]) -> None:
     patterns = {
         "sklearn": r"[a-z0-9_]+(\([a-z_]+=[A-Za-z.]+\))?",
         "pycm": r"[A-Za-z0-9_ -]+( \(base 10\))?",
@@ -82,7 +82,7 @@ def test_names_elsewhere_exist_there() -> None:
 
 
 @EACH
-def test_parameters_are_those_of_the_function(metric: Metric) -> None:
+def test_parameters_are_those_of_the_function(metric: Metric[Table]) -> None:
     _, *arguments = inspect.signature(metric.compute).parameters.values()
     assert {argument.name: argument.default for argument in arguments} == metric.card.defaults
     for parameter in metric.card.parameters:
@@ -108,7 +108,7 @@ def values_to_try(parameter: Number | Choice) -> list[Any]:
 
 
 @EACH_OF_A_MATRIX
-def test_every_allowed_parameter_gives_a_value_in_range(metric: Metric) -> None:
+def test_every_allowed_parameter_gives_a_value_in_range(metric: Metric[Table]) -> None:
     counts = matrices()["accurate-5-0"]
     low, high = metric.card.range
     for parameter in metric.card.parameters:
@@ -120,7 +120,7 @@ def test_every_allowed_parameter_gives_a_value_in_range(metric: Metric) -> None:
 
 
 @EACH_OF_A_MATRIX
-def test_conditions_give_masks_of_the_right_shape(metric: Metric) -> None:
+def test_conditions_give_masks_of_the_right_shape(metric: Metric[Table]) -> None:
     batch = np.stack([matrices()[f"{kind}-3-0"] for kind in ("dense", "empty_row", "one_cell")])
     table = Table(batch)
     with np.errstate(all="ignore"):
@@ -159,7 +159,7 @@ def test_scales_rise_and_end_open() -> None:
 )
 def test_landis_and_koch(value: float, label: str) -> None:
     """Bands include their lower end."""
-    scale = next(scale for scale in catalogue().by_name["kappa"].card.scales if scale.name == "landis_koch")
+    scale = next(scale for scale in catalogue().of_matrices.by_name["kappa"].card.scales if scale.name == "landis_koch")
     assert scale.label(value) == label
 
 
@@ -170,7 +170,7 @@ POWERS = [-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0]
 
 def improves_always(key: str, **parameters: float) -> bool:
     """Does raising one recall ever lower the mean? Searched over weak classes beside good ones."""
-    metric = catalogue().by_name[key]
+    metric = catalogue().of_matrices.by_name[key]
     weak = np.linspace(0.02, 0.98, 49)
     for strong in (0.05, 0.3, 0.6, 1.0):
         counts = np.zeros((len(weak), 2, 2))
@@ -184,14 +184,14 @@ def improves_always(key: str, **parameters: float) -> bool:
 @pytest.mark.parametrize("q", POWERS)
 @pytest.mark.parametrize("p", POWERS)
 def test_a_gini_mean_is_monotone_exactly_where_no_caution_is_given(p: float, q: float) -> None:
-    caution = catalogue().by_name["gini_mean_recall"].card.caution
+    caution = catalogue().of_matrices.by_name["gini_mean_recall"].card.caution
     assert caution is not None
     assert (caution(p, q) is None) == (p * q <= 0) == improves_always("gini_mean_recall", p=p, q=q)
 
 
 @pytest.mark.parametrize("r", [-3.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0])
 def test_a_lehmer_mean_is_monotone_exactly_where_no_caution_is_given(r: float) -> None:
-    caution = catalogue().by_name["lehmer_mean_recall"].card.caution
+    caution = catalogue().of_matrices.by_name["lehmer_mean_recall"].card.caution
     assert caution is not None
     assert (caution(r) is None) == (-1 <= r <= 0) == improves_always("lehmer_mean_recall", r=r)
 
@@ -255,6 +255,6 @@ def test_a_recall_of_zero_is_a_limit_from_above() -> None:
 
 @pytest.mark.parametrize("beta", [1e-9, 1e-4])
 def test_f_beta_tends_to_precision(beta: float) -> None:
-    f_beta, precision = catalogue().by_name["f_beta"], catalogue().by_name["precision"]
+    f_beta, precision = catalogue().of_matrices.by_name["f_beta"], catalogue().of_matrices.by_name["precision"]
     counts = matrices()["dense-3-0"]
     assert value_of(f_beta, counts, beta=beta) == pytest.approx(value_of(precision, counts), rel=10 * beta**2 + 1e-14)

@@ -107,7 +107,7 @@ def test_scores_are_those_of_the_catalogue_and_grow(name: str) -> None:
         value = float(exact)
         values[tp, tn] = np.sign(value) * np.sqrt(abs(value)) if SCORES[name].squared else value
         table = Table([[tn, n - tn], [p - tp, tp]])
-        metric = catalogue().by_name.get(key)
+        metric = catalogue().of_matrices.by_name.get(key)
         if metric is not None:
             with silently():
                 found = np.atleast_1d(metric(table))

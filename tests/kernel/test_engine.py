@@ -18,7 +18,7 @@ from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 
-OF_A_MATRIX = [metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX]
+OF_A_MATRIX = [metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in OF_A_MATRIX if metric.card.scope is Scope.CLASS]
 OVERALL = [metric for metric in OF_A_MATRIX if metric.card.scope is Scope.OVERALL]
 
@@ -65,7 +65,7 @@ def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
 def test_a_gap_names_reason_and_classes() -> None:
     """Class 1 is never predicted, class 2 does not occur."""
     counts = np.array([[5, 0, 1], [4, 0, 1], [0, 0, 0]])
-    metrics = catalogue().by_name
+    metrics = catalogue().of_matrices.by_name
     explainer = Explainer(Table(counts))
     precision = explainer.explain(metrics["precision"], 1, float("nan"))
     assert precision.condition.code == "never_predicted"
@@ -94,7 +94,7 @@ def test_gaps_of_a_report_are_its_missing_values() -> None:
 def test_infinite_values_are_told_from_undefined_ones() -> None:
     """No false alarm of class 0: LR+ is infinite there."""
     table = Table(np.array([[8, 2], [0, 10]]))
-    metric = catalogue().by_name["likelihood_ratio_positive"]
+    metric = catalogue().of_matrices.by_name["likelihood_ratio_positive"]
     values = evaluate_table(table, [metric])
     assert values[0, 0] == np.inf
     (gap,) = Explainer(table).gaps([metric], values)
@@ -104,7 +104,7 @@ def test_infinite_values_are_told_from_undefined_ones() -> None:
 def test_unforeseen_gaps_still_have_a_reason() -> None:
     """With parameters that no condition speaks of."""
     explainer = Explainer(Table(np.array([[8, 2], [1, 10]])))
-    metric = catalogue().by_name["recall"]
+    metric = catalogue().of_matrices.by_name["recall"]
     assert explainer.explain(metric, 0, float("nan")).condition is DIVISION_BY_ZERO
     assert explainer.explain(metric, 0, float("inf")).condition is INFINITE
 

@@ -25,7 +25,7 @@ PRECISIONS = [Fraction(8, 10), Fraction(5, 6), Fraction(20, 24)]
 
 
 def measure(key: str, of: int | Every | None = None, **parameters: object) -> Measure:
-    return Measure(catalogue().by_name[key], parameters, of)
+    return Measure(catalogue().of_matrices.by_name[key], parameters, of)
 
 
 EVERY_RECALL = measure("recall", Every.CLASS)

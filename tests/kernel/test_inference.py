@@ -8,20 +8,20 @@ import pytest
 from app.domain.named_metrics import COMPARED, HEADLINE, PROJECTED
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scale, Scope
-from app.kernel.metrics.catalogue import catalogue, whole_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families import imcp, proper
 from app.kernel.metrics.proportion import Cells, Line, Rate
 from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 
-PROPORTIONS = [metric for metric in catalogue().metrics if metric.card.inference.proportion is not None]
+PROPORTIONS = [metric for metric in catalogue().of_matrices.metrics if metric.card.inference.proportion is not None]
 MATRICES = [f"{kind}-{size}-0" for kind, size in product(("dense", "accurate", "dominant_class"), (2, 3, 5))]
 
 
 def rates_of(key: str, n_classes: int) -> list[Rate]:
     """Of every class, or the one of all together."""
-    metric = catalogue().by_name[key]
+    metric = catalogue().of_matrices.by_name[key]
     proportion = metric.card.inference.proportion
     assert proportion is not None
     classes = range(n_classes) if metric.card.scope is Scope.CLASS else (None,)
@@ -42,7 +42,7 @@ def counted(rate: Rate, counts: np.ndarray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("metric", PROPORTIONS, ids=[metric.key for metric in PROPORTIONS])
-def test_a_proportion_is_the_line_of_its_rate(metric: Metric, name: str) -> None:
+def test_a_proportion_is_the_line_of_its_rate(metric: Metric[Table], name: str) -> None:
     """Cells counted one by one, by the actual and the predicted class of each, whatever the parameters are."""
     counts = matrices()[name].astype(np.float64)
     for parameters in ({}, {parameter.name: 2.0 for parameter in metric.card.parameters}):
@@ -120,7 +120,7 @@ def test_cells_of_one_class_and_of_all() -> None:
 
 def test_the_named_list_is_what_the_cards_say() -> None:
     """The order is that of the columns of the database; which they are is said by the cards."""
-    declared = {metric.key for metric in catalogue().metrics if metric.card.inference.headline}
+    declared = {metric.key for metric in catalogue().of_matrices.metrics if metric.card.inference.headline}
     assert set(HEADLINE) == declared
     assert len(HEADLINE) == len(declared)
     assert set(COMPARED) < declared
@@ -128,13 +128,13 @@ def test_the_named_list_is_what_the_cards_say() -> None:
 
 
 def test_headline_of_probabilities() -> None:
-    shown = [metric.key for metric in whole_catalogue().metrics if metric.card.inference.headline]
+    shown = [metric.key for metric in catalogue().metrics if metric.card.inference.headline]
     assert set(shown) - set(HEADLINE) == {"roc_auc", "au_imcp", "log_loss", "brier_score"}
 
 
 def test_statistics_of_the_sample() -> None:
     """P-values, standard errors, test statistics, their degrees of freedom, and what follows from the sample's size."""
-    declared = {metric.key for metric in whole_catalogue().metrics if metric.card.inference.about_sample}
+    declared = {metric.key for metric in catalogue().metrics if metric.card.inference.about_sample}
     assert declared == {
         "accuracy_p_value",
         "accuracy_standard_error",
@@ -144,7 +144,7 @@ def test_statistics_of_the_sample() -> None:
         "kappa_standard_error",
     }
     words = ("p-value", "standard error", "chi-squared", "degrees of freedom")
-    for metric in whole_catalogue().metrics:
+    for metric in catalogue().metrics:
         if any(word in metric.card.name.lower() for word in words):
             assert metric.key in declared
 
@@ -152,10 +152,10 @@ def test_statistics_of_the_sample() -> None:
 def test_scores_of_probabilities_say_whether_they_are_proper() -> None:
     """Every metric of the values of probabilities does, and no other."""
     of_values = {key for module in (imcp, proper) for key, value in vars(module).items() if isinstance(value, Metric)}
-    for metric in whole_catalogue().metrics:
+    for metric in catalogue().metrics:
         assert (metric.card.inference.proper is not None) == (metric.key in of_values), metric.key
         assert metric.card.inference.proper is None or metric.card.inputs is Inputs.PROBABILITIES
-    assert {metric.key for metric in whole_catalogue().metrics if metric.card.inference.proper} == {
+    assert {metric.key for metric in catalogue().metrics if metric.card.inference.proper} == {
         "brier_score",
         "brier_skill_score",
         "log_loss",
@@ -171,7 +171,7 @@ def test_a_proper_score_is_best_for_the_true_probabilities(n_classes: int, sharp
     true = random.dirichlet(np.full(n_classes, 0.8), 400)
     stated = true**sharpening / (true**sharpening).sum(axis=1, keepdims=True)
     for key in ("log_loss", "brier_score", "spherical_score", "brier_skill_score"):
-        metric = whole_catalogue().by_name[key]
+        metric = catalogue().of_probabilities.by_name[key]
         sign = 1.0 if metric.card.ideal == 1.0 else -1.0
         assert sign * expected(metric, true, true) > sign * expected(metric, stated, true), key
 
@@ -182,7 +182,7 @@ def test_an_improper_score_rewards_another_forecast(key: str) -> None:
     random = np.random.default_rng(7)
     true = random.dirichlet(np.full(3, 1.5), 400)
     stated = true**3 / (true**3).sum(axis=1, keepdims=True)
-    metric = whole_catalogue().by_name[key]
+    metric = catalogue().of_probabilities.by_name[key]
     assert expected(metric, stated, true) > expected(metric, true, true)
 
 
@@ -193,11 +193,11 @@ def test_averages_over_classes_reward_other_shares(key: str) -> None:
     true = random.dirichlet([4.0, 1.0, 0.5], 400)
     refitted = true / true.mean(axis=0)
     refitted /= refitted.sum(axis=1, keepdims=True)
-    metric = whole_catalogue().by_name[key]
+    metric = catalogue().of_probabilities.by_name[key]
     assert expected(metric, refitted, true) < expected(metric, true, true)
 
 
-def expected(metric: Metric, stated: np.ndarray, true: np.ndarray) -> float:
+def expected(metric: Metric[Scores], stated: np.ndarray, true: np.ndarray) -> float:
     """Value when every row comes once with each class as its outcome, weighted by the true probability of it."""
     n_rows, n_classes = true.shape
     scores = Scores(np.tile(np.arange(n_classes), n_rows), np.repeat(stated, n_classes, axis=0), true.ravel())
@@ -206,8 +206,8 @@ def expected(metric: Metric, stated: np.ndarray, true: np.ndarray) -> float:
 
 def test_ratios_are_on_the_log_scale() -> None:
     """What is unbounded above and cannot be negative because it is one rate over another."""
-    ratios = {metric.key for metric in whole_catalogue().metrics if metric.card.inference.scale is Scale.LOG}
+    ratios = {metric.key for metric in catalogue().metrics if metric.card.inference.scale is Scale.LOG}
     assert ratios == {"diagnostic_odds_ratio", "likelihood_ratio_negative", "likelihood_ratio_positive", "lift"}
-    for metric in whole_catalogue().metrics:
+    for metric in catalogue().metrics:
         if metric.card.inference.scale is Scale.LOGIT:
             assert None not in metric.card.range

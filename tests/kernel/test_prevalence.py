@@ -24,7 +24,7 @@ FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 
 
 
 def value(key: str, counts: Array) -> float:
-    return float(catalogue().by_name[key](Table(counts)))
+    return float(catalogue().of_matrices.by_name[key](Table(counts)))
 
 
 def test_published_predictive_values() -> None:
@@ -84,7 +84,7 @@ def test_corners_hold_the_extremes_of_accuracy() -> None:
     random = np.random.default_rng(0)
     inside = random.dirichlet(np.ones(4), 20_000)
     inside = inside[((inside >= low) & (inside <= high)).all(1)]
-    values = catalogue().by_name["accuracy"](Table(project(FOUR, inside)))
+    values = catalogue().of_matrices.by_name["accuracy"](Table(project(FOUR, inside)))
     assert min(at_corners) <= values.min()
     assert values.max() <= max(at_corners)
     np.testing.assert_allclose(box_vertices(np.array([0.1, 0.0]), np.array([0.4, 1.0])), [[0.1, 0.9], [0.4, 0.6]])
@@ -101,7 +101,7 @@ def test_drawn_shares_have_their_mean() -> None:
 
 def change_places(first: Array, second: Array, key: str, low: float = 0.0) -> list[float]:
     """Where two runs do on a metric, swept over the second of two classes."""
-    compute = catalogue().by_name[key].compute
+    compute = catalogue().of_matrices.by_name[key].compute
 
     def gap(grid: Array) -> Array:
         swept = sweep_shares(np.ones(2), 1, grid)

@@ -20,7 +20,7 @@ from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, is_of_class, value_of
 from tests.kernel.matrices import dense, matrices, sparse, with_regular_margins
 
-METRICS = tuple(metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX)
+METRICS = tuple(metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX)
 KEYS = [metric.key for metric in METRICS]
 EACH = pytest.mark.parametrize("metric", METRICS, ids=KEYS)
 
@@ -44,18 +44,18 @@ def balanced(counts: NDArray[Any]) -> NDArray[np.float64]:
     return at_equal_prevalence(counts.astype(np.float64))
 
 
-def moves(metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> bool:
+def moves(metric: Metric[Table], before: NDArray[Any], after: NDArray[Any]) -> bool:
     """By more than rounding, somewhere."""
     one, two = value_of(metric, before), value_of(metric, after)
     with np.errstate(invalid="ignore"):
         return bool((np.abs(one - two) > 1e-9 * np.abs(one) + 1e-12).any())
 
 
-def stands(metric: Metric, before: NDArray[Any], after: NDArray[Any], where: str) -> None:
+def stands(metric: Metric[Table], before: NDArray[Any], after: NDArray[Any], where: str) -> None:
     assert_close(metric, value_of(metric, after), value_of(metric, before), absolute=CANCELLING, where=where)
 
 
-def is_constant(metric: Metric, classes: int) -> bool:
+def is_constant(metric: Metric[Table], classes: int) -> bool:
     """Of two classes the UPM is one and the same number, so its dispersion is 0."""
     return metric.key == "gps_upm_sd" and classes == 2
 
@@ -65,7 +65,7 @@ def is_constant(metric: Metric, classes: int) -> bool:
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_prevalence(metric: Metric, classes: int) -> None:
+def test_prevalence(metric: Metric[Table], classes: int) -> None:
     """Insensitive: unchanged when whole classes are replicated. Sensitive: some matrix shows it."""
     pairs = [(counts, scaled(counts)) for counts in cases(classes)]
     if metric.card.prevalence.is_insensitive(classes) or is_constant(metric, classes):
@@ -77,7 +77,7 @@ def test_prevalence(metric: Metric, classes: int) -> None:
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3])
-def test_equal_prevalence(metric: Metric, classes: int) -> None:
+def test_equal_prevalence(metric: Metric[Table], classes: int) -> None:
     """Computed on rows of equal weight every metric is insensitive, and differs from the plain value only if it was
     sensitive.
     """
@@ -122,7 +122,7 @@ UNEVEN = {
 
 
 @EACH
-def test_symmetry(metric: Metric) -> None:
+def test_symmetry(metric: Metric[Table]) -> None:
     """Exchanging data and predictions."""
     pairs = [(counts, counts.T) for classes in (2, 3, 5) for counts in cases(classes)]
     if metric.card.symmetric:
@@ -136,7 +136,7 @@ def test_symmetry(metric: Metric) -> None:
 
 
 @EACH
-def test_relabelling(metric: Metric) -> None:
+def test_relabelling(metric: Metric[Table]) -> None:
     """Listing the classes in another order: class values go along, overall values stand, unless the order of the
     classes counts.
     """
@@ -156,7 +156,7 @@ def test_relabelling(metric: Metric) -> None:
 
 @EACH
 @pytest.mark.parametrize("factor", [3.0, 0.7, 1e-3])
-def test_sample_size(metric: Metric, factor: float) -> None:
+def test_sample_size(metric: Metric[Table], factor: float) -> None:
     """All counts multiplied: the value stands, or is multiplied too, or the metric needs numbers of samples."""
     pairs = [(counts, factor * counts) for classes in (2, 3) for counts in cases(classes)]
     if metric.card.degree is None:
@@ -172,7 +172,7 @@ def test_sample_size(metric: Metric, factor: float) -> None:
 @EACH
 @pytest.mark.parametrize("classes", [2, 3])
 def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_prevalence(
-    metric: Metric, classes: int
+    metric: Metric[Table], classes: int
 ) -> None:
     """Rows scaled to equal totals are no counts: two positives among 1,000 would make a p-value of 5e-48."""
     grows = any(moves(metric, counts, 3 * counts) for counts in cases(classes))
@@ -184,7 +184,7 @@ def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_pr
 
 
 @EACH
-def test_range_and_ideal(metric: Metric) -> None:
+def test_range_and_ideal(metric: Metric[Table]) -> None:
     low, high = metric.card.range
     for name, counts in matrices().items():
         values = value_of(metric, counts)
@@ -199,7 +199,7 @@ def test_range_and_ideal(metric: Metric) -> None:
 
 
 @EACH
-def test_perfection(metric: Metric) -> None:
+def test_perfection(metric: Metric[Table]) -> None:
     """A perfect matrix has the ideal value, and no matrix of the same data has a better one."""
     for classes in (2, 3, 5):
         for counts in cases(classes):
@@ -226,7 +226,7 @@ RATIOS = {"lift", "likelihood_ratio_positive", "likelihood_ratio_negative", "dia
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3, 4])
-def test_chance(metric: Metric, classes: int) -> None:
+def test_chance(metric: Metric[Table], classes: int) -> None:
     """Chance-corrected: 0 (ratios: 1) when predictions are independent of the data. Others are not constantly so."""
     rng = np.random.default_rng(classes)
     independent = [np.outer(rng.integers(1, 30, classes), rng.integers(1, 30, classes)) for _ in range(5)]
@@ -247,7 +247,7 @@ def test_chance(metric: Metric, classes: int) -> None:
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_a_batch_is_its_matrices_one_by_one(metric: Metric, classes: int) -> None:
+def test_a_batch_is_its_matrices_one_by_one(metric: Metric[Table], classes: int) -> None:
     """With one and with two leading axes, missing values included."""
     alone = [counts for name, counts in matrices().items() if name.split("-")[1] == str(classes)]
     want = np.stack([value_of(metric, counts) for counts in alone])
@@ -263,7 +263,7 @@ def test_a_batch_is_its_matrices_one_by_one(metric: Metric, classes: int) -> Non
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_company_changes_nothing(metric: Metric, classes: int) -> None:
+def test_company_changes_nothing(metric: Metric[Table], classes: int) -> None:
     """With one more axis in front a matrix has the same value to the bit, alone and in a batch."""
     batch = np.stack([counts for name, counts in matrices().items() if name.split("-")[1] == str(classes)])
     together = value_of(metric, batch[None])[0]

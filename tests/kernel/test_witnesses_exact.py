@@ -14,13 +14,14 @@ import pytest
 
 import tests.kernel.exact_classes
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, value_of
 from tests.kernel.exact import CLASS, OVERALL, Whole, decimal, fractions, settle
 from tests.kernel.matrices import matrices
 
-METRICS = tuple(metric for metric in catalogue().metrics if metric.card.inputs is Inputs.MATRIX)
+METRICS = tuple(metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX)
 NAMED = {metric.key: metric for metric in METRICS}
 
 
@@ -29,14 +30,14 @@ def whole(name: str) -> Whole:
     return Whole(fractions(matrices()[name]))
 
 
-def of(metric: Metric, exact: Whole, **parameters: Any) -> Any:
+def of(metric: Metric[Table], exact: Whole, **parameters: Any) -> Any:
     """One value per class, or a single one."""
     if metric.card.scope is Scope.CLASS:
         return [settle(partial(CLASS[metric.key], c, **parameters)) for c in exact.classes]
     return settle(partial(OVERALL[metric.key], exact, **parameters))
 
 
-def witness(metric: Metric, name: str, **parameters: Any) -> Any:
+def witness(metric: Metric[Table], name: str, **parameters: Any) -> Any:
     return of(metric, whole(name), **parameters)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, RELATIVE, is_of_class, value_of
@@ -22,7 +23,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pycm
 
-METRICS = {metric.key: metric for metric in catalogue().metrics if "pycm" in metric.card.elsewhere}
+METRICS = {metric.key: metric for metric in catalogue().of_matrices.metrics if "pycm" in metric.card.elsewhere}
 # PyCM adds up its binomial terms with exact integers: tens of milliseconds per matrix, and an overflow from n = 1030
 # on.
 ITERATED = ("aickin_alpha",)
@@ -65,7 +66,7 @@ def disagreement(classes: int, weights: str) -> dict[int, dict[int, int]]:
     return {i: {j: abs(i - j) ** power for j in range(classes)} for i in range(classes)}
 
 
-def said_by_pycm(metric: Metric, name: str) -> list[float | None]:
+def said_by_pycm(metric: Metric[Table], name: str) -> list[float | None]:
     """PyCM's numbers, None where it says so: one per class, or a single one."""
     cm, source = matrix(name), metric.card.elsewhere["pycm"]
     k = len(cm.classes)
@@ -91,7 +92,7 @@ def said_by_pycm(metric: Metric, name: str) -> list[float | None]:
     return numbers
 
 
-def compared(metric: Metric, name: str) -> int:
+def compared(metric: Metric[Table], name: str) -> int:
     """Check one metric on one matrix and count the numbers that were compared."""
     got = np.atleast_1d(value_of(metric, matrices()[name])).tolist()
     want = said_by_pycm(metric, name)

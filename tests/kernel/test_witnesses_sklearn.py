@@ -14,12 +14,13 @@ from imblearn import metrics as imb
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.closeness import CANCELLING, assert_close, value_of
 from tests.kernel.matrices import matrices, with_regular_margins
 
-NAMED = {metric.key: metric for metric in catalogue().metrics}
+NAMED = {metric.key: metric for metric in catalogue().of_matrices.metrics}
 WRITTEN_OUT = 30_000
 
 Labels = dict[str, NDArray[Any]]
@@ -181,7 +182,7 @@ def test_imbalanced_learn(key: str) -> None:
 
 
 def compare(
-    metric: Metric,
+    metric: Metric[Table],
     counts: NDArray[Any],
     parameters: dict[str, Any],
     question: Callable[[Labels, int], Any],

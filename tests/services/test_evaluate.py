@@ -52,7 +52,7 @@ def test_values_are_those_of_the_kernel(matrix: Any) -> None:
     with np.errstate(all="ignore"):
         twin = at_equal_prevalence(matrix.astype(float))
     for scope in Scope:
-        metrics = [m for m in catalogue().of_scope(scope) if m.card.inputs.value == "matrix"]
+        metrics = [m for m in catalogue().of_matrices.of_scope(scope) if m.card.inputs.value == "matrix"]
         observed, balanced = evaluate_all(matrix, metrics), evaluate_all(twin, metrics)
         for position, metric in enumerate(metrics):
             insensitive = metric.card.prevalence.is_insensitive(size)
@@ -141,7 +141,7 @@ def test_folds() -> None:
     stack = np.array([[[8, 2], [1, 9]], [[6, 4], [3, 7]], [[10, 0], [5, 5]]])
     report = evaluate(source(stack.sum(axis=0), folds=stack), Options())
     assert report.folds is not None
-    metrics = catalogue().of_scope(Scope.OVERALL)
+    metrics = catalogue().of_matrices.of_scope(Scope.OVERALL)
     for metric in metrics:
         values = [float(metric(_table(fold))) for fold in stack]
         found = report.folds[metric.key]

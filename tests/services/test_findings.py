@@ -26,7 +26,7 @@ def found_in(
 
 
 def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: str = "counts") -> list[Finding]:
-    by_name = catalogue().by_name
+    by_name = catalogue().of_matrices.by_name
 
     def plain(value: float) -> float | None:
         return float(value) if np.isfinite(value) else None

@@ -15,7 +15,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import Interval, IntervalChoice, Options, ProbabilityPart, Sampling
 from app.kernel.metrics.card import Inputs, Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import resampling
 from app.kernel.uncertainty.auc import delong
@@ -63,8 +63,8 @@ def codes(part: ProbabilityPart) -> set[str]:
 def test_all_are_every_metric_of_every_class(classes: int) -> None:
     source = source_of(*softmax_problem(120, classes, 0))
     part = answered(source)
-    expected = {metric.key for metric in probability_catalogue().of_scope(Scope.OVERALL)}
-    for metric in probability_catalogue().of_scope(Scope.CLASS):
+    expected = {metric.key for metric in catalogue().of_probabilities.of_scope(Scope.OVERALL)}
+    for metric in catalogue().of_probabilities.of_scope(Scope.CLASS):
         expected |= {f"{metric.key}@{label}" for label in source.labels}
     assert set(part.intervals) == expected
     values = {**part.values}

@@ -28,7 +28,7 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import whole_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = routes()
@@ -244,11 +244,11 @@ def _sort(text: str) -> tuple[str | None, bool]:
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
         raise InvalidQuery([Fault("sort", "unknown_metric", detail)])
-    return whole_catalogue().by_name[name].key, text.startswith("-")
+    return catalogue().by_name[name].key, text.startswith("-")
 
 
 def _is_overall(name: str) -> bool:
-    metric = whole_catalogue().by_name.get(name)
+    metric = catalogue().by_name.get(name)
     return metric is not None and metric.card.scope is Scope.OVERALL
 
 

@@ -24,8 +24,8 @@ from app.domain.expressions.syntax import (
     read,
     write_label,
 )
-from app.kernel.metrics.card import Card, Choice, Inputs, Metric, Number, Parameter, Scope
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
@@ -99,7 +99,7 @@ def write_value(value: Any) -> str:
 def _bind(call: Call, context: _Context) -> Expression:
     if call.name in COMBINATIONS:
         return _combination(call, context)
-    metric = _metrics().get(call.name)
+    metric = catalogue().by_name.get(call.name)
     if metric is None:
         raise _unknown_metric(call, context)
     if metric.card.inputs not in context.inputs:
@@ -177,11 +177,11 @@ def _require_non_negative(function: str, part: Expression, position: int) -> Non
     )
 
 
-def _class(metric: Metric, call: Call, context: _Context) -> int | Every | None:
+def _class(metric: AnyMetric, call: Call, context: _Context) -> int | Every | None:
     if metric.card.scope is Scope.OVERALL:
         if call.selector is not None:
             twin = f"{metric.key}_ovr"
-            advice = f", or {twin}@<label> for one class against the rest" if twin in _metrics() else ""
+            advice = f", or {twin}@<label> for one class against the rest" if twin in catalogue().by_name else ""
             raise InvalidExpression(
                 f"{metric.key} looks at all classes together and has no @: write {call.name}{advice}",
                 position=call.selector.position,
@@ -317,23 +317,17 @@ def _unknown_metric(call: Call, context: _Context) -> UnknownMetric:
 
 
 @cache
-def _metrics() -> Mapping[str, Metric]:
-    """Metrics by every name, whatever they are computed from."""
-    return MappingProxyType(catalogue().by_name | probability_catalogue().by_name)
-
-
-@cache
 def _known_names() -> Mapping[str, str]:
     """Every name that can be written, with what it means: functions as themselves, keys and aliases as the key."""
     functions = {name: name for name in COMBINATIONS}
-    return MappingProxyType(functions | {name: metric.key for name, metric in _metrics().items()})
+    return MappingProxyType(functions | {name: metric.key for name, metric in catalogue().by_name.items()})
 
 
 @cache
 def _foreign_names() -> Mapping[str, tuple[str, ...]]:
     """What other libraries call a metric, lower case, without arguments: the keys that it may mean."""
     found: dict[str, list[str]] = {}
-    for metric in (*catalogue().metrics, *probability_catalogue().metrics):
+    for metric in catalogue().metrics:
         for name in metric.card.elsewhere.values():
             found.setdefault(name.partition("(")[0].lower(), []).append(metric.key)
     return MappingProxyType({name: tuple(keys) for name, keys in found.items()})

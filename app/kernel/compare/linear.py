@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Scale
+from app.kernel.metrics.card import Scale, is_of_probabilities
 from app.kernel.metrics.expression import COMBINATIONS, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_cdf, student_quantile
@@ -39,10 +39,11 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
     Means of metrics have the mean of their influences, by the derivatives of the mean.
     """
     if isinstance(expression, Measure):
-        if expression.metric.card.inputs is not Inputs.PROBABILITIES:
+        metric = expression.metric
+        if not is_of_probabilities(metric):
             return None
         classes = range(of.scores.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        found = [of.of(expression.metric, code, parameters=expression.parameters) for code in classes]
+        found = [of.of(metric, code, parameters=expression.parameters) for code in classes]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
     slopes = _SLOPES.get(expression.function)

@@ -129,7 +129,7 @@ class _WeightSearch:
     def run(self, rng: np.random.Generator, starts: int, sweeps: int) -> Array:
         """The best weights found from several starts."""
         classes = self.scores.n_classes
-        weight = self.scores.class_weight
+        weight = self.scores.actual
         inverse = 1.0 / np.maximum(weight, weight[weight > 0].min())
         points = [np.ones(classes), inverse, *np.exp(rng.normal(0.0, 1.0, (max(starts - 2, 0), classes)))]
         found = [self._climb(point, sweeps) for point in points[: max(starts, 1)]]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.influence import Form
+from app.kernel.samples.scores import Scores
 
 
 class Scope(StrEnum):
@@ -50,17 +51,20 @@ class Inputs(StrEnum):
     PROBABILITIES = "probabilities"
 
 
+# What a metric is computed from: a table of matrices, or the scores of samples.
+Data = TypeVar("Data", contravariant=True)
+_Declared = TypeVar("_Declared")
+
+
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Generic[Data]):
     """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when
     ``overall``.
-
-    It is asked with the table, or for a metric of probabilities with the scores.
     """
 
     code: str
     reason: str
-    holds: Callable[[Any], Mask]
+    holds: Callable[[Data], Mask]
     overall: bool = False
 
 
@@ -203,7 +207,7 @@ class Card:
     ordered: bool = False
     degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
-    undefined: tuple[Condition, ...] = ()
+    undefined: tuple[Condition[Any], ...] = ()
     caution: Callable[..., str | None] | None = None
     scales: tuple[VerbalScale, ...] = ()
     references: tuple[str, ...] = ()
@@ -227,30 +231,43 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A card and its function: ``compute(table, **parameters)`` gives (..., K) for scope class, (...) for overall."""
+class Metric(Generic[Data]):
+    """A card and its function: ``compute(data, **parameters)`` gives (..., K) for scope class, (...) for overall."""
 
     card: Card
-    compute: Callable[..., Array]
+    compute: Callable[Concatenate[Data, ...], Array]
 
     @property
     def key(self) -> str:
         """Key of the card."""
         return self.card.key
 
-    def __call__(self, table: Table, **parameters: Any) -> Array:
-        """Values for a table; parameters that are not given have their defaults."""
-        return self.compute(table, **parameters)
+    def __call__(self, data: Data, **parameters: Any) -> Array:
+        """Values for a table or for scores; parameters that are not given have their defaults."""
+        return self.compute(data, **parameters)
 
 
-def metric(**facts: Any) -> Callable[[Callable[..., Array]], Metric]:
+AnyMetric = Metric[Table] | Metric[Scores]
+
+
+def is_of_matrices(metric: AnyMetric) -> TypeGuard[Metric[Table]]:
+    """Does a confusion matrix say all that the metric needs?"""
+    return metric.card.inputs is Inputs.MATRIX
+
+
+def is_of_probabilities(metric: AnyMetric) -> TypeGuard[Metric[Scores]]:
+    """Does the metric need the probabilities or scores of samples?"""
+    return metric.card.inputs is Inputs.PROBABILITIES
+
+
+def metric(**facts: Any) -> Callable[[Callable[Concatenate[_Declared, ...], Array]], Metric[_Declared]]:
     """Turn a function into a metric by the facts of its card and of its ``Inference``. The key is the function's
     name.
     """
     inference = Inference(**{name: fact for name, fact in facts.items() if name in _OF_INFERENCE})
     own = {name: fact for name, fact in facts.items() if name not in _OF_INFERENCE}
 
-    def declare(compute: Callable[..., Array]) -> Metric:
+    def declare(compute: Callable[Concatenate[_Declared, ...], Array]) -> Metric[_Declared]:
         return Metric(Card(key=compute.__name__, inference=inference, **own), compute)
 
     return declare

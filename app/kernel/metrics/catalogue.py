@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from hashlib import sha256
 from types import ModuleType
+from typing import Generic, TypeVar
 
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import AnyMetric, Metric, Scope, is_of_matrices, is_of_probabilities
 from app.kernel.metrics.families import (
     accuracy,
     agreement,
@@ -21,9 +23,10 @@ from app.kernel.metrics.families import (
     rates,
     recall_means,
 )
+from app.kernel.samples.scores import Scores
 
-# The order in which the catalogue lists them.
-MATRIX_FAMILIES: tuple[ModuleType, ...] = (
+# The order in which the catalogue lists them: the metrics of matrices, and those of probabilities behind them.
+FAMILIES: tuple[ModuleType, ...] = (
     rates,
     detection,
     discrimination,
@@ -33,22 +36,21 @@ MATRIX_FAMILIES: tuple[ModuleType, ...] = (
     gps,
     agreement,
     information,
+    ranking,
+    imcp,
+    proper,
+    calibration,
 )
 
-
-PROBABILITY_FAMILIES: tuple[ModuleType, ...] = (ranking, imcp, proper, calibration)
-
-
-def _declared(modules: Iterable[ModuleType]) -> tuple[Metric, ...]:
-    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Metric))
+_Kind = TypeVar("_Kind", bound=AnyMetric)
 
 
-class Catalogue:
+class Selection(Generic[_Kind]):
     """Metrics with their names. Raises ValueError when two metrics claim one name."""
 
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self.metrics: tuple[Metric, ...] = tuple(metrics)
-        self.by_name: dict[str, Metric] = {}
+    def __init__(self, metrics: Iterable[_Kind]) -> None:
+        self.metrics: tuple[_Kind, ...] = tuple(metrics)
+        self.by_name: dict[str, _Kind] = {}
         for metric in self.metrics:
             for name in (metric.key, *metric.card.aliases):
                 if name in self.by_name:
@@ -61,24 +63,26 @@ class Catalogue:
         facts = ";".join(f"{metric.key}:{metric.card.revision}" for metric in self.metrics)
         return sha256(facts.encode()).hexdigest()[:12]
 
-    def of_scope(self, scope: Scope) -> tuple[Metric, ...]:
+    def of_scope(self, scope: Scope) -> tuple[_Kind, ...]:
         """Those of one class, or those of the whole input."""
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)
+
+
+class Catalogue(Selection[AnyMetric]):
+    """All metrics, and what there is for each kind of input."""
+
+    @cached_property
+    def of_matrices(self) -> Selection[Metric[Table]]:
+        """Those of a confusion matrix."""
+        return Selection(metric for metric in self.metrics if is_of_matrices(metric))
+
+    @cached_property
+    def of_probabilities(self) -> Selection[Metric[Scores]]:
+        """Those of the probabilities or scores of samples."""
+        return Selection(metric for metric in self.metrics if is_of_probabilities(metric))
 
 
 @cache
 def catalogue() -> Catalogue:
     """The one catalogue, built at first use."""
-    return Catalogue(_declared(MATRIX_FAMILIES))
-
-
-@cache
-def probability_catalogue() -> Catalogue:
-    """The metrics of probabilities, whose functions take ``Scores`` instead of a table."""
-    return Catalogue(_declared(PROBABILITY_FAMILIES))
-
-
-@cache
-def whole_catalogue() -> Catalogue:
-    """The metrics of matrices, and those of probabilities behind them."""
-    return Catalogue((*catalogue().metrics, *probability_catalogue().metrics))
+    return Catalogue(value for family in FAMILIES for value in vars(family).values() if isinstance(value, Metric))

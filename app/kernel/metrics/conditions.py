@@ -4,105 +4,170 @@
 """
 
 from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Condition
-from app.kernel.numerics.arrays import Mask
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.scores import Scores
 
 
-def _where(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition:
+class Sizes(Protocol):
+    """What matrices and samples alike say of their classes."""
+
+    @property
+    def actual(self) -> Array:
+        """Members of each class (..., K)."""
+
+    @property
+    def rest(self) -> Array:
+        """Members of all other classes (..., K)."""
+
+
+def _no_actual(data: Sizes) -> Mask:
+    return np.equal(data.actual, 0)
+
+
+def _no_rest(data: Sizes) -> Mask:
+    return np.equal(data.rest, 0)
+
+
+def _one_actual_class(data: Sizes) -> Mask:
+    alone: Mask = np.logical_or.reduce(_no_rest(data), axis=-1)
+    return alone
+
+
+# Of matrices and of samples.
+
+NO_ACTUAL = Condition("no_actual_samples", "class {label} has no actual samples", _no_actual)
+NO_REST = Condition("no_other_samples", "every sample belongs to class {label}", _no_rest)
+ONE_ACTUAL_CLASS = Condition("one_actual_class", "all samples belong to one class", _one_actual_class, overall=True)
+
+
+# Of matrices.
+
+
+def where(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition[Table]:
+    """A condition of single classes of a matrix."""
     return Condition(code, reason, holds)
 
 
-def _overall(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition:
+def overall(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition[Table]:
+    """A condition of a matrix as a whole."""
     return Condition(code, reason, holds, overall=True)
 
 
-NO_SAMPLES = _overall("no_samples", "the matrix holds no samples", lambda t: t.n == 0)
+NO_SAMPLES = overall("no_samples", "the matrix holds no samples", lambda t: t.n == 0)
 
-NO_ACTUAL = _where("no_actual_samples", "class {label} has no actual samples", lambda t: t.actual == 0)
-NO_REST = _where("no_other_samples", "every sample belongs to class {label}", lambda t: t.rest == 0)
-NEVER_PREDICTED = _where("never_predicted", "class {label} is never predicted", lambda t: t.predicted == 0)
-ALWAYS_PREDICTED = _where(
+NEVER_PREDICTED = where("never_predicted", "class {label} is never predicted", lambda t: t.predicted == 0)
+ALWAYS_PREDICTED = where(
     "always_predicted", "every sample is predicted as class {label}", lambda t: t.predicted_rest == 0
 )
-ABSENT = _where(
+ABSENT = where(
     "absent_class", "class {label} occurs neither in the data nor in the predictions", lambda t: t.margins == 0
 )
-UNIVERSAL = _where(
+UNIVERSAL = where(
     "universal_class",
     "class {label} is all there is, in the data and in the predictions",
     lambda t: (t.rest == 0) & (t.predicted_rest == 0),
 )
-NOTHING_CORRECT = _where(
+NOTHING_CORRECT = where(
     "nothing_correct",
     "no member and no non-member of class {label} is classified correctly",
     lambda t: (t.tp == 0) & (t.tn == 0),
 )
 
-NO_FALSE_POSITIVES = _where(
+NO_FALSE_POSITIVES = where(
     "infinite", "class {label} has no false positive, so the ratio is infinite", lambda t: t.fp == 0
 )
-NO_TRUE_NEGATIVES = _where(
+NO_TRUE_NEGATIVES = where(
     "infinite", "class {label} has no true negative, so the ratio is infinite", lambda t: t.tn == 0
 )
-NO_TRUE_POSITIVES = _where(
+NO_TRUE_POSITIVES = where(
     "infinite", "class {label} has no true positive, so the logarithm is infinite", lambda t: t.tp == 0
 )
-NO_ONE_SIDED_ERROR = _where(
+NO_ONE_SIDED_ERROR = where(
     "infinite",
     "class {label} has no false positive or no false negative, so the odds ratio is infinite",
     lambda t: (t.fp == 0) | (t.fn == 0),
 )
-A_RATE_AT_ITS_END = _where(
+A_RATE_AT_ITS_END = where(
     "infinite",
     "recall or specificity of class {label} is exactly 0 or 1, where the transformation is infinite",
     lambda t: (t.tp == 0) | (t.fn == 0) | (t.fp == 0) | (t.tn == 0),
 )
 
-ONE_ACTUAL_CLASS = _overall("one_actual_class", "all samples belong to one class", lambda t: t.largest == t.n)
-ONE_PREDICTED_CLASS = _overall(
+ONE_PREDICTED_CLASS = overall(
     "one_predicted_class",
     "all samples are predicted as one class",
     lambda t: t.largest_predicted == t.n,
 )
-CHANCE_IS_CERTAIN = _overall(
+CHANCE_IS_CERTAIN = overall(
     "chance_agreement_is_one",
     "all samples are of one class and predicted as that class, so agreement by chance is already complete",
     lambda t: t.chance_disagreement == 0,
 )
-POOLED_CHANCE_IS_CERTAIN = _overall(
+POOLED_CHANCE_IS_CERTAIN = overall(
     "chance_agreement_is_one",
     "all samples are of one class and predicted as that class, so agreement by chance is already complete",
     lambda t: t.pooled_disagreement == 0,
 )
-A_RECALL_IS_ZERO = _where(
+A_RECALL_IS_ZERO = where(
     "zero_part", "class {label} has recall 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.recall == 0
 )
-A_PRECISION_IS_ZERO = _where(
+A_PRECISION_IS_ZERO = where(
     "zero_part",
     "class {label} has precision 0, so the harmonic mean is 0 and has no dispersion",
     lambda t: t.precision == 0,
 )
-AN_NPV_IS_ZERO = _where(
+AN_NPV_IS_ZERO = where(
     "zero_part", "class {label} has NPV 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.npv == 0
 )
-A_UPM_IS_ZERO = _where(
+A_UPM_IS_ZERO = where(
     "zero_part", "class {label} has UPM 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.upm == 0
 )
-NOT_PREDICTED_THOUGH_ACTUAL = _where(
+NOT_PREDICTED_THOUGH_ACTUAL = where(
     "never_predicted",
     "class {label} has actual samples but is never predicted",
     lambda t: (t.predicted == 0) & (t.actual > 0),
 )
-INFINITE_MARGIN_RATIO = _where(
+INFINITE_MARGIN_RATIO = where(
     "infinite",
     "class {label} has actual samples but is never predicted, so the logarithm is infinite",
     lambda t: (t.predicted == 0) & (t.actual > 0),
 )
-AN_EMPTY_CLASS_IS_INFINITE = _where(
+AN_EMPTY_CLASS_IS_INFINITE = where(
     "infinite",
     "class {label} has no actual samples, so the ratio is infinite",
     lambda t: (t.actual == 0) & (t.n_each > 0),
 )
 MARGINS = (NO_ACTUAL, NO_REST, NEVER_PREDICTED, ALWAYS_PREDICTED)
+
+# Of samples.
+
+
+def _of_samples(code: str, reason: str, holds: Callable[[Scores], Mask]) -> Condition[Scores]:
+    return Condition(code, reason, holds, overall=True)
+
+
+NOT_PROBABILITIES = _of_samples(
+    "not_probabilities",
+    "the input holds scores that are no probabilities",
+    lambda s: np.full(s.n.shape, not s.are_probabilities),
+)
+NO_WEIGHT = _of_samples("no_samples", "all samples weigh nothing", lambda s: s.n == 0)
+ONE_SAMPLE = _of_samples(
+    "one_sample", "a curve over samples needs at least two of them", lambda s: np.full(s.n.shape, s.n_samples < 2)
+)
+WEIGHTED = _of_samples(
+    "weighted",
+    "the samples carry weights, for which the package's curve is not defined",
+    lambda s: np.full(s.n.shape, s.weights is not None),
+)
+RULED_OUT: Condition[Scores] = Condition(
+    "infinite",
+    "a sample of class {label} was given probability 0, which without clipping costs infinitely much",
+    lambda s: np.bincount(s.y[s.p_true == 0], minlength=s.n_classes) > 0,
+)

@@ -3,20 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Condition, Metric, Scope
+from app.kernel.metrics.card import Condition, Data, Metric, Scope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 
 # What is said when no condition of the card explains a missing value, as can happen with unusual parameters.
-DIVISION_BY_ZERO = Condition(
+DIVISION_BY_ZERO: Condition[Table | Scores] = Condition(
     "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
 )
-INFINITE = Condition("infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True)
+INFINITE: Condition[Table | Scores] = Condition(
+    "infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True
+)
 
 # Of a long batch, so many cells at a time: what is computed from them stays in the cache.
 _CELLS_AT_ONCE = 50_000
@@ -28,13 +31,13 @@ class Gap:
     fault.
     """
 
-    metric: Metric
+    metric: Metric[Any]
     class_index: int | None
-    condition: Condition
+    condition: Condition[Any]
     culprits: tuple[int, ...]
 
 
-def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
+def evaluate(counts: ArrayLike, metrics: Sequence[Metric[Table]]) -> Array:
     """Values of metrics of one scope with their default parameters.
 
     Args:
@@ -47,17 +50,17 @@ def evaluate(counts: ArrayLike, metrics: Sequence[Metric]) -> Array:
     return evaluate_groups(counts, metrics)[0]
 
 
-def evaluate_table(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
+def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
     """The same on a table, so that two calls share what is already computed."""
     with silently():
-        return _values(table, metrics)
+        return _values(data, metrics)
 
 
-def _values(table: Table | Scores, metrics: Sequence[Metric]) -> Array:
-    return np.array([metric.compute(table) for metric in metrics])
+def _values(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
+    return np.array([metric.compute(data) for metric in metrics])
 
 
-def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array, ...]:
+def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric[Table]]) -> tuple[Array, ...]:
     """Values of several groups of metrics, each of one scope, from tables that they share.
 
     A long batch is worked off in parts that stay in the cache.
@@ -88,29 +91,29 @@ def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric]) -> tuple[Array
     return tuple(values.reshape(len(values), *batch, *values.shape[2:]) for values in results)
 
 
-def _class_axis(metrics: Sequence[Metric], n_classes: int) -> tuple[int, ...]:
+def _class_axis(metrics: Sequence[Metric[Table]], n_classes: int) -> tuple[int, ...]:
     return (n_classes,) if metrics[0].card.scope is Scope.CLASS else ()
 
 
-class Explainer:
+class Explainer(Generic[Data]):
     """Finds for missing values of one matrix (K, K) the first condition of the card that holds.
 
     Masks are computed once.
     """
 
-    def __init__(self, table: Table | Scores) -> None:
-        self.table = table
+    def __init__(self, data: Data) -> None:
+        self.data = data
         self._masks: dict[int, Mask] = {}
 
-    def _mask(self, condition: Condition) -> Mask:
+    def _mask(self, condition: Condition[Data]) -> Mask:
         mask = self._masks.get(id(condition))
         if mask is None:
             with silently():
-                mask = np.asarray(condition.holds(self.table))
+                mask = np.asarray(condition.holds(self.data))
             self._masks[id(condition)] = mask
         return mask
 
-    def explain(self, metric: Metric, class_index: int | None, value: float) -> Gap:
+    def explain(self, metric: Metric[Data], class_index: int | None, value: float) -> Gap:
         """Why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None, for the matrix."""
         for condition in metric.card.undefined:
             if (condition.code == "infinite") != bool(np.isinf(value)):
@@ -126,7 +129,7 @@ class Explainer:
                 return Gap(metric, None, condition, tuple(int(k) for k in np.flatnonzero(mask)))
         return Gap(metric, class_index, INFINITE if np.isinf(value) else DIVISION_BY_ZERO, ())
 
-    def gaps(self, metrics: Sequence[Metric], values: Array) -> Iterator[Gap]:
+    def gaps(self, metrics: Sequence[Metric[Data]], values: Array) -> Iterator[Gap]:
         """A gap for every missing entry of values (M,) or (M, K), in order."""
         for where in np.argwhere(~np.isfinite(values)):
             position = tuple(int(index) for index in where)

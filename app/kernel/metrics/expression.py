@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs, Metric
+from app.kernel.metrics.card import AnyMetric, is_of_matrices, is_of_probabilities
 from app.kernel.numerics.arrays import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
 from app.kernel.samples.scores import Scores
 
@@ -35,7 +35,7 @@ class Subject:
 class Measure:
     """A metric with its parameters. ``of`` is a class index, every class, or None for an overall metric."""
 
-    metric: Metric
+    metric: AnyMetric
     parameters: Mapping[str, Any]
     of: int | Every | None
 
@@ -92,7 +92,7 @@ def needs_counts(expression: Expression) -> bool:
 
 def of_probabilities(expression: Expression) -> bool:
     """Is a metric in it that no matrix has?"""
-    return any(leaf.metric.card.inputs is Inputs.PROBABILITIES for leaf in measures(expression))
+    return any(is_of_probabilities(leaf.metric) for leaf in measures(expression))
 
 
 def compute(expression: Expression, subject: Table | Subject) -> Array:
@@ -112,11 +112,17 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
     return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
 
 
-def data_of(metric: Metric, subject: Table | Subject) -> Table | Scores:
-    """What the function of a metric is given."""
-    if not isinstance(subject, Subject):
-        return subject
-    return subject.scores if metric.card.inputs is Inputs.PROBABILITIES else subject.table
+def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
+    """What the function of a metric is given.
+
+    Raises:
+        TypeError: it needs the scores of samples, and there is only a table.
+    """
+    if isinstance(subject, Subject):
+        return subject.table if is_of_matrices(metric) else subject.scores
+    if not is_of_matrices(metric):
+        raise TypeError(f"{metric.key} needs the scores of samples")
+    return subject
 
 
 def is_insensitive(expression: Expression, n_classes: int) -> bool:

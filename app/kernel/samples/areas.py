@@ -37,7 +37,7 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
     size = scores.n_classes
     areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
     for code in range(size):
-        count = float(scores.class_weight[code])
+        count = float(scores.actual[code])
         others = scores.n_samples - count
         if not count or not others:
             continue
@@ -59,7 +59,7 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
         scores: Every class has samples.
         weights: (K, K).
     """
-    size, counts = scores.n_classes, scores.class_weight
+    size, counts = scores.n_classes, scores.actual
     placed, areas = np.zeros(scores.n_samples), np.zeros((size, size))
     for code in range(size):
         order, below = _ordered(scores.columns[code])

@@ -165,10 +165,10 @@ def performance(scores: Scores, code: int | None = None) -> Curve:
 def imbalanced_performance(scores: Scores) -> Curve:
     """IMCP: the same with bars of width 1/(K n_class), so that every class takes up the same room."""
     _need_probabilities(scores)
-    if (scores.class_weight == 0).any():
+    if (scores.actual == 0).any():
         raise UndefinedCurve("no_actual_samples", "a class has no actual samples")
     values, codes, weights = scores.by_p_true
-    widths = (1.0 / (scores.n_classes * scores.class_weight)).take(codes)
+    widths = (1.0 / (scores.n_classes * scores.actual)).take(codes)
     return _bars(
         CurveName.IMCP, values, widths if weights is None else widths * weights, "share, every class counting the same"
     )

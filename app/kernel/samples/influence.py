@@ -142,7 +142,7 @@ def line_of_area(slope: float = 1.0) -> Form:
 
     def make(of: Unweighted, class_index: int | None, _: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
-        positives = int(of.scores.class_weight[code])
+        positives = int(of.scores.actual[code])
         sizes = (positives, of.scores.n_samples - positives)
         return Influence(slope * of.areas[1][code], Method.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 

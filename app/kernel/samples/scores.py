@@ -104,10 +104,10 @@ class Scores:
     @lazy
     def n(self) -> Array:
         """Total weight, shape (...)."""
-        return total(self.class_weight)
+        return total(self.actual)
 
     @lazy
-    def class_weight(self) -> Array:
+    def actual(self) -> Array:
         """Weight of the samples of each class, shape (..., K)."""
         if self.weights is None and self.n_classes <= _FEW_CLASSES:
             counts = np.zeros(self.n_classes)
@@ -120,15 +120,15 @@ class Scores:
         return sums_by_code(self.y, self.weights, self.n_classes)
 
     @lazy
-    def rest_weight(self) -> Array:
+    def rest(self) -> Array:
         """Weight of the samples of all other classes, shape (..., K), without the rounding of n - P."""
         others = 1.0 - np.eye(self.n_classes)
-        return self.class_weight @ others
+        return self.actual @ others
 
     @lazy
     def prevalence(self) -> Array:
         """Shape (..., K)."""
-        return ratio(self.class_weight, self.n[..., None])
+        return ratio(self.actual, self.n[..., None])
 
     def share(self, mask: Mask) -> Array:
         """Share of the weight that lies on samples of a mask (n,), shape (...)."""
@@ -158,7 +158,7 @@ class Scores:
     def phi_sums(self) -> Array:
         """Sum of phi over the samples of each class, shape (..., K)."""
         if not self.are_probabilities:
-            return np.full(self.class_weight.shape, np.nan)
+            return np.full(self.actual.shape, np.nan)
         if self.folded_losses is not None:
             return self.folded_losses.phi
         return phi_by_class(self.probabilities, self.y, self.weights)
@@ -167,7 +167,7 @@ class Scores:
     def losses(self) -> Losses:
         """What is added up over the samples, all NaN for scores that are no probabilities."""
         if not self.are_probabilities:
-            unknown = np.full(self.class_weight.shape, np.nan)
+            unknown = np.full(self.actual.shape, np.nan)
             return Losses(
                 surprise=unknown,
                 squared_error=unknown,

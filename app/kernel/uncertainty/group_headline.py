@@ -107,7 +107,7 @@ def _interval(key: str, value: float, ends: tuple[float, float] | None, method: 
 
 
 def _share(
-    runs: GroupedRuns, share: tuple[Metric, Proportion], table: Table, variance: float, level: float
+    runs: GroupedRuns, share: tuple[Metric[Table], Proportion], table: Table, variance: float, level: float
 ) -> OverallInterval:
     metric, proportion = share
     rate = proportion.at(table.n_classes)
@@ -137,7 +137,7 @@ def _recall_means(runs: GroupedRuns, table: Table, rates: RateIntervals, varianc
         yield _interval(metric.key, float(metric(table)), (float(low), float(high)), Method.GROUPED_MOVER)
 
 
-def _smooth(metric: Metric, table: Table, variance: float, n_groups: float, level: float) -> OverallInterval:
+def _smooth(metric: Metric[Table], table: Table, variance: float, n_groups: float, level: float) -> OverallInterval:
     method = Method.CLUSTER_DELTA_FISHER_Z if is_signed(metric) else Method.CLUSTER_DELTA_LOGIT
     value = float(metric(table))
     half_width = float(student_quantile((1.0 + level) / 2.0, n_groups - 1.0)) * variance**0.5

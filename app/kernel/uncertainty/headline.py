@@ -129,7 +129,9 @@ class CatalogueRates:
 @cache
 def catalogue_rates() -> CatalogueRates:
     """The rates of the catalogue."""
-    declared = ((metric.key, metric.card.inference.proportion) for metric in catalogue().of_scope(Scope.CLASS))
+    declared = (
+        (metric.key, metric.card.inference.proportion) for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
+    )
     rates = {key: proportion for key, proportion in declared if proportion is not None and proportion.is_plain}
     return CatalogueRates(
         keys=tuple(rates),
@@ -150,16 +152,16 @@ class HeadlineMetrics:
         gradients: Of all of them, one kind after another.
     """
 
-    shares: tuple[tuple[Metric, Proportion], ...]
-    means: tuple[tuple[Metric, Mean], ...]
-    smooth: tuple[tuple[Metric, Gradient], ...]
-    gradients: tuple[tuple[Metric, Gradient], ...]
+    shares: tuple[tuple[Metric[Table], Proportion], ...]
+    means: tuple[tuple[Metric[Table], Mean], ...]
+    smooth: tuple[tuple[Metric[Table], Gradient], ...]
+    gradients: tuple[tuple[Metric[Table], Gradient], ...]
 
 
 @cache
 def headline_metrics() -> HeadlineMetrics:
     """Those whose cards say so."""
-    chosen = [metric for metric in catalogue().of_scope(Scope.OVERALL) if metric.card.inference.headline]
+    chosen = [metric for metric in catalogue().of_matrices.of_scope(Scope.OVERALL) if metric.card.inference.headline]
     facts = [(metric, metric.card.inference) for metric in chosen]
     shares = tuple((metric, fact.proportion) for metric, fact in facts if fact.proportion is not None)
     means = tuple((metric, fact.mean_of_recalls) for metric, fact in facts if fact.mean_of_recalls is not None)
@@ -233,18 +235,18 @@ def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[
         ]
 
 
-def is_signed(metric: Metric) -> bool:
+def is_signed(metric: Metric[Table]) -> bool:
     """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
     low = metric.card.range[0]
     return low is None or low < 0.0
 
 
-def limits_on_scale(metric: Metric, value: float, half_width: float) -> tuple[float, float] | None:
+def limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
     """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
     return fisher_z_limits(value, half_width) if is_signed(metric) else logit_limits(value, half_width)
 
 
-def _on_scale(metric: Metric, value: float, half_width: float) -> OverallInterval:
+def _on_scale(metric: Metric[Table], value: float, half_width: float) -> OverallInterval:
     method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
     if isnan(value):
         return OverallInterval(metric.key, nan, nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)

@@ -13,6 +13,7 @@ from app.kernel.metrics.card import Metric, Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, Method, Strata, Unweighted
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.auc import newcombe_area_limits
 from app.kernel.uncertainty.headline import logit_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
@@ -58,7 +59,7 @@ class Influences(Unweighted):
     """Metrics of one set of samples, linearised; what several of them need is computed once."""
 
     def of(
-        self, metric: Metric, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+        self, metric: Metric[Scores], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:
         """A metric of probabilities as a sum over the samples; None where there is no closed form.
 
@@ -85,7 +86,7 @@ class Influences(Unweighted):
             return _linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
 
 
-def _linear(metric: Metric, value: float, found: Influence) -> Linearisation:
+def _linear(metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
     return Linearisation(
         value,
         found.of_samples,

@@ -144,7 +144,7 @@ def _read_means(report: Report, printed: Printed | None = None) -> dict[str, Ran
 
 def _base(name: str, wanted: Range) -> tuple[str, Range]:
     """A score by its key, one minus it where that is the one that is known."""
-    metric = catalogue().by_name.get(name)
+    metric = catalogue().of_matrices.by_name.get(name)
     key = name if metric is None else metric.key
     return (COMPLEMENTS[key], wanted.complement()) if key in COMPLEMENTS else (key, wanted)
 

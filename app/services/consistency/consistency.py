@@ -253,7 +253,7 @@ def _matrix(tp: int, tn: int, positives: int, negatives: int) -> Json:
 
 def _binary_name(name: str) -> str:
     """The key that a score has here, by any name of the catalogue."""
-    metric = catalogue().by_name.get(name)
+    metric = catalogue().of_matrices.by_name.get(name)
     key = name if metric is None else metric.key
     if key in SCORES or key in COMPLEMENTS:
         return key

@@ -153,10 +153,10 @@ def stretched_findings(names: Sequence[str]) -> tuple[Finding, ...]:
 
 def _targets(labels: Sequence[str], asked: Mapping[str, Expression]) -> Iterator[Estimand]:
     """The catalogue, then what was asked beyond it."""
-    for metric in catalogue().of_scope(Scope.OVERALL):
+    for metric in catalogue().of_matrices.of_scope(Scope.OVERALL):
         yield estimand_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
     suffixes = [f"@{write_label(label)}" for label in labels]
-    for metric in catalogue().of_scope(Scope.CLASS):
+    for metric in catalogue().of_matrices.of_scope(Scope.CLASS):
         names = tuple(metric.key + suffix for suffix in suffixes)
         yield estimand_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names)
     for text, expression in asked.items():

@@ -20,7 +20,7 @@ from app.domain.report import Interval, IntervalChoice, Options
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, is_biased, measures
 from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.samples.areas import area_variance
@@ -125,7 +125,7 @@ def _headline(found: SampleIntervals, source: MatrixInput, scores: Scores, close
             found.intervals[f"{roc_auc.key}@{write_label(label)}"] = interval
     if scores.are_probabilities:
         thin = Thin(closed.unit)
-        for metric in probability_catalogue().of_scope(Scope.OVERALL):
+        for metric in catalogue().of_probabilities.of_scope(Scope.OVERALL):
             linear = influences.of(metric) if metric.card.inference.headline else None
             if linear is not None:
                 found.intervals[metric.key] = closed.interval(linear)
@@ -191,9 +191,9 @@ def _everything(
 
 def _items(labels: Sequence[str], asked: Sequence[tuple[str, Expression]]) -> Iterator[_Item]:
     suffixes = [f"@{write_label(label)}" for label in labels]
-    for metric in probability_catalogue().of_scope(Scope.OVERALL):
+    for metric in catalogue().of_probabilities.of_scope(Scope.OVERALL):
         yield _Item((metric.key,), Measure(metric, metric.card.defaults, None), in_catalogue=True)
-    for metric in probability_catalogue().of_scope(Scope.CLASS):
+    for metric in catalogue().of_probabilities.of_scope(Scope.CLASS):
         names = tuple(metric.key + suffix for suffix in suffixes)
         yield _Item(names, Measure(metric, metric.card.defaults, Every.CLASS), in_catalogue=True)
     for name, expression in asked:
@@ -310,7 +310,7 @@ def _reach_for_zero(intervals: dict[str, Interval], calibration: Mapping[str, Ma
 
 
 def _few_members(source: MatrixInput, scores: Scores) -> list[Finding]:
-    sizes = [int(min(own, scores.n_samples - own)) for own in scores.class_weight.tolist()]
+    sizes = [int(min(own, scores.n_samples - own)) for own in scores.actual.tolist()]
     few = [label for label, size in zip(source.labels, sizes, strict=True) if 0 < size < FEW_MEMBERS]
     if not few:
         return []

@@ -19,7 +19,7 @@ from app.domain.evaluation import (
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Options, Report, Retain
-from app.kernel.metrics.catalogue import catalogue, whole_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
@@ -99,7 +99,7 @@ class EvaluationService:
             tags=new.tags,
             options=options_as_json(new.options),
             extra=source.facts,
-            revision=(whole_catalogue() if source.is_scored else catalogue()).revision,
+            revision=(catalogue() if source.is_scored else catalogue().of_matrices).revision,
             values=draft.values,
             samples=source.samples if whole else None,
             part=None if parts is None else parts_as_json(parts),

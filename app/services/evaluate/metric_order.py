@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.report import Group, Value
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 
@@ -31,7 +32,7 @@ class Block:
         return {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
 
 
-def _block(metrics: Sequence[Metric], n_classes: int) -> Block:
+def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> Block:
     """Insensitive, sensitive, and twins at equal prevalence, whose positions continue after the last metric."""
     insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
@@ -54,8 +55,8 @@ class Layout:
     ``overall`` covers, for two classes, the metrics of the positive class too.
     """
 
-    class_metrics: tuple[Metric, ...]
-    overall_metrics: tuple[Metric, ...]
+    class_metrics: tuple[Metric[Table], ...]
+    overall_metrics: tuple[Metric[Table], ...]
     class_keys: tuple[str, ...]
     overall_keys: tuple[str, ...]
     per_class: Block
@@ -68,8 +69,8 @@ class Layout:
 def layout(*, binary: bool) -> Layout:
     """The layout for two classes, or for more."""
     n_classes = 2 if binary else 3
-    by_class = catalogue().of_scope(Scope.CLASS)
-    overall = catalogue().of_scope(Scope.OVERALL)
+    by_class = catalogue().of_matrices.of_scope(Scope.CLASS)
+    overall = catalogue().of_matrices.of_scope(Scope.OVERALL)
     return Layout(
         class_metrics=by_class,
         overall_metrics=overall,

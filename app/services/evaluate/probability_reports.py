@@ -12,7 +12,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import FoldValues, Group, Groups, Options, ProbabilityPart, Report, Undefined, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer, evaluate_table
 from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
@@ -47,12 +47,12 @@ def judge(
     Args:
         source: With samples.
         scores: The same for the kernel.
-        asked: Metric expressions that need probabilities, by their text.
+        asked: Metric[Scores] expressions that need probabilities, by their text.
         seed: Of simulated outcomes and of resamples.
         options: Which intervals are wanted; those of a report that says nothing of it when None.
     """
-    overall_metrics = probability_catalogue().of_scope(Scope.OVERALL)
-    class_metrics = probability_catalogue().of_scope(Scope.CLASS)
+    overall_metrics = catalogue().of_probabilities.of_scope(Scope.OVERALL)
+    class_metrics = catalogue().of_probabilities.of_scope(Scope.CLASS)
     overall = evaluate_table(scores, overall_metrics)
     by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
@@ -116,7 +116,7 @@ def _merged(groups: Mapping[str, Mapping[str, Value]], more: Groups) -> Groups:
     return {name: {**values, **more.get(name, {})} for name, values in groups.items()}
 
 
-def _grouped(metrics: Sequence[Metric], row: Sequence[Value], n_classes: int) -> Groups:
+def _grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> Groups:
     groups: Groups = {name: {} for name in _GROUPS}
     for metric, value in zip(metrics, row, strict=True):
         groups[_GROUPS[not metric.card.prevalence.is_insensitive(n_classes)]][metric.key] = value
@@ -126,9 +126,9 @@ def _grouped(metrics: Sequence[Metric], row: Sequence[Value], n_classes: int) ->
 def _undefined(
     scores: Scores,
     labels: Sequence[str],
-    overall_metrics: Sequence[Metric],
+    overall_metrics: Sequence[Metric[Scores]],
     overall: Array,
-    class_metrics: Sequence[Metric],
+    class_metrics: Sequence[Metric[Scores]],
     by_class: Array,
 ) -> Iterator[Undefined]:
     explainer = Explainer(scores)
@@ -138,7 +138,7 @@ def _undefined(
             yield Undefined(gap.metric.key, gap.condition.code, reason(gap, labels), label)
 
 
-def _folds(source: MatrixInput, metrics: Sequence[Metric]) -> dict[str, FoldValues] | None:
+def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, FoldValues] | None:
     samples = source.samples
     if samples is None or samples.fold_sizes is None:
         return None

@@ -169,7 +169,7 @@ class SampleRun:
 
     def _factors(self, shares: Array) -> Array:
         """By how much (..., K) every class has to be weighted for shares (..., K); the total stays."""
-        weight = self._scores.class_weight
+        weight = self._scores.actual
         wanted = shares / shares.sum(axis=-1, keepdims=True) * weight.sum()
         factors: Array = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0)
         return factors

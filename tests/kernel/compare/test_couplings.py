@@ -21,7 +21,7 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
     truth = np.array([0, 0, 0, 0, 1, 1, 1])
     first = np.array([0, 0, 1, 1, 1, 1, 0])
     second = np.array([0, 0, 0, 1, 1, 0, 0])
-    functional = catalogue().by_name[key].compute
+    functional = catalogue().of_matrices.by_name[key].compute
     variances = []
     for zeros in set(itertools.permutations(second[:4].tolist())):
         for ones in set(itertools.permutations(second[4:].tolist())):
@@ -36,7 +36,7 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
 def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
     first, second = np.array([[40.0, 10.0], [5.0, 45.0]]), np.array([[45.0, 5.0], [6.0, 44.0]])
     bounds = pairing_bounds(first, second)
-    low, high = difference_variance_bounds(first, second, catalogue().by_name["accuracy"].compute)
+    low, high = difference_variance_bounds(first, second, catalogue().of_matrices.by_name["accuracy"].compute)
     by_class = np.diagonal(first - second) ** 2 / 50.0
     for found, discordant in ((low, bounds.fewest), (high, bounds.most)):
         np.testing.assert_allclose(found, (discordant - by_class.sum()) / 100.0**2, rtol=1e-6)
@@ -44,4 +44,4 @@ def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
 
 def test_other_items_are_refused() -> None:
     with pytest.raises(ValueError, match="not of the same items"):
-        difference_variance_bounds(np.eye(2) * 3, np.eye(2) * 4, catalogue().by_name["accuracy"].compute)
+        difference_variance_bounds(np.eye(2) * 3, np.eye(2) * 4, catalogue().of_matrices.by_name["accuracy"].compute)

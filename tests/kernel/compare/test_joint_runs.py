@@ -17,8 +17,8 @@ from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import ClassCounts, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws
 
-MACRO_F1 = catalogue().by_name["macro_f1"].compute
-ACCURACY = catalogue().by_name["accuracy"].compute
+MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute
+ACCURACY = catalogue().of_matrices.by_name["accuracy"].compute
 
 
 def sample(n: int = 300, runs: int = 2, n_classes: int = 3, seed: int = 0) -> JointCounts:
@@ -190,7 +190,7 @@ def test_permutation_needs_two_runs_of_whole_counts() -> None:
 
 def test_published_unpaired_difference() -> None:
     first, second = np.array([[40.0, 10], [5, 45]]), np.array([[45.0, 5], [6, 44]])
-    balanced = catalogue().by_name["balanced_accuracy"].compute
+    balanced = catalogue().of_matrices.by_name["balanced_accuracy"].compute
 
     def values(counts: Array, seed: int) -> Array:
         batches = posterior.draw_matrices(counts, draws=40_000, random=generator(seed))

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 
@@ -50,7 +50,7 @@ def exact_tied_problem(n: int, classes: int, seed: int, steps: int = 8) -> tuple
 def value(key: str, scores: Scores, **parameters: float) -> Array:
     """A metric by its key."""
     with silently():
-        return probability_catalogue().by_name[key].compute(scores, **parameters)
+        return catalogue().of_probabilities.by_name[key].compute(scores, **parameters)
 
 
 def replicated(y: Codes, p: Array, times: tuple[int, ...]) -> tuple[Codes, Array]:

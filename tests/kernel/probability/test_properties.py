@@ -10,14 +10,14 @@ import pytest
 
 from app.domain.inputs.probabilities import decide
 from app.kernel.metrics.card import Metric, Number, Orientation, Scope
-from app.kernel.metrics.catalogue import Catalogue, catalogue, probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer, evaluate_table
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.complementary_order import Fold
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, replicated, softmax_problem, tied_problem
 
-METRICS = probability_catalogue().metrics
+METRICS = catalogue().of_probabilities.metrics
 METRIC = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 PROBLEMS = {
     (classes, kind): make(120, classes, classes)
@@ -37,7 +37,7 @@ DECIDED_BY_INDEX = {
 }
 
 
-def compute(metric: Metric, y: Codes, p: Array, weights: Array | None = None) -> Array:
+def compute(metric: Metric[Scores], y: Codes, p: Array, weights: Array | None = None) -> Array:
     """The value on arrays that nobody may write to."""
     y, p = y.copy(), p.copy()
     y.flags.writeable = p.flags.writeable = False
@@ -60,13 +60,8 @@ def test_cards_are_those_of_the_published_list() -> None:
         assert set(metric.card.aliases) == set(filter(None, row["aliases"].split(";"))), metric.key
 
 
-def test_names_are_unique_among_all_metrics() -> None:
-    both = Catalogue(catalogue().metrics + METRICS)
-    assert len(both.by_name) == len(catalogue().by_name) + len(probability_catalogue().by_name)
-
-
 @METRIC
-def test_cards_say_what_a_reader_needs(metric: Metric) -> None:
+def test_cards_say_what_a_reader_needs(metric: Metric[Scores]) -> None:
     card = metric.card
     assert card.name
     assert card.formula
@@ -80,7 +75,7 @@ def test_cards_say_what_a_reader_needs(metric: Metric) -> None:
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_insensitive_metrics_stay_when_a_class_is_replicated(metric: Metric, problem: tuple[int, str]) -> None:
+def test_insensitive_metrics_stay_when_a_class_is_replicated(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     classes, _ = problem
     if metric.card.prevalence.is_insensitive(classes):
         y, p = PROBLEMS[problem]
@@ -90,7 +85,7 @@ def test_insensitive_metrics_stay_when_a_class_is_replicated(metric: Metric, pro
 
 @METRIC
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_sensitive_metrics_move_somewhere(metric: Metric, classes: int) -> None:
+def test_sensitive_metrics_move_somewhere(metric: Metric[Scores], classes: int) -> None:
     # The two most probable of two classes are both of them, and there is but one pair of two classes.
     if metric.card.prevalence.is_insensitive(classes) or (classes == 2 and metric.key in NOTHING_FOR_TWO_CLASSES):
         return
@@ -106,7 +101,7 @@ def test_sensitive_metrics_move_somewhere(metric: Metric, classes: int) -> None:
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_values_keep_their_range_and_reach_their_ideal(metric: Metric, problem: tuple[int, str]) -> None:
+def test_values_keep_their_range_and_reach_their_ideal(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     y, p = PROBLEMS[problem]
     found = compute(metric, y, p)
     low, high = metric.card.range
@@ -123,7 +118,7 @@ def test_values_keep_their_range_and_reach_their_ideal(metric: Metric, problem: 
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_the_order_of_the_samples_is_nothing(metric: Metric, problem: tuple[int, str]) -> None:
+def test_the_order_of_the_samples_is_nothing(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     y, p = PROBLEMS[problem]
     shuffled = np.random.default_rng(0).permutation(y.size)
     np.testing.assert_allclose(compute(metric, y[shuffled], p[shuffled]), compute(metric, y, p), rtol=1e-12, atol=1e-14)
@@ -131,7 +126,7 @@ def test_the_order_of_the_samples_is_nothing(metric: Metric, problem: tuple[int,
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_relabelling_moves_values_with_the_classes(metric: Metric, problem: tuple[int, str]) -> None:
+def test_relabelling_moves_values_with_the_classes(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     classes, kind = problem
     if metric.key in DECIDED_BY_INDEX and kind == "tied":
         return
@@ -146,7 +141,7 @@ def test_relabelling_moves_values_with_the_classes(metric: Metric, problem: tupl
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_weights_count_as_replication(metric: Metric, problem: tuple[int, str]) -> None:
+def test_weights_count_as_replication(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     """Also with weights of 0, which are samples that are not there."""
     if metric.key in NO_WEIGHTS:
         return
@@ -159,7 +154,7 @@ def test_weights_count_as_replication(metric: Metric, problem: tuple[int, str]) 
 
 @METRIC
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_a_batch_of_weights_is_its_rows(metric: Metric, problem: tuple[int, str]) -> None:
+def test_a_batch_of_weights_is_its_rows(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     y, p = PROBLEMS[problem]
     weights = np.random.default_rng(2).gamma(1.0, size=(2, 3, y.size))
     weights[1, 2] = np.random.default_rng(3).multinomial(y.size, np.full(y.size, 1 / y.size))
@@ -172,7 +167,9 @@ def test_a_batch_of_weights_is_its_rows(metric: Metric, problem: tuple[int, str]
 @METRIC
 @pytest.mark.parametrize("weighted", ["no", "one", "batch"])
 @pytest.mark.parametrize("kind", ["distinct", "tied", "half", "saturated"])
-def test_folding_changes_nothing(metric: Metric, weighted: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folding_changes_nothing(
+    metric: Metric[Scores], weighted: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A large binary problem is sorted once by its smaller probability, a small one column by column."""
     y, p = (tied_problem if kind == "tied" else softmax_problem)(600, 2, 8)
     if kind == "half":
@@ -225,7 +222,7 @@ def test_what_is_missing_has_a_reason_and_nothing_else_is_missing(name: str, sco
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for scope in Scope:
-            metrics = probability_catalogue().of_scope(scope)
+            metrics = catalogue().of_probabilities.of_scope(scope)
             values = evaluate_table(scores, metrics)
             explainer = Explainer(scores)
             missing = {(gap.metric.key, gap.class_index): gap for gap in explainer.gaps(metrics, values)}

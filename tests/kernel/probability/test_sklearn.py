@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import closeness
 from app.kernel.samples.scores import Scores
@@ -80,7 +80,7 @@ TIES_BROKEN_OTHERWISE = {"top_k_accuracy"}
 
 
 def test_every_metric_it_has_is_compared() -> None:
-    named = {metric.key for metric in probability_catalogue().metrics if "sklearn" in metric.card.elsewhere}
+    named = {metric.key for metric in catalogue().of_probabilities.metrics if "sklearn" in metric.card.elsewhere}
     assert named == set(WITNESSES)
 
 

@@ -17,7 +17,7 @@ from tests.kernel.probability.problems import Codes, softmax_problem, tied_probl
 
 
 def measure(key: str, of: int | Every | None = None) -> Measure:
-    return Measure(catalogue().by_name[key], {}, of)
+    return Measure(catalogue().of_matrices.by_name[key], {}, of)
 
 
 # The operating point of Wu & Cannistraci (2025): mean of both F scores and the AC-score.

@@ -28,7 +28,7 @@ from app.kernel.uncertainty.intervals import wilson
 
 Codes = NDArray[np.intp]
 ACCURACY, BALANCED, MACRO_F1 = (
-    catalogue().by_name[key].compute for key in ("accuracy", "balanced_accuracy", "macro_f1")
+    catalogue().of_matrices.by_name[key].compute for key in ("accuracy", "balanced_accuracy", "macro_f1")
 )
 
 
@@ -74,7 +74,7 @@ def test_errors_of_accuracy_and_balanced_accuracy_agree_with_statsmodels() -> No
     dummies = np.eye(3)[truth]
     covariance = cluster_errors(correct, dummies, groups)
     assert group_variance(runs.influences(BALANCED))[0, 0] == pytest.approx(covariance.mean(), rel=1e-6)
-    recalls = group_variance(runs.influences(catalogue().by_name["recall"].compute))[0]
+    recalls = group_variance(runs.influences(catalogue().of_matrices.by_name["recall"].compute))[0]
     np.testing.assert_allclose(recalls, np.diagonal(covariance), rtol=1e-6)
 
 

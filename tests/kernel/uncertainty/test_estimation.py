@@ -18,9 +18,9 @@ from app.kernel.uncertainty.estimation import (
 )
 
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
-METRICS = catalogue().metrics
+METRICS = catalogue().of_matrices.metrics
 KEYS = ("macro_f1", "mcc", "recall")
-SOME = [catalogue().by_name[key].compute for key in KEYS]
+SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
@@ -55,7 +55,7 @@ def test_methods_agree_on_a_large_sample() -> None:
 
 
 def test_fixed_class_counts_narrow_the_interval() -> None:
-    accuracy = [catalogue().by_name["accuracy"].compute]
+    accuracy = [catalogue().of_matrices.by_name["accuracy"].compute]
     free = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000)[0]
     fixed = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000, class_counts=ClassCounts.FIXED)[0]
     assert fixed.deviation[0] < free.deviation[0]
@@ -63,7 +63,10 @@ def test_fixed_class_counts_narrow_the_interval() -> None:
 
 
 def test_priors_and_given_shares_reach_the_draws() -> None:
-    balanced = [catalogue().by_name["balanced_accuracy"].compute, catalogue().by_name["accuracy"].compute]
+    balanced = [
+        catalogue().of_matrices.by_name["balanced_accuracy"].compute,
+        catalogue().of_matrices.by_name["accuracy"].compute,
+    ]
     uniform = posterior_intervals(THREE, balanced, Sampling(seed=1, prior=Prior.UNIFORM))
     edge = posterior_intervals(THREE, balanced, Sampling(seed=1))
     assert uniform[0].high[0] < edge[0].high[0]
@@ -82,7 +85,7 @@ def ten_classes(size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 def test_curvature_is_taken_out_of_the_limits() -> None:
     counts, sampling = ten_classes(25), Sampling(seed=1, draws=20_000)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
-    chosen = [catalogue().by_name[key].compute for key in keys]
+    chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
     found = posterior_intervals(counts, chosen, sampling)
     drawn = evaluate_draws(posterior.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
@@ -98,7 +101,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 
 
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
-    chosen = [catalogue().by_name["h_mean"].compute]
+    chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
         found = posterior_intervals(counts, chosen, Sampling(seed=1, draws=4000))[0]
         drawn = evaluate_draws(posterior.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
@@ -126,7 +129,7 @@ def test_limits_stay_among_the_draws() -> None:
 
 
 def test_delta_scales_follow_the_range() -> None:
-    mcc = catalogue().by_name["mcc"].compute
+    mcc = catalogue().of_matrices.by_name["mcc"].compute
     assert delta_interval(THREE, mcc, bounds=(-1.0, 1.0)).scale is Scale.FISHER_Z
     wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.WALD)
     assert wald.low[0] + wald.high[0] == pytest.approx(2 * wald.estimate[0])

@@ -5,7 +5,7 @@ import pytest
 from statsmodels.regression.linear_model import OLS
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.clusters import GroupedRuns, Grouping, design_effect, group_variance, grouped_wilson
@@ -65,7 +65,7 @@ def test_design_effects_are_those_of_numeric_derivatives() -> None:
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     effects = group_headline(runs).design_effects
     for key in OVERALL:
-        expected = design_effect(runs, catalogue().by_name[key].compute)[0, 0]
+        expected = design_effect(runs, catalogue().of_matrices.by_name[key].compute)[0, 0]
         assert effects[key] == pytest.approx(expected, rel=1e-5), key
         assert effects[key] > 1.2
 
@@ -141,7 +141,7 @@ def test_influences_by_groups_agree_with_statsmodels() -> None:
     y, p = softmax_problem(300, 2, 6)
     groups = Grouping.of(np.random.default_rng(7).integers(0, 40, 300).astype(str))
     influences = Influences(Scores(y, p))
-    linear = influences.of(probability_catalogue().by_name["log_loss"])
+    linear = influences.of(catalogue().of_probabilities.by_name["log_loss"])
     assert linear is not None
     losses = -np.log(p[np.arange(300), y])
     fit = OLS(losses, np.ones((300, 1))).fit(cov_type="cluster", cov_kwds={"groups": groups.codes})
@@ -156,7 +156,7 @@ def test_influences_by_groups_agree_with_statsmodels() -> None:
 @pytest.mark.parametrize("key", ["log_loss", "roc_auc", "au_imcp", "brier_skill_score", "fraction_uncertain"])
 def test_groups_of_one_have_the_limits_of_samples(key: str) -> None:
     y, p = softmax_problem(400, 3, 8)
-    linear = Influences(Scores(y, p)).of(probability_catalogue().by_name[key], 1 if key == "roc_auc" else None)
+    linear = Influences(Scores(y, p)).of(catalogue().of_probabilities.by_name[key], 1 if key == "roc_auc" else None)
     assert linear is not None
     plain = limits(linear)
     found = group_limits(by_groups(linear, Grouping.of(np.arange(400))), 400)
@@ -169,7 +169,7 @@ def test_groups_of_one_have_the_limits_of_samples(key: str) -> None:
 def test_the_variance_of_groups_is_none_with_one() -> None:
     assert np.isnan(group_variance(np.ones((1, 2)))).all()
     y, p = softmax_problem(50, 2, 9)
-    linear = Influences(Scores(y, p)).of(probability_catalogue().by_name["brier_score"])
+    linear = Influences(Scores(y, p)).of(catalogue().of_probabilities.by_name["brier_score"])
     assert linear is not None
     assert group_limits(by_groups(linear, Grouping.of(np.zeros(50))), 50) is None
 

@@ -38,7 +38,7 @@ def test_the_matrix_with_one_weak_class() -> None:
     assert found["h_mean"].given is Given.ACTUAL
     assert set(found) == {"accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa"}
     for key, interval in found.items():
-        value = float(catalogue().by_name[key](Table(FOUR)))
+        value = float(catalogue().of_matrices.by_name[key](Table(FOUR)))
         assert interval.low < value < interval.high, key
 
 
@@ -53,12 +53,12 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     rates = headline(table).rates
     declared = [
         metric.key
-        for metric in catalogue().of_scope(Scope.CLASS)
+        for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
         if metric.card.inference.proportion is not None and metric.card.inference.proportion.is_plain
     ]
     assert list(rates.keys) == declared
     for row, key in enumerate(rates.keys):
-        values = catalogue().by_name[key](table)
+        values = catalogue().of_matrices.by_name[key](table)
         assert np.all((rates.low[row] <= values) & (values <= rates.high[row])), key
     given = dict(zip(rates.keys, rates.given, strict=True))
     assert given["precision"] is Given.PREDICTED
@@ -150,7 +150,7 @@ def test_closed_gradients_equal_central_differences(key: str) -> None:
     counts = rng.integers(1, 40, (4, 4)).astype(float)
     n = counts.sum()
     closed = GRADIENTS[key](Table(counts)).full()
-    metric = catalogue().by_name[key]
+    metric = catalogue().of_matrices.by_name[key]
     numeric = np.empty((4, 4))
     for cell in np.ndindex(4, 4):
         step = np.zeros((4, 4))
@@ -190,5 +190,5 @@ def test_scales_keep_limits_inside_the_range() -> None:
 
 
 def test_published_values_of_the_two_definitions_of_macro_f1() -> None:
-    assert float(catalogue().by_name["macro_f1"](Table(FOUR))) == pytest.approx(0.8031, abs=5e-5)
-    assert float(catalogue().by_name["macro_f1_of_means"](Table(FOUR))) == pytest.approx(0.8703, abs=5e-5)
+    assert float(catalogue().of_matrices.by_name["macro_f1"](Table(FOUR))) == pytest.approx(0.8031, abs=5e-5)
+    assert float(catalogue().of_matrices.by_name["macro_f1_of_means"](Table(FOUR))) == pytest.approx(0.8703, abs=5e-5)

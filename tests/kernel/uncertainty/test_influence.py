@@ -9,7 +9,7 @@ from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
 from app.kernel.metrics.card import Scale, Scope
-from app.kernel.metrics.catalogue import probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.influence import Method, Strata
@@ -37,13 +37,13 @@ TRAPEZOIDS = {"au_imcp_trapezoid": "au_imcp", "au_mcp_trapezoid": "au_mcp"}
 
 
 def class_of(key: str) -> int | None:
-    return 1 if probability_catalogue().by_name[key].card.scope is Scope.CLASS else None
+    return 1 if catalogue().of_probabilities.by_name[key].card.scope is Scope.CLASS else None
 
 
 def linearise(
     scores: Scores, key: str, code: int | None = None, *, parameters: dict[str, float] | None = None
 ) -> Linearisation | None:
-    return Influences(scores).of(probability_catalogue().by_name[key], code, parameters=parameters)
+    return Influences(scores).of(catalogue().of_probabilities.by_name[key], code, parameters=parameters)
 
 
 def found(scores: Scores, key: str, code: int | None = None) -> Linearisation:
@@ -59,7 +59,9 @@ def numbers(limit: Limits | None) -> tuple[float, float]:
 
 def test_which_metrics_have_a_closed_form() -> None:
     scores = Scores(*softmax_problem(40, 3, 0))
-    known = [m.key for m in probability_catalogue().metrics if linearise(scores, m.key, class_of(m.key)) is not None]
+    known = [
+        m.key for m in catalogue().of_probabilities.metrics if linearise(scores, m.key, class_of(m.key)) is not None
+    ]
     assert sorted(known) == sorted(CLOSED)
 
 

@@ -25,7 +25,7 @@ DRAWS = 40_000
 
 
 def metric(key: str) -> Measure:
-    return Measure(catalogue().by_name[key], {}, None)
+    return Measure(catalogue().of_matrices.by_name[key], {}, None)
 
 
 def interval(
@@ -33,7 +33,7 @@ def interval(
 ) -> tuple[float, float, float]:
     """Low, high and mean over the draws."""
     batches = draw_matrices(counts, draws=DRAWS, random=generator(7), prior=prior, shares=shares)
-    values = evaluate_draws(batches, [catalogue().by_name[key].compute])[0]
+    values = evaluate_draws(batches, [catalogue().of_matrices.by_name[key].compute])[0]
     values = values if of is None else values[:, of]
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high), float(values.mean())
@@ -72,7 +72,7 @@ def test_exact_moments_agree_with_the_draws() -> None:
     for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL, Prior.UNIFORM):
         mean, deviation = balanced_accuracy_moments(FOUR, prior)
         batches = draw_matrices(FOUR, draws=DRAWS, random=generator(1), prior=prior)
-        values = evaluate_draws(batches, [catalogue().by_name["balanced_accuracy"].compute])[0]
+        values = evaluate_draws(batches, [catalogue().of_matrices.by_name["balanced_accuracy"].compute])[0]
         assert values.mean() == pytest.approx(float(mean), abs=4 * float(deviation) / DRAWS**0.5)
         assert values.std() == pytest.approx(float(deviation), rel=0.02)
 
@@ -170,7 +170,7 @@ def test_the_same_seed_gives_the_same_draws_and_batches_do_not_matter() -> None:
 
 
 def test_an_expression_is_a_functional() -> None:
-    tree = Combination("gps", (Measure(catalogue().by_name["recall"], {}, Every.CLASS), metric("macro_f1")))
+    tree = Combination("gps", (Measure(catalogue().of_matrices.by_name["recall"], {}, Every.CLASS), metric("macro_f1")))
     values = evaluate_draws(draw_matrices(FOUR, draws=500, random=generator(0)), [lambda t: compute(tree, t)])[0]
     assert values.shape == (500,)
     assert 0.2 < values.mean() < 0.8

@@ -25,14 +25,14 @@ PUBLISHED = np.array([[50.0, 5, 5], [6, 30, 4], [3, 4, 13]])
 
 
 def value(key: str, counts: Array) -> float:
-    return float(catalogue().by_name[key](Table(counts)))
+    return float(catalogue().of_matrices.by_name[key](Table(counts)))
 
 
-SMOOTH = [metric for metric in catalogue().metrics if metric.card.inference.gradient is not None]
+SMOOTH = [metric for metric in catalogue().of_matrices.metrics if metric.card.inference.gradient is not None]
 
 
 @pytest.mark.parametrize("metric", SMOOTH, ids=[metric.key for metric in SMOOTH])
-def test_numeric_variance_equals_the_closed_one(metric: Metric) -> None:
+def test_numeric_variance_equals_the_closed_one(metric: Metric[Table]) -> None:
     table, gradient = Table(THREE), metric.card.inference.gradient
     assert gradient is not None
     closed = additive_variance(table, stack([gradient(table)]))
@@ -41,7 +41,9 @@ def test_numeric_variance_equals_the_closed_one(metric: Metric) -> None:
 
 
 def test_published_standard_error_of_mcc() -> None:
-    assert np.sqrt(delta.variance(TWO, catalogue().by_name["mcc"].compute))[0] == pytest.approx(0.0700, abs=5e-5)
+    assert np.sqrt(delta.variance(TWO, catalogue().of_matrices.by_name["mcc"].compute))[0] == pytest.approx(
+        0.0700, abs=5e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,12 +57,12 @@ def test_published_standard_error_of_mcc() -> None:
     ],
 )
 def test_published_standard_errors_of_three_classes(key: str, design: ClassCounts, error: float) -> None:
-    variance = delta.variance(PUBLISHED, catalogue().by_name[key].compute, class_counts=design)
+    variance = delta.variance(PUBLISHED, catalogue().of_matrices.by_name[key].compute, class_counts=design)
     assert np.sqrt(variance[0]) == pytest.approx(error, abs=5e-5)
 
 
 def test_published_intervals_of_macro_f1() -> None:
-    functional = catalogue().by_name["macro_f1"].compute
+    functional = catalogue().of_matrices.by_name["macro_f1"].compute
     wald = delta_interval(PUBLISHED, functional, scale=Scale.WALD)
     assert wald.estimate[0] == pytest.approx(0.7396, abs=5e-5)
     assert (wald.low[0], wald.high[0]) == pytest.approx((0.6536, 0.8257), abs=1e-4)
@@ -110,7 +112,7 @@ def test_accuracy_and_recall_have_binomial_variances() -> None:
 
 def test_fixed_class_counts_never_vary_more() -> None:
     for key in ("macro_f1", "mcc", "cohen_kappa", "accuracy"):
-        functional = catalogue().by_name[key].compute
+        functional = catalogue().of_matrices.by_name[key].compute
         fixed = delta.variance(THREE, functional, class_counts=ClassCounts.FIXED)
         assert fixed[0] <= delta.variance(THREE, functional)[0] * (1 + 1e-9)
 
@@ -123,11 +125,11 @@ def test_counts_of_degree_one_vary_like_multinomial_counts() -> None:
 
 def test_a_perfect_matrix_has_no_variance() -> None:
     perfect = np.diag([10.0, 20.0, 30.0])
-    assert delta.variance(perfect, catalogue().by_name["macro_f1"].compute).tolist() == [0.0]
+    assert delta.variance(perfect, catalogue().of_matrices.by_name["macro_f1"].compute).tolist() == [0.0]
 
 
 def test_sensitivities_of_a_ratio_sum_to_zero() -> None:
-    moves, cells = delta.cell_sensitivities(THREE, catalogue().by_name["macro_f1"].compute)
+    moves, cells = delta.cell_sensitivities(THREE, catalogue().of_matrices.by_name["macro_f1"].compute)
     assert len(cells) == 8
     assert moves.sum() == pytest.approx(0.0, abs=1e-10)
 
@@ -153,7 +155,7 @@ def test_scales() -> None:
 
 
 def test_bootstrap_and_delta_method_agree() -> None:
-    functionals = [catalogue().by_name[key].compute for key in ("macro_f1", "mcc", "accuracy")]
+    functionals = [catalogue().of_matrices.by_name[key].compute for key in ("macro_f1", "mcc", "accuracy")]
     for stratified, design in ((False, ClassCounts.RANDOM), (True, ClassCounts.FIXED)):
         batches = resample(THREE * 4, draws=20_000, random=generator(0), stratified=stratified)
         for values, functional in zip(evaluate_draws(batches, functionals), functionals, strict=True):
@@ -182,12 +184,12 @@ def test_bca_agrees_with_scipy() -> None:
 
     def macro_f1(y: Array, x: Array, axis: int = -1) -> Array:
         cells = np.stack([(y * 3 + x == cell).sum(axis=axis) for cell in range(9)], axis=-1)
-        return catalogue().by_name["macro_f1"](Table(cells.reshape(*cells.shape[:-1], 3, 3)))
+        return catalogue().of_matrices.by_name["macro_f1"](Table(cells.reshape(*cells.shape[:-1], 3, 3)))
 
     theirs = scipy_bootstrap(
         (truth, prediction), macro_f1, paired=True, n_resamples=9999, method="BCa", rng=np.random.default_rng(0)
     ).confidence_interval
-    functional = catalogue().by_name["macro_f1"].compute
+    functional = catalogue().of_matrices.by_name["macro_f1"].compute
     values = evaluate_draws(resample(THREE, draws=20_000, random=generator(1)), [functional])[0]
     skew = acceleration(THREE, functional)
     low, high = bca_limits(values[:, None], np.array([value("macro_f1", THREE)]), skew)
@@ -204,9 +206,11 @@ def test_acceleration_is_the_skewness_of_the_jackknife() -> None:
         left.append(value("macro_f1", rest))
     centered = np.mean(left) - np.array(left)
     expected = (centered**3).sum() / (6 * (centered**2).sum() ** 1.5)
-    assert acceleration(counts, catalogue().by_name["macro_f1"].compute)[0] == pytest.approx(expected, rel=1e-9)
+    assert acceleration(counts, catalogue().of_matrices.by_name["macro_f1"].compute)[0] == pytest.approx(
+        expected, rel=1e-9
+    )
     # Within the first class, a recall is a mean of 4 ones and 1 zero.
-    stratified = acceleration(counts, catalogue().by_name["recall"].compute, stratified=True)
+    stratified = acceleration(counts, catalogue().of_matrices.by_name["recall"].compute, stratified=True)
     assert stratified[0] == pytest.approx((4 * 0.04**3 - 0.16**3) / (6 * (4 * 0.04**2 + 0.16**2) ** 1.5))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.metrics.catalogue import catalogue, probability_catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
@@ -29,7 +29,7 @@ from tests.kernel.probability.problems import softmax_problem, tied_problem
 
 
 def functional(key: str, of: int | Every | None = None) -> SampleFunctional:
-    metric = probability_catalogue().by_name[key]
+    metric = catalogue().of_probabilities.by_name[key]
     return lambda subject: compute(Measure(metric, metric.card.defaults, of), subject)
 
 
@@ -60,8 +60,8 @@ def test_limits_are_those_of_a_loop_with_scikit_learn(fixed: bool) -> None:
 def test_matrix_and_probabilities_are_resampled_together() -> None:
     """Half the accuracy plus half the AUC of a replicate: both from the same samples."""
     y, p = softmax_problem(100, 2, 2)
-    recall = catalogue().by_name["accuracy"]
-    area = probability_catalogue().by_name["roc_auc"]
+    recall = catalogue().of_matrices.by_name["accuracy"]
+    area = catalogue().of_probabilities.by_name["roc_auc"]
     mixed = Combination("mean", (Measure(recall, {}, None), Measure(area, {}, 1)))
     loop = []
     for weights in item_weights(np.zeros(100, dtype=np.int64), draws=40, random=generator(3)):
@@ -133,7 +133,7 @@ def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
 def test_spread_over_subsets_is_that_of_closed_forms(key: str) -> None:
     scores = Scores(*softmax_problem(20_000, 3, 6))
     (found,) = bootstrap(scores, [functional(key)], Plan(600, 2000, 20_000))
-    linear = Influences(scores).of(probability_catalogue().by_name[key])
+    linear = Influences(scores).of(catalogue().of_probabilities.by_name[key])
     assert linear is not None
     assert found.deviation[0] == pytest.approx(np.sqrt(variance(linear)), rel=0.12)
     assert (found.low[0] + found.high[0]) / 2.0 == pytest.approx(linear.value, abs=0.3 * found.deviation[0])
@@ -186,14 +186,14 @@ def test_reflected_limits_take_off_the_bias() -> None:
     scores = Scores(*softmax_problem(150, 2, 8))
     (found,) = bootstrap(scores, [functional("expected_calibration_error")], Plan(300, 150, 150))
     turned = reflected(found, (0.0, 1.0))
-    assert probability_catalogue().by_name["expected_calibration_error"].card.inference.biased
+    assert catalogue().of_probabilities.by_name["expected_calibration_error"].card.inference.biased
     assert turned.low[0] == max(2 * found.estimate[0] - found.high[0], 0.0)
     assert turned.high[0] == pytest.approx(2 * found.estimate[0] - found.low[0])
     assert (turned.low[0] + turned.high[0]) / 2 < found.estimate[0] < (found.low[0] + found.high[0]) / 2
 
 
 def calibration_error(key: str) -> Resampled:
-    metric = probability_catalogue().by_name[key]
+    metric = catalogue().of_probabilities.by_name[key]
     return resampled(Measure(metric, metric.card.defaults, None), metric.card.range)
 
 
@@ -207,7 +207,7 @@ def calibration_error(key: str) -> Resampled:
     ],
 )
 def test_gaps_add_up_to_the_errors(key: str) -> None:
-    metric = probability_catalogue().by_name[key]
+    metric = catalogue().of_probabilities.by_name[key]
     gaps = metric.card.inference.gaps
     assert gaps is not None
     y, p = softmax_problem(300, 3, 6)

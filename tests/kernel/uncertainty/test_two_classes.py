@@ -29,7 +29,7 @@ def test_draws_converge_to_the_exact_limits(
     key: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 ) -> None:
     sampling = Sampling(seed=3, draws=60_000)
-    drawn = posterior_intervals(counts, [catalogue().by_name[key].compute], sampling)[0]
+    drawn = posterior_intervals(counts, [catalogue().of_matrices.by_name[key].compute], sampling)[0]
     tolerance = 5 * float(drawn.monte_carlo_error[0]) + 1e-4
     assert mean_limits(counts, key) == pytest.approx((float(drawn.low[0]), float(drawn.high[0])), abs=tolerance)
 

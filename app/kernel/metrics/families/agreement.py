@@ -11,13 +11,14 @@ import numpy as np
 from app.kernel.matrix import aickin
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Condition, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Choice, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_SAMPLES,
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
+    overall,
 )
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
@@ -250,17 +251,15 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
     parameters=(_WEIGHTS,),
     undefined=(
         NO_SAMPLES,
-        Condition(
+        overall(
             "chance_agreement_is_one",
             "agreement by chance is complete in this definition and nothing is wrong",
             lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
-            overall=True,
         ),
-        Condition(
+        overall(
             "infinite",
             "agreement by chance is complete in this definition although there are errors",
             lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
-            overall=True,
         ),
     ),
     ordered=True,
@@ -284,11 +283,10 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     range=(0.0, 1.0),
     undefined=(
         CHANCE_IS_CERTAIN,
-        Condition(
+        overall(
             "below_chance",
             "agreement is below chance, where no share of the cases can be agreed on for a reason",
             lambda t: aickin.is_below_chance(t.covariance / t.chance_disagreement),
-            overall=True,
         ),
     ),
     references=("aickin1990",),
@@ -305,11 +303,7 @@ def aickin_alpha(t: Table) -> Array:
     formula=r"\frac{\sum_k n_{kk}^2}{\sum_k P_kT_k}",
     sentence="Area of agreement over the area of the rectangles of the margins in the agreement chart.",
     elsewhere={"pycm": "Bangdiwala B"},
-    undefined=(
-        Condition(
-            "no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0, overall=True
-        ),
-    ),
+    undefined=(overall("no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0),),
     chance_corrected=False,
     references=("bangdiwala1985",),
 )
@@ -366,12 +360,11 @@ def kappa_standard_error(t: Table) -> Array:
     sentence="Agreement of the two groupings about which pairs belong together, whatever the groups are called.",
     elsewhere={"pycm": "ARI", "sklearn": "adjusted_rand_score"},
     undefined=(
-        Condition("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2, overall=True),
-        Condition(
+        overall("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2),
+        overall(
             "trivial_grouping",
             "both groupings put all samples together or every sample alone",
             lambda t: _rand_parts(t)[1] == 0,
-            overall=True,
         ),
     ),
     degree=None,

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Condition, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -16,6 +16,7 @@ from app.kernel.metrics.conditions import (
     NO_SAMPLES,
     NOT_PREDICTED_THOUGH_ACTUAL,
     UNIVERSAL,
+    where,
 )
 from app.kernel.metrics.missing import UNDEFINED, filled
 from app.kernel.metrics.proportion import Cells, Line, Proportion
@@ -25,7 +26,7 @@ _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE,
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
 # Weighted averages leave out classes without actual samples; what is left needs a specificity.
-_ONE_CLASS = Condition(
+_ONE_CLASS = where(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),

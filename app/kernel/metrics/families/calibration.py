@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.score_conditions import NO_SAMPLES, NOT_PROBABILITIES
+from app.kernel.metrics.conditions import NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
 from app.kernel.samples.scores import Scores
@@ -19,7 +19,7 @@ _error = partial(
     orientation=Orientation.LOWER,
     ideal=0.0,
     parameters=_BINS,
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     biased=True,
 )
 

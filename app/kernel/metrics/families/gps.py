@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table, unified_performance_reciprocals
-from app.kernel.metrics.card import Condition, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     A_PRECISION_IS_ZERO,
     A_UPM_IS_ZERO,
@@ -18,6 +18,7 @@ from app.kernel.metrics.conditions import (
     NEVER_PREDICTED,
     NO_REST,
     UNIVERSAL,
+    overall,
 )
 from app.kernel.numerics.arrays import Array, Mask, dispersion_of_reciprocals, total
 
@@ -115,11 +116,10 @@ def _has_empty_split(t: Table) -> Mask:
     return empty
 
 
-EMPTY_SPLIT = Condition(
+EMPTY_SPLIT = overall(
     "empty_split",
     "the first or the last classes of the order occur neither in the data nor in the predictions",
     _has_empty_split,
-    overall=True,
 )
 
 

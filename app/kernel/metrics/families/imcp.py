@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
+from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
 from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, mean_of_members, share_of
 from app.kernel.samples.losses import TOLERANCE, closeness
@@ -73,9 +73,9 @@ def au_imcp(s: Scores) -> Array:
     influence=mean_of_class_means(_phi),
 )
 def au_imcp_trapezoid(s: Scores) -> Array:
-    if not s.are_probabilities or s.weights is not None or (s.class_weight == 0).any():
+    if not s.are_probabilities or s.weights is not None or (s.actual == 0).any():
         return np.full(s.n.shape, np.nan)
-    widths = ratio(np.ones(()), s.n_classes * s.class_weight)
+    widths = ratio(np.ones(()), s.n_classes * s.actual)
     folded = s.folded_losses
     if folded is not None and folded.cross_steps is not None:
         return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * folded.cross_steps
@@ -96,7 +96,7 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} \sum_i \varphi_i",
     sentence="Mean closeness of the probabilities to the truth, every sample counting the same.",
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
     influence=mean_of(_phi),
 )
@@ -135,7 +135,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     influence=mean_of_members(_phi),
 )
 def mean_phi(s: Scores) -> Array:
-    return ratio(s.phi_sums, s.class_weight)
+    return ratio(s.phi_sums, s.actual)
 
 
 @_per_class(
@@ -150,7 +150,7 @@ def mean_phi(s: Scores) -> Array:
 )
 def median_phi(s: Scores, quantile: float = 0.5) -> Array:
     if not s.are_probabilities:
-        return np.full(s.class_weight.shape, np.nan)
+        return np.full(s.actual.shape, np.nan)
     ends = [ranking.member_quantile(quantile) for ranking in s.rankings]
     lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
     return 0.5 * (closeness(lower) + closeness(upper))
@@ -169,7 +169,7 @@ def phi_quartiles(s: Scores) -> Array:
     prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} |\{i: p_{i y_i} > 1/2\}|",
     sentence="Share of samples whose class was given more than one half, so that nothing else could be predicted.",
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("aguilar2024",),
     influence=share_of(_sure),
 )
@@ -184,7 +184,7 @@ def fraction_correct_certain(s: Scores) -> Array:
     sentence="Share of samples whose class was given neither less than chance nor more than one half.",
     orientation=Orientation.LOWER,
     ideal=0.0,
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("aguilar2024",),
     influence=share_of(_neither),
 )
@@ -199,7 +199,7 @@ def fraction_uncertain(s: Scores) -> Array:
     sentence="Share of samples whose class was given less than chance, so that it could not be predicted.",
     orientation=Orientation.LOWER,
     ideal=0.0,
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("aguilar2024",),
     influence=share_of(_ruled_out),
 )
@@ -208,10 +208,10 @@ def fraction_incorrect_certain(s: Scores) -> Array:
 
 
 def _undecided(s: Scores) -> Array:
-    return s.class_weight - s.losses.sure - s.losses.ruled_out
+    return s.actual - s.losses.sure - s.losses.ruled_out
 
 
 def regions(s: Scores) -> Array:
     """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
     with silently():
-        return np.stack([ratio(sums, s.class_weight) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])
+        return np.stack([ratio(sums, s.actual) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])

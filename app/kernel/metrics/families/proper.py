@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_SAMPLES, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
+from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.samples.areas import centred
 from app.kernel.samples.influence import (
@@ -81,7 +81,7 @@ def clipped(s: Scores, clip: float = CLIP) -> int:
     aliases=("cross_entropy",),
     elsewhere={"sklearn": "log_loss"},
     parameters=_CLIPPED,
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES, RULED_OUT),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT, RULED_OUT),
     references=("good1952", "gneiting2007"),
     headline=True,
     proper=True,
@@ -99,7 +99,7 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     aliases=("brier",),
     elsewhere={"sklearn": "brier_score_loss"},
     range=(0.0, 2.0),
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("brier1950", "gneiting2007", "beddar2025"),
     headline=True,
     proper=True,
@@ -121,7 +121,7 @@ def brier_score(s: Scores) -> Array:
     influence=mean_of_class_means(_surprise),
 )
 def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
-    return mean(ratio(_surprise_sums(s, clip), s.class_weight))
+    return mean(ratio(_surprise_sums(s, clip), s.actual))
 
 
 @_loss(
@@ -136,7 +136,7 @@ def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     influence=mean_of_class_means(_squared_error),
 )
 def balanced_brier_score(s: Scores) -> Array:
-    return mean(ratio(s.losses.squared_error, s.class_weight))
+    return mean(ratio(s.losses.squared_error, s.actual))
 
 
 @_loss(
@@ -149,14 +149,14 @@ def balanced_brier_score(s: Scores) -> Array:
     ideal=1.0,
     range=(None, 1.0),
     chance_corrected=True,
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES, ONE_ACTUAL_CLASS),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
     proper=True,
     influence=Form(Method.INFLUENCE, _saved),
 )
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
-    spread = total(s.class_weight * s.rest_weight) / (2.0 if s.n_classes == 2 else 1.0)
+    spread = total(s.actual * s.rest) / (2.0 if s.n_classes == 2 else 1.0)
     # Of one class nothing can be saved: without a reference there is no skill, however large the score.
     return 1.0 - ratio(total(s.losses.squared_error) * s.n, np.where(spread > 0, spread, np.nan))
 
@@ -169,7 +169,7 @@ def brier_skill_score(s: Scores) -> Array:
     orientation=Orientation.HIGHER,
     ideal=1.0,
     range=(0.0, 1.0),
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("gneiting2007",),
     proper=True,
     influence=mean_of(_cosine),

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
-from app.kernel.metrics.score_conditions import NO_ACTUAL, NO_REST, NO_SAMPLES, NOT_PROBABILITIES
+from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
 from app.kernel.samples.areas import centred, micro_influence, pair_influence
@@ -116,7 +116,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     formula=r"\mathrm{AUC} \text{ of all } nK \text{ entries against the one-hot truth}",
     sentence="Chance that the probability of an actual class exceeds that of a class that is not, over all samples and classes.",
     elsewhere={"sklearn": 'roc_auc_score(average="micro")'},
-    undefined=(NOT_PROBABILITIES, NO_SAMPLES),
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
     influence=Form(Method.INFLUENCE_LOGIT, _all_entries),
@@ -165,7 +165,7 @@ def roc_auc_ovo_weighted(s: Scores) -> Array:
 
 def _pair_areas(s: Scores) -> Array:
     """A(i|j) of every ordered pair of classes, shape (..., K, K), 0 on the diagonal."""
-    pairs = s.class_weight[..., :, None] * s.class_weight[..., None, :]
+    pairs = s.actual[..., :, None] * s.actual[..., None, :]
     areas = 1.0 - ratio(s.pair_losses, pairs)
     own = np.arange(s.n_classes)
     areas[..., own, own] = 0.0
@@ -258,7 +258,7 @@ def macro_pr_auc(s: Scores) -> Array:
     if not s.are_probabilities:
         return np.full(s.n.shape, np.nan)
     _, precision = s.common_threshold
-    return mean(ratio(mean(precision), s.class_weight))
+    return mean(ratio(mean(precision), s.actual))
 
 
 @_per_class(
@@ -314,7 +314,7 @@ def ks_statistic(s: Scores) -> Array:
     biased=True,
 )
 def h_measure(s: Scores, a: float = 0.0, b: float = 0.0) -> Array:
-    values = np.full(s.class_weight.shape, np.nan)
+    values = np.full(s.actual.shape, np.nan)
     first, second = severity(s, a, b)
     for code, ranking in enumerate(s.rankings):
         defined = (ranking.positives > 0) & (ranking.negatives > 0)
@@ -329,7 +329,7 @@ def severity(s: Scores, a: float = 0.0, b: float = 0.0) -> tuple[Array, Array]:
     """The parameters of the Beta distribution that ``h_measure`` uses for each class, each of shape (..., K)."""
     share = s.prevalence
     first = np.full(share.shape, a) if a > 0 else 1.0 + share
-    second = np.full(share.shape, b) if b > 0 else 1.0 + ratio(s.rest_weight, s.n[..., None])
+    second = np.full(share.shape, b) if b > 0 else 1.0 + ratio(s.rest, s.n[..., None])
     return first, second
 
 
@@ -357,7 +357,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
     sentence="Share of samples whose class is among the k most probable ones; ties go to the class that comes first.",
     elsewhere={"sklearn": "top_k_accuracy_score"},
     parameters=(Number("k", 2.0, "how many classes may be named", minimum=1.0, integral=True),),
-    undefined=(NO_SAMPLES,),
+    undefined=(NO_WEIGHT,),
     references=("beddar2025",),
     influence=Form(Method.WILSON, _among_first),
 )
