@@ -17,7 +17,7 @@ from app.kernel.uncertainty.cautions import Caution, cautions
 from app.kernel.uncertainty.design import Prior, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws, summarise
 from app.kernel.uncertainty.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.headline import headlines
+from app.kernel.uncertainty.headline import Refusal, headlines
 from app.kernel.uncertainty.mover import undercovers
 from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
 
@@ -42,6 +42,9 @@ HARD: dict[str, Callable[[int], Array]] = {
     ".20 to .99": lambda n_classes: np.linspace(0.20, 0.99, n_classes),
 }
 HARD_SIZES = ((3, 25), (5, 25), (10, 10), (10, 25), (10, 100), (20, 100), (35, 25), (35, 100))
+FEW_CLASSES = (2, 3, 10)
+FEW_RECALLS = ((0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8))
+FEW_SIZES = ((50, 2), (50, 4), (500, 4), (100, 8), (20, 20))
 FAILING = {Caution.MANY_SMALL_CLASSES, Caution.PERFECT_SMALL_CLASSES, Caution.FEWER_THAN_FIVE}
 
 
@@ -75,11 +78,11 @@ def samples(rows: Array, size: int, replicates: int, random: np.random.Generator
 def posterior_coverage(
     counts: Array, truth: Sequence[Array], *, prior: Prior, shares: Shares, keys: Sequence[str] = KEYS
 ) -> list[float]:
-    """Share of the matrices (replicates, K, K) whose posterior interval holds the truth, per metric.
+    """Share of the matrices (replicates, K, K) whose posterior interval holds the truth, per metric where it exists.
 
     What ``estimation.posterior_intervals`` does for one matrix, for many at once.
     """
-    hits, curved = np.zeros(len(keys)), counts.shape[-1] >= CURVED_CLASSES
+    hits, defined, curved = np.zeros(len(keys)), np.zeros(len(keys)), counts.shape[-1] >= CURVED_CLASSES
     with silently():
         for start in range(0, len(counts), 50):
             some = counts[start : start + 50]
@@ -89,17 +92,19 @@ def posterior_coverage(
             for position, (draws, estimate, center) in enumerate(zip(drawn, found, centers, strict=True)):
                 interval = summarise(draws, estimate, LEVEL, center=center if curved else None)
                 hits[position] += ((interval.low <= truth[position]) & (truth[position] <= interval.high)).sum()
-    return [float(hit) / len(counts) for hit in hits]
+                defined[position] += np.isfinite(estimate).sum()
+    return [float(hit) for hit in hits / defined]
 
 
-def headline_coverage(counts: Array, truth: Sequence[Array]) -> list[float]:
-    """The same for the closed forms; a matrix without interval counts as a miss."""
-    hits = dict.fromkeys(KEYS, 0.0)
-    for overall in headlines(Table(counts), LEVEL).overall:
+def headline_coverage(counts: Array, truth: Sequence[Array], keys: Sequence[str] = KEYS) -> list[float]:
+    """The same for the closed forms; where a value exists and has no interval it counts as a miss."""
+    hits, defined = dict.fromkeys(keys, 0.0), dict.fromkeys(keys, 0)
+    for overall in headlines(Table(counts[:, None]), LEVEL).overall:
         for interval in overall:
-            if interval.key in hits:
-                hits[interval.key] += float(interval.low <= truth[KEYS.index(interval.key)] <= interval.high)
-    return [hits[key] / len(counts) for key in KEYS]
+            if interval.key in hits and interval.refusal is not Refusal.UNDEFINED_ESTIMATE:
+                defined[interval.key] += 1
+                hits[interval.key] += float(interval.low <= truth[keys.index(interval.key)] <= interval.high)
+    return [hits[key] / defined[key] for key in keys]
 
 
 def headline_warnings(counts: Array) -> float:
@@ -161,6 +166,23 @@ def prior_table(replicates: int) -> list[tuple[str, list[float]]]:
     return table
 
 
+def few_table(replicates: int) -> list[list[object]]:
+    """Metrics of which the delta method sees no spread where a class has a few samples; class counts fixed."""
+    keys, table = ("macro_f1", "mcc", "cohen_kappa"), list[list[object]]()
+    for classes in FEW_CLASSES:
+        for many, few in FEW_RECALLS:
+            rows = true_rows(np.where(np.arange(classes) == 0, few, many))
+            for sizes in FEW_SIZES:
+                counted = np.where(np.arange(classes) == 0, sizes[1], sizes[0])
+                random = generator(classes * 1000 + sizes[0] + sizes[1])
+                counts = random.multinomial(counted, rows, size=(replicates, classes)).astype(np.float64)
+                truth = values(rows * counted[:, None], keys)
+                closed = headline_coverage(counts, truth, keys)
+                drawn = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=Shares.OBSERVED, keys=keys)
+                table.append([classes, f"{many:.2f}, one {few:.2f}", f"{sizes[0]}, one {sizes[1]}", *closed, *drawn])
+    return table
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=2000)
@@ -168,6 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     metrics = ["K", "per class", "A", "H", "macro F1", "MCC", "warned"]
     print_table(["intervals, class counts", *metrics], coverage_table(replicates))
     print_table(["true recalls", *metrics, "closed A", "closed H", "warned"], hard_table(replicates))
+    drawn = [f"{name} drawn" for name in ("macro F1", "MCC", "kappa")]
+    print_table(["K", "true recalls", "per class", "macro F1", "MCC", "kappa", *drawn], few_table(replicates))
     print_table(
         ["prior", "K=2, 30: A", "H", "K=10, 25: A", "H", "K=35, 25: A", "H"],
         [[name, *shown] for name, shown in prior_table(replicates)],

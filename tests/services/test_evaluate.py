@@ -174,3 +174,12 @@ def test_options_are_kept_as_they_were(options: Options) -> None:
 
 def test_default_options_cost_nothing() -> None:
     assert options_as_json(Options()) == {}
+
+
+@pytest.mark.parametrize("choice", [IntervalChoice.HEADLINE, IntervalChoice.ALL])
+def test_intervals_of_a_class_of_a_few_samples_come_with_a_finding(choice: IntervalChoice) -> None:
+    options = Options(intervals=choice)
+    few = [f for f in evaluate(source([[40, 2], [1, 3]]), options).findings if f.code == "intervals_of_few_samples"]
+    assert [finding.evidence["classes"] for finding in few] == [["class 1"]]
+    codes = {finding.code for finding in evaluate(source([[40, 2], [2, 3]]), options).findings}
+    assert "intervals_of_few_samples" not in codes

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, Mask, ratio, silently
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.posterior import pseudo_counts
 
@@ -34,12 +34,18 @@ def cautions(counts: Array, prior: Prior = Prior.EDGE) -> tuple[Caution, ...]:
     several = np.count_nonzero(present) >= _SEVERAL_CLASSES
     tests = {
         Caution.EMPTY_CLASS: not present.all(),
-        Caution.FEWER_THAN_FIVE: bool((present & (actual < _FEW)).any()),
+        Caution.FEWER_THAN_FIVE: bool(few_samples(actual).any()),
         Caution.MANY_SMALL_CLASSES: several and curvature(counts) > _CURVATURE,
         Caution.PERFECT_SMALL_CLASSES: several and prior is Prior.EDGE and edge_pull(counts) > _PULL,
         Caution.INFORMATIVE_PRIOR: prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL) and size > 2,
     }
     return tuple(caution for caution, holds in tests.items() if holds)
+
+
+def few_samples(actual: Array) -> Mask:
+    """Which classes (K) have some samples, and fewer than five, of these numbers of samples (K)."""
+    few: Mask = (actual > 0) & (actual < _FEW)
+    return few
 
 
 def curvature(counts: Array) -> float:

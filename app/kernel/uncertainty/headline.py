@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from math import atanh, exp, isnan, nan, tanh
+from math import atanh, exp, hypot, isnan, nan, tanh
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
@@ -104,10 +105,16 @@ class Headlines:
 # Which matrices of a batch, as an index of its leading axes.
 Selection = tuple[slice, ...]
 
+# From so many samples on the delta method keeps its level with a class at an edge (benchmarks/coverage.py).
+_FEW = 30
+# Cells of the matrices with one row moved each: a few milliseconds.
+_MOST_CELLS_MOVED = 1 << 19
+_NONE = (nan, nan)
 # exp overflows beyond it; an interval that wide on the logit scale is everything.
 _LARGEST_EXPONENT = 700.0
 
-_GIVEN = {
+# What limits of a rate among such samples take as fixed.
+GIVEN = {
     Cells.ALL: Given.SAMPLES,
     Cells.ACTUAL: Given.ACTUAL,
     Cells.REST: Given.ACTUAL,
@@ -135,7 +142,7 @@ def catalogue_rates() -> CatalogueRates:
     rates = {key: proportion for key, proportion in declared if proportion is not None and proportion.is_plain}
     return CatalogueRates(
         keys=tuple(rates),
-        given=tuple(_GIVEN[rate.among] for rate in rates.values()),
+        given=tuple(GIVEN[rate.among] for rate in rates.values()),
         numerators=tuple(rate.hits.column for rate in rates.values()),
         denominators=tuple(rate.among.column for rate in rates.values()),
     )
@@ -225,14 +232,92 @@ def _recall_means(table: Table, level: float, of: Selection) -> Iterator[list[Ov
 
 
 def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    """By the delta method, which does not see what is unknown of a class without any spread.
+
+    A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
+    moves by when its recall goes to its Jeffreys limit is added by squares, as MOVER adds parts (Zou & Donner 2008).
+    Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
+    """
+    found = _by_derivatives(table, level, of)
+    size = table.n_classes
+    counts = table.counts[of].reshape(-1, size, size)
+    right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
+    at_edge = ((right == 0) | (right == actual)) & (actual > 0)
+    few = at_edge & (actual < _FEW)
+    refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
+    for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
+        rows = np.flatnonzero(at_edge[place] if refused[place] else few[place])
+        if rows.size * size * size > _MOST_CELLS_MOVED:
+            continue
+        for ends, moves in zip(found, _moves(counts[place], rows, level), strict=True):
+            seen = few[place, rows] if ends[place].refusal is None else np.isfinite(moves)
+            ends[place] = ends[place].with_moves(moves[seen])
+    for (metric, _), ends in zip(headline_metrics().smooth, found, strict=True):
+        yield [one.interval(metric.key) for one in ends]
+
+
+class _Ends(NamedTuple):
+    """A value with its limits, NaN where it has none."""
+
+    value: float
+    low: float
+    high: float
+    method: Method
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why there are no limits."""
+        if not isnan(self.low):
+            return None
+        return Refusal.UNDEFINED_ESTIMATE if isnan(self.value) else Refusal.ZERO_STANDARD_ERROR
+
+    def with_moves(self, moves: Array) -> "_Ends":
+        """Limits further out by what the value moves by (R) in places that they do not know of."""
+        refused = self.refusal is not None
+        known = (0.0, 0.0) if refused else (self.value - self.low, self.high - self.value)
+        parts = (np.minimum(moves, 0.0), np.maximum(moves, 0.0))
+        below, above = (hypot(own, *part.tolist()) for own, part in zip(known, parts, strict=True))
+        if not below + above > 0.0:
+            return self
+        method = Method.MOVER if refused else self.method
+        return _Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
+
+    def interval(self, key: str) -> OverallInterval:
+        """The same with what it is of."""
+        given = Given.ACTUAL if self.method is Method.MOVER else Given.SAMPLES
+        return OverallInterval(key, self.low, self.high, self.method, given, self.refusal)
+
+
+def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[_Ends]]:
+    """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
     smooth = headline_metrics().smooth
     variances = additive_variance(table, stack([gradient(table) for _, gradient in smooth]))
     half_widths = two_sided_z(level) * np.sqrt(variances)
+    found = []
     for (metric, _), widths in zip(smooth, half_widths, strict=True):
-        values = np.ravel(metric(table)[of]).tolist()
-        yield [
-            _on_scale(metric, value, width) for value, width in zip(values, np.ravel(widths[of]).tolist(), strict=True)
-        ]
+        method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
+        pairs = zip(np.ravel(metric(table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True)
+        found.append(
+            [_Ends(value, *(limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs]
+        )
+    return found
+
+
+def _moves(counts: Array, rows: NDArray[np.intp], level: float) -> list[Array]:
+    """What the recalls of rows (R) of a matrix (K, K), all 0 or 1, move each metric by (R) at their Jeffreys limits."""
+    size, at = len(counts), np.arange(rows.size)
+    right, actual = np.diagonal(counts)[rows], counts.sum(axis=-1)[rows]
+    low, high = jeffreys(right, actual, level)
+    missed = right == 0
+    # Errors of a class without any may be of all kinds; those of a class without anything else stay as they are.
+    errors = np.where(missed[:, None], counts[rows], (actual / (size - 1))[:, None])
+    errors[at, rows] = 0.0
+    recall = np.where(missed, high, low)
+    moved = np.repeat(counts[None].astype(np.float64), rows.size, axis=0)
+    moved[at, rows] = (1.0 - recall)[:, None] * errors
+    moved[at, rows, rows] = recall * actual
+    table, whole = Table(moved), Table(counts)
+    return [metric(table) - metric(whole) for metric, _ in headline_metrics().smooth]
 
 
 def is_signed(metric: Metric[Table]) -> bool:
@@ -244,16 +329,6 @@ def is_signed(metric: Metric[Table]) -> bool:
 def limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
     """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
     return fisher_z_limits(value, half_width) if is_signed(metric) else logit_limits(value, half_width)
-
-
-def _on_scale(metric: Metric[Table], value: float, half_width: float) -> OverallInterval:
-    method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
-    if isnan(value):
-        return OverallInterval(metric.key, nan, nan, method, Given.SAMPLES, Refusal.UNDEFINED_ESTIMATE)
-    bounds = limits_on_scale(metric, value, half_width)
-    if bounds is None:
-        return OverallInterval(metric.key, nan, nan, method, Given.SAMPLES, Refusal.ZERO_STANDARD_ERROR)
-    return OverallInterval(metric.key, *bounds, method, Given.SAMPLES)
 
 
 def logit_limits(value: float, half_width: float) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.cautions import Caution, cautions
+from app.kernel.uncertainty.cautions import Caution, cautions, few_samples
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.mover import undercovers
 
@@ -27,18 +27,23 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
             )
         ]
     actual = source.counts.sum(axis=1)
-    if options.intervals is IntervalChoice.ALL or source.is_grouped or not undercovers(actual):
+    if options.intervals is IntervalChoice.ALL or source.is_grouped:
         return []
-    smallest = int(actual[actual > 0].min())
-    return [
-        Finding.note(
-            "headline_intervals_narrow",
-            f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced accuracy, "
-            'G and H are somewhat too narrow; options.intervals = "all" gives better ones.',
-            n_classes=len(actual),
-            smallest=smallest,
+    found = []
+    if few_samples(actual).any():
+        found.append(_worded(Caution.FEWER_THAN_FIVE, actual, source.labels, Prior.EDGE))
+    if undercovers(actual):
+        smallest = int(actual[actual > 0].min())
+        found.append(
+            Finding.note(
+                "headline_intervals_narrow",
+                f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced "
+                'accuracy, G and H are somewhat too narrow; options.intervals = "all" gives better ones.',
+                n_classes=len(actual),
+                smallest=smallest,
+            )
         )
-    ]
+    return found
 
 
 def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.EDGE) -> tuple[Finding, ...]:
@@ -58,7 +63,7 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
                 classes=empty[:20],
             )
         case Caution.FEWER_THAN_FIVE:
-            few = [label for label, total in zip(labels, actual, strict=True) if 0 < total < 5]
+            few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
             return Finding.warning(
                 "intervals_of_few_samples",
                 f"Fewer than 5 samples of {listed(few)}: intervals that depend on it are wide and only roughly right.",

@@ -4,12 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
 from app.kernel.uncertainty.headline import (
     Given,
     Method,
@@ -18,13 +20,16 @@ from app.kernel.uncertainty.headline import (
     fisher_z_limits,
     headline,
     headline_metrics,
+    headlines,
     logit_limits,
 )
-from app.kernel.uncertainty.intervals import wilson
+from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.kernel.uncertainty.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
 GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}
+
+SMOOTH = {metric.key: gradient for metric, gradient in headline_metrics().smooth}
 
 
 def overall(counts: Array, level: float = 0.95) -> dict[str, OverallInterval]:
@@ -124,16 +129,66 @@ def test_mover_works_on_batches() -> None:
         np.testing.assert_allclose(ends[(..., *where)], single, rtol=1e-12)
 
 
-@pytest.mark.parametrize("counts", [np.diag([10, 20, 30]), np.array([[0, 10], [10, 0]])])
-def test_a_standard_error_of_zero_gives_a_reason(counts: Array) -> None:
+@pytest.mark.parametrize(
+    "counts", [np.diag([10, 20, 30]), np.array([[0, 10], [10, 0]]), np.diag([50, 50]), np.diag([20] * 10)]
+)
+def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> None:
+    """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
-    assert found["mcc"].refusal is Refusal.ZERO_STANDARD_ERROR
-    if counts.shape == (3, 3):
-        assert found["macro_f1"].refusal is Refusal.ZERO_STANDARD_ERROR
-        assert found["cohen_kappa"].refusal is Refusal.ZERO_STANDARD_ERROR
-        assert found["accuracy"].high == 1.0
-        assert found["h_mean"].high == 1.0
-        assert found["h_mean"].low < 1.0
+    drawn = posterior_intervals(
+        counts.astype(float), [catalogue().by_name[key].compute for key in SMOOTH], Sampling(seed=1, draws=20_000)
+    )
+    for key, summary in zip(SMOOTH, drawn, strict=True):
+        assert found[key].method is Method.MOVER
+        assert found[key].given is Given.ACTUAL
+        assert (found[key].low, found[key].high) == pytest.approx((summary.low[0], summary.high[0]), abs=0.035), key
+        assert found[key].low <= summary.estimate[0] <= found[key].high
+
+
+def test_what_the_class_counts_decide_has_no_limits() -> None:
+    found = overall(np.array([[5, 5], [0, 0]]))["cohen_kappa"]
+    assert (found.refusal, np.isnan(found.low)) == (Refusal.ZERO_STANDARD_ERROR, True)
+
+
+def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict[str, float]:
+    """How often limits hold the truth with two classes of these sizes: over all outcomes, where there is a value."""
+    first, second = (np.arange(size + 1) for size in sizes)
+    hits = np.array([(one, other) for one in first for other in second])
+    counts = np.array([[[x, sizes[0] - x], [sizes[1] - y, y]] for x, y in hits], dtype=float)
+    chance = np.outer(*(binom.pmf(np.arange(n + 1), n, p) for n, p in zip(sizes, recalls, strict=True))).ravel()
+    rows = np.array([[recalls[0], 1 - recalls[0]], [1 - recalls[1], recalls[1]]])
+    truth = Table(rows * np.array(sizes)[:, None])
+    held, defined = dict.fromkeys(SMOOTH, 0.0), dict.fromkeys(SMOOTH, 0.0)
+    for intervals, weight in zip(headlines(Table(counts[:, None])).overall, chance, strict=True):
+        for one in intervals:
+            if one.key in SMOOTH and one.refusal is not Refusal.UNDEFINED_ESTIMATE:
+                defined[one.key] += weight
+                held[one.key] += weight * (one.low <= float(catalogue().by_name[one.key](truth)) <= one.high)
+    return {key: held[key] / defined[key] for key in SMOOTH}
+
+
+@pytest.mark.parametrize("recalls", [(0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8)])
+@pytest.mark.parametrize("sizes", [(50, 2), (50, 4), (100, 8), (20, 20)])
+def test_limits_hold_the_truth_with_a_class_of_a_few_samples(
+    sizes: tuple[int, int], recalls: tuple[float, float]
+) -> None:
+    for key, coverage in exact_coverage(sizes, recalls).items():
+        assert coverage > 0.92, key
+
+
+def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        counts = rng.integers(0, 12, (3, 3)).astype(float)
+        counts[2] = (0, 0, rng.integers(1, 6))
+        table, found = Table(counts), overall(counts)
+        gradients = stack([gradient(table) for gradient in SMOOTH.values()])
+        errors = two_sided_z(0.95) * np.sqrt(additive_variance(table, gradients))
+        for key, error in zip(SMOOTH, errors.tolist(), strict=True):
+            limits = logit_limits if key == "macro_f1" else fisher_z_limits
+            plain = limits(float(catalogue().by_name[key](table)), error)
+            if plain is not None:
+                assert found[key].low < plain[0] < plain[1] < found[key].high + 1e-12
 
 
 @pytest.mark.parametrize("counts", [np.zeros((3, 3)), np.array([[5, 0], [0, 0]]), np.array([[5, 5], [0, 0]])])
