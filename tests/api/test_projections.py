@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.projections import ProjectionResponse
 from app.api.v1.requests.projections import ESTIMATES, PROJECTIONS
+from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem
 from tests.api.decisions import keep, with_ids
@@ -32,7 +32,7 @@ def project(client: httpx.Client, identifier: str, **body: Any) -> Json:
     reply = client.post(f"/v1/evaluations/{identifier}/projections", json=body)
     assert reply.status_code == 200, reply.text
     check_json(reply, named=("metrics", "prevalence_range", "crossings"))
-    ProjectionResponse.model_validate_json(reply.content)
+    answer_model(Projection).model_validate_json(reply.content)
     answer: Json = reply.json()
     return answer
 

@@ -5,16 +5,15 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kernel.matrix.prevalence import (
-    box_vertices,
     crossings,
     draw_shares,
     estimate_by_confusion,
     estimate_by_likelihood,
-    predictive_value,
     project,
     recalibrate,
     sweep_shares,
 )
+from app.kernel.matrix.share_ranges import ShareRanges
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
@@ -28,9 +27,13 @@ def value(key: str, counts: Array) -> float:
 
 
 def test_published_predictive_values() -> None:
-    assert predictive_value(0.9, 0.95, 0.5) == pytest.approx(0.947, abs=5e-4)
-    assert predictive_value(0.9, 0.95, 0.01) == pytest.approx(0.154, abs=5e-4)
-    assert np.isnan(predictive_value(0.0, 1.0, 0.5))
+    """Sensitivity 0.9, specificity 0.95."""
+    rows = np.array([[95.0, 5.0], [10.0, 90.0]])
+    for share, expected in ((0.5, 0.947), (0.01, 0.154)):
+        precision = (
+            catalogue().of_matrices.by_name["precision"].compute(Table(project(rows, np.array([1 - share, share]))))
+        )
+        assert precision[1] == pytest.approx(expected, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_unknown_rows_are_refused_and_absent_classes_are_not() -> None:
 
 def test_corners_hold_the_extremes_of_accuracy() -> None:
     low, high = np.array([0.1, 0.2, 0.05, 0.0]), np.array([0.5, 0.6, 0.3, 0.4])
-    corners = box_vertices(low, high)
+    corners = ShareRanges(low, high).corners()
     np.testing.assert_allclose(corners.sum(1), 1.0)
     at_corners = [value("accuracy", project(FOUR, corner)) for corner in corners]
     random = np.random.default_rng(0)
@@ -87,11 +90,13 @@ def test_corners_hold_the_extremes_of_accuracy() -> None:
     values = catalogue().of_matrices.by_name["accuracy"](Table(project(FOUR, inside)))
     assert min(at_corners) <= values.min()
     assert values.max() <= max(at_corners)
-    np.testing.assert_allclose(box_vertices(np.array([0.1, 0.0]), np.array([0.4, 1.0])), [[0.1, 0.9], [0.4, 0.6]])
+    np.testing.assert_allclose(
+        ShareRanges(np.array([0.1, 0.0]), np.array([0.4, 1.0])).corners(), [[0.1, 0.9], [0.4, 0.6]]
+    )
     with pytest.raises(ValueError, match="sum to 1"):
-        box_vertices(np.array([0.0, 0.0]), np.array([0.3, 0.3]))
+        ShareRanges(np.array([0.0, 0.0]), np.array([0.3, 0.3]))
     with pytest.raises(ValueError, match="12"):
-        box_vertices(np.zeros(13), np.ones(13))
+        ShareRanges(np.zeros(13), np.ones(13)).corners()
 
 
 def test_drawn_shares_have_their_mean() -> None:

@@ -5,32 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.identifiers import new_id
-from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import Content
 from app.kernel.numerics.arrays import Array
 from app.services.project.prevalence_estimate import (
     PrevalenceEstimate,
     estimate_from_labels,
     estimate_from_probabilities,
 )
-
-
-def record_of(
-    counts: list[list[int]], content: Content = Content.counts, groups: int | None = None
-) -> EvaluationRecord:
-    return EvaluationRecord(
-        id=new_id(),
-        model=ModelRef("m"),
-        dataset=DatasetRef("d"),
-        kind="confusion_matrix",
-        labels=tuple("ABC"[: len(counts)]),
-        content=content,
-        counts=np.array(counts),
-        revision="",
-        values={},
-        extra={} if groups is None else {GROUPS_FACT: groups},
-    )
+from tests.services.records import record_of
 
 
 def estimate(

@@ -1,10 +1,8 @@
 """Routes of what-if questions: other prevalences, and what the prevalence is where a model is used."""
 
-from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
@@ -12,34 +10,17 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
 from app.api.v1.requests import projections as requests
+from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
 _HEAVY_BYTES = 256 * 1024
 
 
-class ProjectionResponse(BaseModel):
-    """Metrics at other class shares: single values, lists over the grid of a sweep, or the extremes of a range."""
-
-    evaluation: UUID
-    prevalence: dict[str, float] | None = None
-    prevalence_samples: float | None = None
-    prevalence_range: dict[str, list[float]] | None = None
-    sweep: dict[str, Any] | None = None
-    grid: list[float] | None = None
-    metrics: dict[str, dict[str, Any]] = Field(
-        description="By metric: value, low, high and observed, the value as it is; or lowest, highest and observed."
-    )
-    against: UUID | None = None
-    crossings: dict[str, list[float]] | None = Field(None, description="Shares at which the two runs change places.")
-    design: dict[str, Any]
-    notes: list[str]
-
-
 @router.post(
     "/evaluations/{identifier}/projections",
     response_class=Response,
-    responses={200: {"model": ProjectionResponse}},
+    responses=answers(Projection),
     openapi_extra=body_schema(requests.ProjectionRequest, requests.PROJECTIONS),
     operation_id="projectEvaluation",
 )

@@ -4,7 +4,6 @@ A run is known by its rows P(predicted | actual); at shares pi the matrix is dia
 is one of that matrix. Metrics that are insensitive to prevalence stay what they are.
 """
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -53,32 +52,6 @@ def sweep_shares(shares: Array, class_index: int, grid: Array) -> Array:
     return swept
 
 
-def box_vertices(low: Array, high: Array) -> Array:
-    """Corners (V, K) of the shares within low <= pi <= high that sum to 1.
-
-    Accuracy is linear in the shares and a predictive value a ratio of linear functions: over the box their extremes
-    are at corners. All shares but one stand at a bound, so this is meant for up to a dozen classes.
-
-    Raises:
-        ValueError: no shares in the box sum to 1, or there are more than 12 classes.
-    """
-    size = low.size
-    if size > 12:
-        raise ValueError(f"corners are listed for at most 12 classes, not {size}")
-    corners = set()
-    for free in range(size):
-        others = [k for k in range(size) if k != free]
-        for ends in itertools.product(*((float(low[k]), float(high[k])) for k in others)):
-            left = 1.0 - sum(ends)
-            if low[free] - 1e-12 <= left <= high[free] + 1e-12:
-                corner = np.empty(size)
-                corner[others], corner[free] = ends, left
-                corners.add(tuple(np.round(corner, 12).tolist()))
-    if not corners:
-        raise ValueError("no class shares within these bounds sum to 1")
-    return np.array(sorted(corners))
-
-
 def draw_shares(concentration: Array, draws: int, random: np.random.Generator) -> Array:
     """Uncertain class shares (draws, K) from a Dirichlet with these parameters: expected shares times how many
     samples they are worth.
@@ -117,12 +90,6 @@ def crossings(gap: Callable[[Array], Array], *, low: float = 0.0, high: float = 
         same = signs_at(middle) == sign
         left, right = np.where(same, middle, left), np.where(same, right, middle)
     return [float(share) for share in (left + right) / 2.0]
-
-
-def predictive_value(sensitivity: float, specificity: float, prevalence: float) -> float:
-    """Positive predictive value pi TPR / (pi TPR + (1 - pi)(1 - TNR)); NaN when nothing is predicted positive."""
-    hits, alarms = prevalence * sensitivity, (1.0 - prevalence) * (1.0 - specificity)
-    return hits / (hits + alarms) if hits + alarms > 0 else float("nan")
 
 
 def recalibrate(probabilities: Array, old: Array, new: Array) -> Array:

@@ -4,15 +4,13 @@ Under label shift this is exact: a sample of a class stands for as many as the c
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, OutOfReach
-from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.probabilities import decide, decide_by_threshold
-from app.domain.inputs.samples import Rule, Samples
+from app.domain.inputs.samples import Rule
 from app.kernel.matrix.prevalence import recalibrate
 from app.kernel.metrics.expression import Subject, is_biased
 from app.kernel.numerics.arrays import Array, silently
@@ -22,10 +20,10 @@ from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.resampling import Plan, part_of, plan, resamples, subject_of
 from app.services.estimands import Estimand
-from app.services.json_values import Json
+from app.services.project.answers import ProjectionDesign
 from app.services.project.projected_matrix import spread_shares
-from app.services.project.scenarios import NOT_FOR_GROUPS, Limits, Terms
-from app.services.stored import scores_of, stored_request
+from app.services.project.scenarios import NOT_FOR_GROUPS, Limits, Simulation
+from app.services.runs.aligned import Runs
 
 # Probabilities passed over at all points together, and at a time.
 MOST_ENTRIES = 100_000_000
@@ -36,10 +34,9 @@ class SampleRun:
     """Metrics of samples; intervals from a bootstrap within the classes.
 
     Args:
-        record: The run.
-        samples: With probabilities or scores.
+        runs: One run, with its probabilities or scores.
         estimands: What will be asked for.
-        terms: Level, seed and draws.
+        simulation: Level, seed and draws.
         points: At how many shares limits will be asked for.
         recalibrated_from: The shares (K) that the probabilities are calibrated to, when they are to be fitted to every
             point; None leaves them as they are.
@@ -50,15 +47,16 @@ class SampleRun:
 
     def __init__(
         self,
-        record: EvaluationRecord,
-        samples: Samples,
+        runs: Runs,
         estimands: Sequence[Estimand],
-        terms: Terms,
+        simulation: Simulation,
         *,
         points: int,
         recalibrated_from: Array | None = None,
     ) -> None:
-        self._scores = scores_of(replace(stored_request(record)[0], samples=samples))
+        (record,), (of_samples,) = runs.records, runs.scored
+        (scores, self._predicted), weights = of_samples.run, of_samples.weights
+        self._scores: Scores = scores if weights is None else scores.with_weights(weights)
         if recalibrated_from is not None and not self._scores.are_probabilities:
             raise InvalidInput(
                 [Fault("/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores")]
@@ -67,16 +65,21 @@ class SampleRun:
             raise InvalidInput(
                 [Fault("/recalibrate", "mixed_thresholds", "expected one threshold, the folds of the run have several")]
             )
-        self._predicted: Codes = samples.predicted.astype(np.intp)
-        self._record, self._terms, self._old = record, terms, recalibrated_from
+        self._record, self._simulation, self._old = record, simulation, recalibrated_from
+        self._positive = runs.positive or 0
         self._made: Plan | None = None
         self._countable = record.counts_independent
         if self._countable:
-            self._made = plan(self._scores.n_samples, self._scores.n_classes * points, terms.draws)
+            self._made = plan(self._scores.n_samples, self._scores.n_classes * points, simulation.draws)
         draws = 0 if self._made is None else self._made.draws
-        self.design: Json = {"level": terms.level, "draws": draws, "class_counts": "fixed", "method": "bootstrap"}
-        if draws:
-            self.design["seed"] = terms.seed
+        self.design = ProjectionDesign(
+            level=simulation.level,
+            draws=draws,
+            method="bootstrap",
+            class_counts="fixed",
+            seed=simulation.seed if draws else None,
+        )
+        self.most_points = max(MOST_ENTRIES // self._scores.probabilities.size, 1)
         self.notes = self._notes([estimand.text for estimand in estimands if is_biased(estimand.expression)])
 
     def _notes(self, biased: Sequence[str]) -> tuple[str, ...]:
@@ -110,12 +113,10 @@ class SampleRun:
         Raises:
             OutOfReach: too many samples for so many points.
         """
-        entries = len(shares) * self._scores.probabilities.size
-        if entries > MOST_ENTRIES:
-            most = max(MOST_ENTRIES // self._scores.probabilities.size, 1)
+        if len(shares) > self.most_points:
             raise OutOfReach(
-                f"expected at most {most} points for {self._scores.n_samples} samples, got {len(shares)}: metrics of "
-                "probabilities pass over all samples at every point"
+                f"expected at most {self.most_points} points for {self._scores.n_samples} samples, got {len(shares)}: "
+                "metrics of probabilities pass over all samples at every point"
             )
         observed = self.observed(estimands)
         found = [np.repeat(values[None], len(shares), axis=0) for values in observed]
@@ -139,10 +140,11 @@ class SampleRun:
         estimates = self.values(estimands, shares)
         drawn = [np.empty((self._made.draws, *values.shape)) for values in estimates]
         spread = [
-            one if worth is None else spread_shares(one, worth, self._made.draws, self._terms.seed) for one in shares
+            one if worth is None else spread_shares(one, worth, self._made.draws, self._simulation.seed)
+            for one in shares
         ]
         done = 0
-        for chosen, base, batches in resamples(self._scores, self._made, self._terms.seed, ClassCounts.FIXED):
+        for chosen, base, batches in resamples(self._scores, self._made, self._simulation.seed, ClassCounts.FIXED):
             runs = [self._part(one, chosen) for one in shares]
             # What a subset is off the data is no sampling error of the data.
             shifts = [np.zeros(values.shape) for values in estimates]
@@ -163,7 +165,7 @@ class SampleRun:
         if is_biased(estimand.expression):
             return found
         for point, values in enumerate(estimate):
-            summary = summarise(drawn[:, point], values, self._terms.level)
+            summary = summarise(drawn[:, point], values, self._simulation.level)
             found.low[point], found.high[point] = summary.low, summary.high
         return found
 
@@ -180,8 +182,8 @@ class SampleRun:
             return self._scores, self._predicted
         rows = recalibrate(self._scores.probabilities, self._old, shares)
         if self._record.extra.get("rule") == Rule.THRESHOLD.value:
-            positive = self._record.positive or 0
-            codes = decide_by_threshold(rows[:, positive], float(self._record.extra["threshold"]), positive)
+            threshold = float(self._record.extra["threshold"])
+            codes = decide_by_threshold(rows[:, self._positive], threshold, self._positive)
         else:
             codes, _ = decide(rows)
         return Scores(self._scores.y, rows, self._scores.weights), codes.astype(np.intp)

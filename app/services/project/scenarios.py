@@ -1,4 +1,4 @@
-"""What a what-if question asks for: at which class shares, and on which terms."""
+"""What a what-if question asks for: at which class shares, and with which intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.json_values import Json
+from app.services.project.answers import ProjectionDesign
 from app.services.runs.simulation import DRAWS
 
 NOT_FOR_GROUPS = (
@@ -51,7 +51,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Simulation:
     """Of intervals: their level, the seed of what is simulated, and how often at most."""
 
     level: float
@@ -73,10 +73,17 @@ class Limits:
 
 
 class Projectable(Protocol):
-    """A run whose metrics can be had at other class shares."""
+    """A run whose metrics can be had at other class shares.
 
-    design: Json
+    Attributes:
+        design: How intervals come about, but for the shares.
+        notes: What to be careful about.
+        most_points: At how many shares values can be had.
+    """
+
+    design: ProjectionDesign
     notes: tuple[str, ...]
+    most_points: int
 
     def observed(self, estimands: Sequence[Estimand]) -> list[Array]:
         """Values (V) of every estimand as the run is."""

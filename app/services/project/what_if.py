@@ -1,7 +1,7 @@
 """What-if questions about a stored evaluation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
@@ -13,15 +13,20 @@ from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, pointer_to
-from app.services.json_values import Json
 from app.services.ports import EvaluationStore
+from app.services.project.answers import Projection
+from app.services.project.crossings import changes_of_place
 from app.services.project.prevalence_estimate import (
     PrevalenceEstimate,
     estimate_from_labels,
     estimate_from_probabilities,
 )
-from app.services.project.projection import Projection, named_shares
+from app.services.project.projection import ProjectedRun, at_shares, swept
+from app.services.project.ranges import within_ranges
 from app.services.project.scenarios import Scenario
+from app.services.project.shares import Classes, named_shares
+from app.services.runs.aligned import Runs
+from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
 from app.services.stored import stored_request
 
@@ -38,6 +43,25 @@ class Unlabelled:
     seed: int | None = None
 
 
+def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Scenario) -> Projection:
+    """A run at other class shares, and, with a sweep, where a second one changes places with it.
+
+    Raises:
+        InvalidInput: the shares make no sense for this run.
+        OutOfReach: too many samples for so many points.
+    """
+    run, *others = (ProjectedRun(one, estimands, scenario) for one in runs)
+    if scenario.ranges is not None:
+        return within_ranges(run, scenario.ranges)
+    if scenario.sweep is None:
+        return at_shares(run, scenario.prevalence or {})
+    found = swept(run, scenario.sweep)
+    for against in others:
+        changes = changes_of_place(run, scenario.sweep, against)
+        found = replace(found, against=against.identifier, crossings=changes)
+    return found
+
+
 class WhatIfService:
     """Answers what would be; nothing is kept."""
 
@@ -47,7 +71,7 @@ class WhatIfService:
 
     async def project(
         self, project: str, identifier: UUID, metrics: tuple[str, ...], scenario: Scenario, against: UUID | None
-    ) -> Json:
+    ) -> Projection:
         """Metrics at other class shares.
 
         Raises:
@@ -58,21 +82,19 @@ class WhatIfService:
             NoSamples: metrics of probabilities are asked for where none are kept.
             OutOfReach: too many samples for so many points.
         """
-        record = await self._get(project, identifier)
-        other = None if against is None else await self._get(project, against, "/against")
-        estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
+        records, pointers = [await self._get(project, identifier)], (None, "/against")
+        if against is not None:
+            records.append(await self._get(project, against, "/against"))
+        estimands = parse_estimands(metrics, records[0].labels, records[0].positive, inputs=EVERYTHING)
         _check_projectable(metrics, estimands)
-        needed = scenario.recalibrate or any(estimand.scored for estimand in estimands)
-        samples = await self._samples(project, record) if needed else None
-        others = await self._samples(project, other, "/against") if needed and other is not None else None
+        outputs: dict[UUID, Samples] = {}
+        if scenario.recalibrate or any(estimand.scored for estimand in estimands):
+            for record, pointer in zip(records, pointers, strict=False):
+                outputs[record.id] = await self._samples(project, record, pointer)
 
-        def run() -> Json:
-            projection = Projection(record, samples, estimands, scenario)
-            answer = projection.answer()
-            if other is not None:
-                answer["against"] = str(other.id)
-                answer["crossings"] = projection.crossings(other, others)
-            return answer
+        def run() -> Projection:
+            aligned, kept = Runs.align(records, "/against"), KeptSamples(outputs=outputs)
+            return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
 
         return await self._compute.run(run, heavy=True)
 
@@ -93,7 +115,7 @@ class WhatIfService:
             )
         assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
         probabilities = _probabilities(record, seen.probabilities)
-        old = named_shares(record, seen.old_prevalence or {}, "/old_prevalence")
+        old = named_shares(Classes.of(record), seen.old_prevalence or {}, "/old_prevalence")
         seed = chosen_seed(seen.seed, probabilities)
         return await self._compute.run(
             lambda: estimate_from_probabilities(

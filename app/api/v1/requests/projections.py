@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField
 from app.domain.named_metrics import PROJECTED
-from app.services.project.projection import MOST_BOXED
+from app.services.project.ranges import MOST_NAMED
 from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.what_if import Unlabelled
 from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
@@ -48,7 +48,7 @@ class ProjectionRequest(Wire):
         None, ge=1, description="How many samples the shares are worth; they are exact when it is left out."
     )
     prevalence_range: dict[str, Annotated[list[Share], Field(min_length=2, max_length=2)]] | None = Field(
-        None, min_length=1, max_length=MOST_BOXED, description="Lowest and highest share of some classes."
+        None, min_length=1, max_length=MOST_NAMED, description="Lowest and highest share of some classes."
     )
     sweep: SweepField | None = None
     against: Identifier | None = Field(

@@ -1,0 +1,149 @@
+"""Metrics at other class shares, without a server."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.samples import Samples
+from app.kernel.matrix.prevalence import project
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import silently
+from app.services.estimands import EVERYTHING, parse_estimands
+from app.services.project import projected_samples
+from app.services.project.answers import ExtremeValues, Highest, Lowest, ProjectedValue, Projection
+from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.what_if import projected
+from app.services.runs.aligned import Runs
+from app.services.runs.reading import KeptSamples
+from tests.kernel.probability.problems import softmax_problem
+from tests.services.records import record_of, scored
+
+TWO = [[90, 10], [15, 35]]
+THREE = [[70, 20, 10], [5, 80, 15], [12, 8, 30]]
+
+
+def answer(*records: EvaluationRecord, metrics: str, samples: Samples | None = None, **scenario: Any) -> Projection:
+    estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=EVERYTHING)
+    runs, kept = Runs.align(records), KeptSamples(outputs={} if samples is None else {records[0].id: samples})
+    return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, Scenario(**scenario))
+
+
+def single(found: Projection, name: str) -> tuple[float, float, float]:
+    entry = found.metrics[name]
+    assert isinstance(entry, ProjectedValue)
+    assert isinstance(entry.value, float)
+    assert isinstance(entry.low, float)
+    assert isinstance(entry.high, float)
+    return entry.low, entry.value, entry.high
+
+
+def extreme(found: Projection, name: str) -> tuple[Lowest, Highest]:
+    entry = found.metrics[name]
+    assert isinstance(entry, ExtremeValues)
+    assert entry.lowest is not None
+    assert entry.highest is not None
+    return entry.lowest, entry.highest
+
+
+def kappa_at(share: float) -> float:
+    moved = project(np.array(TWO, dtype=float), np.array([1 - share, share]))
+    return float(catalogue().of_matrices.by_name["cohen_kappa"].compute(Table(moved)))
+
+
+def test_the_best_of_a_range_lies_between_the_points_of_a_grid() -> None:
+    lowest, highest = extreme(answer(record_of(TWO), metrics="cohen_kappa", ranges={"B": (0.05, 0.95)}), "cohen_kappa")
+    dense = max(kappa_at(share) for share in np.linspace(0.05, 0.95, 20_001))
+    grid = max(kappa_at(share) for share in np.linspace(0.05, 0.95, 21))
+    assert highest.value is not None
+    assert grid < dense <= highest.value <= dense + 1e-8
+    assert highest.value == pytest.approx(kappa_at(highest.prevalence["B"]), rel=1e-12)
+    assert lowest.value == pytest.approx(min(kappa_at(0.05), kappa_at(0.95)))
+    assert lowest.low is not None
+    assert lowest.low < min(kappa_at(0.05), kappa_at(0.95))
+
+
+def test_ranges_of_all_classes_and_of_some() -> None:
+    """Recalls .7, .8, .6: the worst class is as frequent as it may be, then the second worst; or as rare."""
+    shares = {"A": (0.2, 0.5), "B": (0.1, 0.4), "C": (0.3, 0.6)}
+    for named in (shares, {"A": (0.2, 0.5), "C": (0.3, 0.6)}):
+        lowest, highest = extreme(answer(record_of(THREE), metrics="accuracy", ranges=named), "accuracy")
+        assert lowest.prevalence["C"] == pytest.approx(0.6)
+        assert highest.prevalence["C"] == pytest.approx(0.3)
+        assert sum(lowest.prevalence.values()) == pytest.approx(1.0)
+        if named is shares:
+            assert lowest.value == pytest.approx(0.6 * 0.6 + 0.3 * 0.7 + 0.1 * 0.8)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "pointer"),
+    [
+        ({"X": (0.1, 0.2)}, "/prevalence_range/X"),
+        ({"A": (0.6, 0.7), "B": (0.5, 0.9)}, "/prevalence_range"),
+        ({"A": (0.1, 0.2), "B": (0.1, 0.2), "C": (0.1, 0.2)}, "/prevalence_range"),
+        ({"D": (0.0, 0.2)}, "/prevalence_range/D"),
+    ],
+)
+def test_ranges_that_make_no_sense(ranges: dict[str, tuple[float, float]], pointer: str) -> None:
+    record = record_of([[*row, 0] for row in THREE] + [[0, 0, 0, 0]])
+    with pytest.raises(InvalidInput) as refused:
+        answer(record, metrics="accuracy", ranges=ranges)
+    assert refused.value.faults[0].pointer == pointer
+    assert "highest" not in str(refused.value)
+
+
+def test_equal_shares_are_the_balanced_test_set() -> None:
+    found = answer(record_of(THREE), metrics="accuracy recall@A", prevalence={"A": 1 / 3, "B": 1 / 3, "C": 1 / 3})
+    low, value, high = single(found, "accuracy")
+    assert value == pytest.approx((0.7 + 0.8 + 0.6) / 3)
+    assert low < value < high
+    assert found.design.method == "posterior"
+    assert found.design.prevalence == "given"
+    recall = found.metrics["recall@A"]
+    assert isinstance(recall, ProjectedValue)
+    assert recall.observed == 0.7
+
+
+def test_many_points_are_measured_in_pieces() -> None:
+    """Values over a sweep are those one by one."""
+    found = answer(record_of(THREE), metrics="mcc", sweep=Sweep(label="A", start=0.0, end=1.0, steps=11), draws=200)
+    entry = found.metrics["mcc"]
+    assert isinstance(entry, ProjectedValue)
+    assert isinstance(entry.value, list)
+    assert found.grid is not None
+    for share, value in zip(found.grid, entry.value, strict=True):
+        rest = np.array([0.0, 100.0, 50.0]) / 150 * (1 - share)
+        moved = project(np.array(THREE, dtype=float), np.array([share, rest[1], rest[2]]))
+        with silently():
+            expected = float(catalogue().of_matrices.by_name["mcc"].compute(Table(moved)))
+        assert value == (None if np.isnan(expected) else pytest.approx(expected))
+
+
+def test_two_runs_change_places() -> None:
+    """Accuracies .9 p + .7 (1 - p) and .6 p + .8 (1 - p) meet at p = 1/4."""
+    first, second = record_of([[90, 10], [30, 70]]), record_of([[60, 40], [20, 80]])
+    sweep = Sweep(label="A", start=0.0, end=1.0, steps=3)
+    found = answer(first, second, metrics="accuracy", sweep=sweep, draws=200)
+    assert found.against == second.id
+    assert found.crossings is not None
+    assert found.crossings["accuracy"] == pytest.approx([0.25])
+
+
+def test_probabilities_over_a_range_are_refined_as_far_as_it_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, samples = scored(*softmax_problem(200, 2, 3))
+    ranges = {"B": (0.1, 0.6)}
+    full = answer(record, metrics="average_precision accuracy", samples=samples, ranges=ranges, draws=200)
+    assert "until nothing was gained" in full.notes[0]
+    assert full.design.samples is not None
+    assert full.design.samples.method == "bootstrap"
+    monkeypatch.setattr(projected_samples, "MOST_ENTRIES", 200 * 2 * 60)
+    short = answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
+    assert "as far as so many samples let it" in short.notes[0]
+    (_, best), (_, found) = (extreme(each, "average_precision") for each in (full, short))
+    assert found.value == pytest.approx(best.value)
+    monkeypatch.setattr(projected_samples, "MOST_ENTRIES", 200 * 2 * 10)
+    with pytest.raises(OutOfReach, match="at most 10 points"):
+        answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
