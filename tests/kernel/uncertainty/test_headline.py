@@ -21,6 +21,7 @@ from app.kernel.uncertainty.headline import (
     headline,
     headline_metrics,
     headlines,
+    limits_on_scale,
     logit_limits,
 )
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
@@ -136,7 +137,9 @@ def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> 
     """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
     drawn = posterior_intervals(
-        counts.astype(float), [catalogue().by_name[key].compute for key in SMOOTH], Sampling(seed=1, draws=20_000)
+        counts.astype(float),
+        [metric.compute for metric, _ in headline_metrics().smooth],
+        Sampling(seed=1, draws=20_000),
     )
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method is Method.MOVER
@@ -158,12 +161,13 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     chance = np.outer(*(binom.pmf(np.arange(n + 1), n, p) for n, p in zip(sizes, recalls, strict=True))).ravel()
     rows = np.array([[recalls[0], 1 - recalls[0]], [1 - recalls[1], recalls[1]]])
     truth = Table(rows * np.array(sizes)[:, None])
+    values = {metric.key: float(metric(truth)) for metric, _ in headline_metrics().smooth}
     held, defined = dict.fromkeys(SMOOTH, 0.0), dict.fromkeys(SMOOTH, 0.0)
     for intervals, weight in zip(headlines(Table(counts[:, None])).overall, chance, strict=True):
         for one in intervals:
             if one.key in SMOOTH and one.refusal is not Refusal.UNDEFINED_ESTIMATE:
                 defined[one.key] += weight
-                held[one.key] += weight * (one.low <= float(catalogue().by_name[one.key](truth)) <= one.high)
+                held[one.key] += weight * (one.low <= values[one.key] <= one.high)
     return {key: held[key] / defined[key] for key in SMOOTH}
 
 
@@ -184,11 +188,10 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
         table, found = Table(counts), overall(counts)
         gradients = stack([gradient(table) for gradient in SMOOTH.values()])
         errors = two_sided_z(0.95) * np.sqrt(additive_variance(table, gradients))
-        for key, error in zip(SMOOTH, errors.tolist(), strict=True):
-            limits = logit_limits if key == "macro_f1" else fisher_z_limits
-            plain = limits(float(catalogue().by_name[key](table)), error)
+        for (metric, _), error in zip(headline_metrics().smooth, errors.tolist(), strict=True):
+            plain = limits_on_scale(metric, float(metric(table)), error)
             if plain is not None:
-                assert found[key].low < plain[0] < plain[1] < found[key].high + 1e-12
+                assert found[metric.key].low < plain[0] < plain[1] < found[metric.key].high + 1e-12
 
 
 @pytest.mark.parametrize("counts", [np.zeros((3, 3)), np.array([[5, 0], [0, 0]]), np.array([[5, 5], [0, 0]])])
