@@ -37,6 +37,12 @@ def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: s
     return matrix_findings(names, counts, content, values, {"recall": recall})
 
 
+def test_a_share_is_rounded_as_everywhere() -> None:
+    # 381 of 400 are 0.9525: 95.3 % as it is 0.953, not 95.2 %.
+    finding = found_in([[381, 9], [10, 0]])["majority_not_beaten"]
+    assert "97.5 % of the cases; this model is right in 95.3 %." in finding.message
+
+
 def test_nothing_is_said_of_a_good_balanced_result() -> None:
     assert found_in([[95, 5], [4, 96]]) == {}
 

@@ -8,6 +8,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.labels import listed
 from app.domain.report import Interval
+from app.domain.wording import rounded
 from app.kernel.samples.influence import Method, Strata
 from app.kernel.uncertainty.clusters import Grouping
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
@@ -84,8 +85,9 @@ class Thin:
         return [
             Finding.warning(
                 "intervals_rest_on_few_samples",
-                f"The spread of {listed(names)} comes from few {self._unit}s, as if there were only {fewest:.0f}: "
-                f"another {self._unit} may look quite different, and the intervals are too narrow on the side of the "
+                f"The spread of {listed(names)} comes from few {self._unit}s, as if there were only "
+                f"{rounded(fewest, 0)}: another {self._unit} may look quite different, and the "
+                "intervals are too narrow on the side of the "
                 "large values.",
                 metrics=names[:20],
                 effective_samples=fewest,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
+from app.domain.wording import percent, significant
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
 # benchmark datasets accuracy is 0.02 above H on average and 0.09 where a class is weak (Aguilar-Ruiz 2025, table 2).
@@ -58,7 +59,7 @@ class _Matrix:
         """An amount of cases as a reader would write it."""
         if self.counted:
             return f"{amount:.0f} {'case' if amount == 1 else 'cases'}"
-        return f"{amount:g} in weight" if self.content == Content.weights else f"{amount:g} in rate"
+        return f"{significant(amount, 6)} in {'weight' if self.content == Content.weights else 'rate'}"
 
 
 def matrix_findings(
@@ -101,7 +102,7 @@ def tie_finding(ties: int, n_samples: int) -> Finding | None:
     share = ties / n_samples
     return Finding.note(
         "ties_broken_by_order",
-        f"In {ties} of {n_samples} cases ({_percent(share)}) several classes share the highest probability and the "
+        f"In {ties} of {n_samples} cases ({percent(share)}) several classes share the highest probability and the "
         "first of them was taken. Another order of the classes would give other predictions there.",
         ties=ties,
         n=n_samples,
@@ -118,7 +119,7 @@ def _constant_prediction(matrix: _Matrix) -> Finding | None:
     return Finding.critical(
         "constant_prediction",
         f"Every case was predicted as {_name(label)}: the model tells no class from another. "
-        f"Its accuracy of {_percent(share)} is nothing but the share of that class in the data.",
+        f"Its accuracy of {percent(share)} is nothing but the share of that class in the data.",
         **{"class": label, "accuracy": share, "share": share},
     )
 
@@ -165,16 +166,16 @@ def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) ->
     k, recall, low, high = hidden[0]
     share = matrix.actual[k] / matrix.n
     weight = (
-        f"makes up only {_percent(share)} of the data, so the accuracy hardly feels it"
+        f"makes up only {percent(share)} of the data, so the accuracy hardly feels it"
         if share * len(matrix.labels) < 1.0
-        else f"makes up {_percent(share)} of the data, and the others outweigh it in the accuracy"
+        else f"makes up {percent(share)} of the data, and the others outweigh it in the accuracy"
     )
     others = f" The same holds for {_subject(matrix, [k for k, *_ in hidden[1:]], start=False)}." if hidden[1:] else ""
     return Finding.warning(
         "accuracy_overstates",
-        f"The accuracy of {_percent(accuracy)} hides class {_name(matrix.labels[k])}: {_recognised(matrix, k, recall)}"
+        f"The accuracy of {percent(accuracy)} hides class {_name(matrix.labels[k])}: {_recognised(matrix, k, recall)}"
         f". The class {weight}; the harmonic mean of the recognition rates, in which every class weighs the same, is "
-        f"{_percent(h_mean)}.{others}",
+        f"{percent(h_mean)}.{others}",
         **{
             "accuracy": accuracy,
             "h_mean": h_mean,
@@ -194,11 +195,11 @@ def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) ->
 def _recognised(matrix: _Matrix, k: int, recall: float) -> str:
     found = matrix.correct[k]
     if not matrix.counted:
-        return f"only {_percent(recall)} of it is recognised" if found else "none of it is recognised"
+        return f"only {percent(recall)} of it is recognised" if found else "none of it is recognised"
     cases = matrix.quantity(matrix.actual[k])
     if not found:
         return f"none of its {cases} is recognised"
-    return f"of its {cases} only {found:.0f} {'is' if found == 1 else 'are'} recognised ({_percent(recall)})"
+    return f"of its {cases} only {found:.0f} {'is' if found == 1 else 'are'} recognised ({percent(recall)})"
 
 
 def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) -> Finding | None:
@@ -209,15 +210,15 @@ def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) ->
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
     balanced, guessing = values.get("balanced_accuracy"), 1.0 / len(matrix.labels)
     still = (
-        f" It does tell the classes apart, though: {_percent(balanced)} on average over the classes, where guessing "
-        f"gives {_percent(guessing)}. Accuracy does not reward that."
+        f" It does tell the classes apart, though: {percent(balanced)} on average over the classes, where guessing "
+        f"gives {percent(guessing)}. Accuracy does not reward that."
         if balanced is not None and balanced > guessing
         else ""
     )
     return Finding.warning(
         "majority_not_beaten",
-        f"Always answering {_name(label)} would be right in {_percent(baseline)} of the cases; this model is right in "
-        f"{_percent(accuracy)}.{still}",
+        f"Always answering {_name(label)} would be right in {percent(baseline)} of the cases; this model is right in "
+        f"{percent(accuracy)}.{still}",
         **{"accuracy": accuracy, "no_information_rate": baseline, "class": label, "balanced_accuracy": balanced},
     )
 
@@ -269,7 +270,7 @@ def _too_few(matrix: _Matrix, severity: Severity, bound: int, members: Sequence[
         severity,
         f"{_subject(matrix, members)} {size} and {judged}: {matrix.correct[first]:.0f} of {matrix.actual[first]:.0f}"
         f"{whose} {'was' if matrix.correct[first] == 1 else 'were'} recognised, but in truth the rate may lie anywhere "
-        f"from {_percent(low)} to {_percent(high)}"
+        f"from {percent(low)} to {percent(high)}"
         f"{'' if matrix.independent else ', and, as cases come in groups, beyond'}.",
         {
             "classes": [
@@ -302,10 +303,6 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
     spread = z * math.sqrt(x * (n - x) / n + z * z / 4.0)
     scale = n + z * z
     return 0.0 if x == 0 else (centre - spread) / scale, 1.0 if x == n else (centre + spread) / scale
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"
 
 
 def _name(label: str) -> str:

@@ -11,6 +11,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import GroupPart, Interval, IntervalChoice, IntervalMethod, Options, Report, Value
+from app.domain.wording import rounded
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.clusters import FEW_GROUPS, GroupedRuns, Grouping
@@ -117,7 +118,7 @@ def _findings(sizes: Array, effect: Value) -> list[Finding]:
     if effect is None:
         worth = "how much less cannot be seen, since all predictions are right or all wrong"
     elif effect > 1.0:
-        worth = f"for accuracy as much as about {total / effect:.0f} independent ones"
+        worth = f"for accuracy as much as about {rounded(total / effect, 0)} independent ones"
     else:
         worth = "here no less, since predictions in a group are not more alike than others"
     return [
@@ -142,7 +143,7 @@ def _few(sizes: Array) -> list[Finding]:
         Finding.warning(
             "intervals_of_few_groups",
             (
-                f"The groups differ so much in size that they count as {effective:.0f} equal ones"
+                f"The groups differ so much in size that they count as {rounded(effective, 0)} equal ones"
                 if unequal
                 else f"There are only {sizes.size} groups"
             )

@@ -9,6 +9,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
+from app.domain.wording import percent, rounded
 from app.kernel.metrics.families.imcp import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.services.evaluate.findings import MOST_NAMED, tie_finding
@@ -47,10 +48,6 @@ def probability_findings(
     return [finding for finding in found if finding is not None]
 
 
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"
-
-
 def _named(labels: Sequence[str]) -> str:
     names = ", ".join(f'"{label}"' for label in labels[:MOST_NAMED])
     return names + (f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else "")
@@ -66,8 +63,8 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
         return None
     return Finding.warning(
         "confident_mistakes",
-        f"Of {total} predictions made with at least {_percent(CONFIDENT)} confidence {wrong} are wrong; were the "
-        f"probabilities right, about {expected:.1f} would be.",
+        f"Of {total} predictions made with at least {percent(CONFIDENT)} confidence {wrong} are wrong; were the "
+        f"probabilities right, about {rounded(expected, 1)} would be.",
         confident=total,
         wrong=wrong,
         expected=expected,
@@ -89,9 +86,9 @@ def _miscalibrated(scores: Scores, error: Mapping[str, Any]) -> Finding | None:
         direction, words = "underconfident", "too low: the model is more often right than it says"
     return Finding.warning(
         "miscalibrated",
-        f"The probabilities do not mean what they say. They are {words}: {_percent(confidence)} on average, where "
-        f"{_percent(accuracy)} of the predictions are right. The calibration error is {error['observed']:.3f}; perfect "
-        f"probabilities would show about {error['expected_if_calibrated']:.3f} on as many samples.",
+        f"The probabilities do not mean what they say. They are {words}: {percent(confidence)} on average, where "
+        f"{percent(accuracy)} of the predictions are right. The calibration error is {rounded(error['observed'])}; "
+        f"perfect probabilities would show about {rounded(error['expected_if_calibrated'])} on as many samples.",
         direction=direction,
         confidence=confidence,
         accuracy=accuracy,
@@ -130,8 +127,8 @@ def _hidden_by_auc(source: MatrixInput, areas: Sequence[Value]) -> Finding | Non
     recall, worst, area = min(hidden)
     return Finding.warning(
         "auc_hides_class",
-        f'The AUC of {area:.3f} looks good, yet class "{source.labels[worst]}" is recognised in '
-        f"only {_percent(recall)} of its cases: the samples are in the right order, but the decision is wrong. "
+        f'The AUC of {rounded(area)} looks good, yet class "{source.labels[worst]}" is recognised in '
+        f"only {percent(recall)} of its cases: the samples are in the right order, but the decision is wrong. "
         "Another threshold or class weights may mend that.",
         classes=[
             {"class": source.labels[k], "auc": area, "recall": recall}
