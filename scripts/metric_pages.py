@@ -38,6 +38,11 @@ SHORT_PREVALENCES: Final = {
     Prevalence.SENSITIVE: "sensitive",
     Prevalence.INSENSITIVE_BINARY: "insensitive for K = 2",
 }
+PROPER: Final = {
+    True: "yes: best on average for the true probabilities alone",
+    False: "no: probabilities that are not the true ones can do better by it; read a proper one beside it",
+    None: "does not apply: it looks at the order of the scores, or at calibration, alone",
+}
 
 
 def cell(text: str) -> str:
@@ -83,6 +88,8 @@ def facts(card: Card) -> Iterator[tuple[str, str]]:
         yield "ideal", ideal(card)
     yield "orientation", ORIENTATIONS[card.orientation]
     yield "prevalence", PREVALENCES[card.prevalence]
+    if card.inputs is Inputs.PROBABILITIES:
+        yield "proper score", PROPER[card.inference.proper]
     yield "corrected for chance", "yes" if card.chance_corrected else "no"
     if card.symmetric:
         yield "symmetric", "yes: the same with actual and predicted exchanged"

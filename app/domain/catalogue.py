@@ -126,6 +126,8 @@ class MetricCard:
     Attributes:
         aliases: `names` here, and the name in other libraries by library.
         formula: LaTeX.
+        proper: Of a score of probabilities: is it best on average for the true ones alone? `null` for what is no such
+            score: metrics of a matrix, of the order of scores, of calibration alone.
     """
 
     key: str
@@ -144,6 +146,7 @@ class MetricCard:
     symmetric: bool
     ordered_classes: bool
     needs_counts: bool
+    proper: bool | None
     parameters: Sequence[NumberParameter | ChoiceParameter]
     formula: str
     sentence: str
@@ -174,6 +177,7 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
         symmetric=card.symmetric,
         ordered_classes=card.ordered,
         needs_counts=card.needs_counts,
+        proper=card.inference.proper,
         parameters=[_parameter(parameter) for parameter in card.parameters],
         formula=card.formula,
         sentence=card.sentence,

@@ -240,6 +240,23 @@ def test_what_is_advised_as_corrected_for_chance_gives_nothing_to_a_constant_mod
             assert not (values > 0.01).any(), key
 
 
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_a_proper_score_stands_beside_every_other_score_of_probabilities(request_: Request) -> None:
+    cards = [catalogue().by_name[key].card for key in keys(recommend(request_))]
+    known = {card.inference.proper for card in cards}
+    assert True in known or False not in known
+    assert request_.has_probabilities is (True in known)
+
+
+def test_advice_says_that_a_score_is_not_proper() -> None:
+    improper = [
+        advice for advice in advice_in_trees() if catalogue().by_name[advice.metric].card.inference.proper is False
+    ]
+    assert improper
+    for advice in improper:
+        assert "no proper score" in (advice.disagreement or "")
+
+
 def test_disagreements_and_sources_are_given() -> None:
     answer = recommend(Request(classes=Classes.BINARY, balanced=False))
     by_key = {advice.metric: advice for advice in answer.metrics}

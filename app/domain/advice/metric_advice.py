@@ -14,11 +14,17 @@ IMBALANCED_BINARY: Final = Source("beddar2025", "section 2.3")
 IMBALANCED_MULTICLASS: Final = Source("beddar2025", "section 2.4")
 GPS: Final = Source("martin2022", "section 3")
 IMCP: Final = Source("aguilar2024", "introduction and discussion")
+PROPER_SCORES: Final = Source("gneiting2007", "sections 1 and 3")
 
 MOVES_WITH_PREVALENCE: Final = (
     "Aguilar-Ruiz (2025, section 2): it moves with the class shares alone, so it does not compare "
     "models across datasets; "
     "its twin at balanced prevalence does."
+)
+
+PROPER_AT_ITS_SHARES: Final = (
+    "It moves with the class shares: across datasets compare it at common shares. The averages over the classes "
+    "(balanced_log_loss, balanced_brier_score) do not move, but are proper only where all classes are equally frequent."
 )
 
 # Errors of one class.
@@ -320,7 +326,28 @@ IMCP_AREA: Final = Advice(
         Alternative("mean_phi", "the same class by class"),
         Alternative("au_mcp", "every sample weighing the same, so it moves with prevalence"),
     ),
-    disagreement="It is not on the scale of a ROC area: the two are not comparable, and guessing is far below 0.5.",
+    disagreement=(
+        "It is not on the scale of a ROC area: the two are not comparable, and guessing is far below 0.5. It is no "
+        "proper score: calibrated probabilities that are sharpened score better by it, and worse by log loss and the "
+        "Brier score. Never choose between models by it alone."
+    ),
+)
+LOG_LOSS: Final = Advice(
+    metric="log_loss",
+    reason="Proper: best on average for the true probabilities alone. A confident mistake costs most.",
+    source=PROPER_SCORES,
+    inputs=Inputs.PROBABILITIES,
+    alternatives=(Alternative("brier_skill_score", "the Brier score with 0 for always naming the class shares"),),
+    disagreement=PROPER_AT_ITS_SHARES,
+)
+BRIER: Final = Advice(
+    metric="brier_score",
+    reason="Proper as log loss is, and bounded: one confident mistake cannot decide it.",
+    source=PROPER_SCORES,
+    inputs=Inputs.PROBABILITIES,
+    curve="calibration",
+    alternatives=(Alternative("spherical_score", "proper too, on a scale from 0 to 1"),),
+    disagreement=PROPER_AT_ITS_SHARES,
 )
 
 # Whatever the class shares: the advice of the other papers.

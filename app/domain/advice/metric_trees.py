@@ -147,7 +147,7 @@ PROBABILITIES: Final = _if(
     m.IMCP,
     so="Labels hide how sure the model was: high accuracy can go with low confidence.",
     else_="Only labels can be judged.",
-    then=_classes(Leaf((m.IMCP_AREA,), (TWO_CLASSES,)), Leaf((m.IMCP_AREA,))),
+    then=_classes(Leaf((m.IMCP_AREA, m.LOG_LOSS, m.BRIER), (TWO_CLASSES,)), Leaf((m.IMCP_AREA, m.LOG_LOSS, m.BRIER))),
 )
 
 # The most specific wish is answered first.

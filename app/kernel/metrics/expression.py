@@ -85,6 +85,16 @@ def is_about_sample(expression: Expression) -> bool:
     return any(leaf.metric.card.inference.about_sample for leaf in measures(expression))
 
 
+def is_improper(expression: Expression) -> bool:
+    """Is it a score of the probabilities of all samples, and not best for the true ones alone?
+
+    A single class is no such score: what it gains others may lose.
+    """
+    if isinstance(expression, Measure) and isinstance(expression.of, int | Every):
+        return False
+    return all(leaf.metric.card.inference.proper is False for leaf in measures(expression))
+
+
 def needs_counts(expression: Expression) -> bool:
     """Is a value in it that depends on the number of samples?"""
     return any(leaf.metric.card.needs_counts for leaf in measures(expression))

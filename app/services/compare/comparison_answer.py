@@ -15,6 +15,7 @@ from app.services.compare.fold_tests import fold_test
 from app.services.json_values import Json, listed, plain
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import Difference
+from app.services.runs.propriety import improper_preferences
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95
@@ -47,6 +48,7 @@ def comparison_answer(comparison: Comparison, *, baseline: int | None, adjustmen
             if folds is not None:
                 _add_fold_tests(answer, folds[index][:, :, value.place], comparison, value)
             metrics[value.name] = answer
+    improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return {
         "evaluations": [_run(record) for record in records],
         "baseline": None if baseline is None else str(records[baseline].id),
@@ -55,6 +57,7 @@ def comparison_answer(comparison: Comparison, *, baseline: int | None, adjustmen
         "rank_agreement": _agreement(values),
         "disagreements": _disagreements(values, comparison, names),
         **_omnibus(comparison),
+        **({"findings": improper} if improper else {}),
         "notes": _notes(comparison),
     }
 

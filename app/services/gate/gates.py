@@ -10,6 +10,7 @@ from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.members import rfc3339
 from app.domain.rules import Definition, check_rules, definition_of
+from app.kernel.compare.gates import Verdict
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
 from app.services.compute import ComputePool
@@ -20,7 +21,9 @@ from app.services.json_values import Json
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
+from app.services.runs.propriety import improper_preferences
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
+from app.services.runs.resampling import CommonPrevalence
 
 
 class GateService:
@@ -101,7 +104,16 @@ class GateService:
         aligned = await self._runs(project, evaluation, other)
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
-        verdict, results = await self._compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
+
+        def run() -> tuple[Verdict, list[Json], list[Json]]:
+            compared = [
+                one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline
+            ]
+            pairs = [(0, 1)] if other is not None else []
+            improper = improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts))
+            return *check_gate(definition, estimands, runs), improper
+
+        verdict, results, findings = await self._compute.run(run, heavy=True)
         identifier = new_id()
         answer: Json = {
             "id": str(identifier),
@@ -113,6 +125,8 @@ class GateService:
             "exit_code": EXIT_CODES[verdict],
             "results": results,
         }
+        if findings:
+            answer["findings"] = findings
         check = GateCheck(
             id=identifier,
             gate=gate.name,
