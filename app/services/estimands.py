@@ -99,12 +99,6 @@ class Estimand:
         """On which differences are tested."""
         return self.expression.metric.card.inference.scale if isinstance(self.expression, Measure) else Scale.LINEAR
 
-    @property
-    def shares(self) -> tuple[Rate, ...] | None:
-        """The rates (V) if they are shares of right answers, accuracy or recalls, for which exact methods exist."""
-        known = self.rates is not None and all(rate.is_plain and rate.of_right_answers for rate in self.rates)
-        return self.rates if known else None
-
 
 def parse_estimands(
     texts: Sequence[str],

@@ -118,7 +118,7 @@ def tango_interval(b: ArrayLike, c: ArrayLike, n: ArrayLike, level: float = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PairingBounds:
-    """What the unknown pairing of two matrices of one test set leaves open about McNemar's test.
+    """What the unknown pairing of two runs on one test set leaves open about McNemar's test.
 
     Attributes:
         difference: b - c, known without the pairing.
@@ -135,22 +135,20 @@ class PairingBounds:
     largest: McNemar
 
 
-def pairing_bounds(first: Array, second: Array) -> PairingBounds:
-    """Range of McNemar's p over every pairing of two matrices (K, K) of the same items.
+def pairing_bounds(first: Array, second: Array, sizes: Array) -> PairingBounds:
+    """Range of McNemar's p over every pairing of two runs on the same items.
 
-    The discordant items number at least sum |a_i - b_i| and at most sum min(a_i + b_i, 2 n_i - a_i - b_i) for
-    diagonals a and b; p grows with them.
+    The discordant items number at least sum |a_i - b_i| and at most sum min(a_i + b_i, 2 n_i - a_i - b_i); p grows with
+    them.
 
-    Raises:
-        ValueError: the row sums differ: these are not the same items.
+    Args:
+        first: Items (K) of each class that the first run has right, a.
+        second: The same of the second run, b.
+        sizes: Items (K) of each class, n.
     """
-    actual = first.sum(axis=1)
-    if not np.array_equal(actual, second.sum(axis=1)):
-        raise ValueError("the two matrices have different class counts, so they are not of the same items")
-    a, b = np.diagonal(first), np.diagonal(second)
-    difference = float(a.sum() - b.sum())
-    fewest = float(np.abs(a - b).sum())
-    most = float(np.minimum(a + b, 2 * actual - a - b).sum())
+    difference = float(first.sum() - second.sum())
+    fewest = float(np.abs(first - second).sum())
+    most = float(np.minimum(first + second, 2 * sizes - first - second).sum())
     return PairingBounds(
         difference,
         fewest,

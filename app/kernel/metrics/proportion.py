@@ -123,11 +123,6 @@ class Rate:
         """Do the actual classes alone say among which samples? Then several runs on the same samples share them."""
         return self.among in (Cells.ALL, Cells.ACTUAL, Cells.REST)
 
-    @property
-    def of_right_answers(self) -> bool:
-        """Is it accuracy, or the recall of a class?"""
-        return self.of is None or (self.hits is Cells.TP and self.among is Cells.ACTUAL)
-
     def same_as(self, other: "Rate") -> bool:
         """Are both rates of the same samples?"""
         return (self.hits, self.among, self.of) == (other.hits, other.among, other.of)
@@ -138,6 +133,10 @@ class Rate:
             return table.correct, table.n
         hits, among = (getattr(table, cells.column)[..., self.of] for cells in (self.hits, self.among))
         return hits, among
+
+
+# The share of right answers among all samples.
+ACCURACY = Rate(Cells.RIGHT, Cells.ALL, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
@@ -10,6 +10,7 @@ from app.kernel.compare.joint import JointCounts
 from app.kernel.compare.linear import LinearRuns
 from app.kernel.compare.paired import mcnemar, pairing_bounds, tango_interval
 from app.kernel.compare.proportions import newcombe_interval, score_z
+from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import Method
@@ -65,31 +66,54 @@ class Difference:
     probability_error: float = nan
 
 
-def share_test(of: int | None, first: int, second: int, counts: Array, pairing: Pairing, level: float) -> Test:
-    """Exact or score methods for a share of right answers: accuracy, or the recall of one class.
+def proportion_test(rate: Rate, first: int, second: int, counts: Array, pairing: Pairing, level: float) -> Test | None:
+    """Exact or score methods for a rate of the samples, whatever line of it the metric is.
+
+    Metrics that are lines of one rate get the same p, and limits that follow from each other's.
 
     Args:
-        of: The class of a recall, None for accuracy.
+        rate: Which samples count, among which.
         first: Index of the run.
         second: Index of the other.
         counts: (R, K, K).
         pairing: How the runs belong together.
         level: Of the limits.
+
+    Returns:
+        None where there is no such method: runs on the same samples need a rate among samples that the truth decides,
+        and a number of samples runs with equally many.
     """
-    members = counts if of is None else _only(counts, of)
-    hits, sizes = np.trace(members, axis1=1, axis2=2), members.sum(axis=(1, 2))
-    if not sizes[first] or not sizes[second]:
+    if pairing.design is not PairingDesign.INDEPENDENT and not rate.by_truth:
+        return None
+    places = np.arange(counts.shape[-1])
+    hits, members = (
+        np.where(cells.hold(places[:, None], places[None, :], rate.of), counts[[first, second]], 0.0).sum(axis=2)
+        for cells in (rate.hits, rate.among)
+    )
+    sizes = members.sum(axis=1)
+    if not sizes.all():
         return Test(reason="a run has no samples of the class")
+    if rate.counted and sizes[0] != sizes[1]:
+        return None
+    found = _rate_test(rate, (first, second), hits, members, pairing, level)
+    factor = rate.line.slope * (sizes[0] if rate.counted else 1.0)
+    # A falling line exchanges the limits; adding 0 leaves no minus before one.
+    low, high = sorted((factor * found.low + 0.0, factor * found.high + 0.0))
+    return replace(found, low=low, high=high)
+
+
+def _rate_test(rate: Rate, pair: tuple[int, int], hits: Array, members: Array, pairing: Pairing, level: float) -> Test:
+    """The test of two runs of which so many (2, K) of each actual class count, among so many (2, K)."""
     if pairing.joint is not None:
-        only_first, only_second = _discordant(pairing.joint, first, second, of)
-        low, high = tango_interval(only_first, only_second, sizes[first], level)
+        only_first, only_second = _discordant(pairing.joint, rate, *pair)
+        low, high = tango_interval(only_first, only_second, members[0].sum(), level)
         p = float(mcnemar(only_first, only_second).mid_p)
         found = only_first + only_second
         return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", limits="tango", discordant=found)
     if pairing.design is PairingDesign.TEST_SET:
-        bounds = pairing_bounds(members[first], members[second])
+        bounds = pairing_bounds(hits[0], hits[1], members[0])
         most, gap = bounds.most, bounds.difference
-        low, high = tango_interval((most + gap) / 2, (most - gap) / 2, sizes[first], level)
+        low, high = tango_interval((most + gap) / 2, (most - gap) / 2, members[0].sum(), level)
         return Test(
             low=float(low),
             high=float(high),
@@ -98,25 +122,17 @@ def share_test(of: int | None, first: int, second: int, counts: Array, pairing: 
             method="mcnemar_mid_p_of_any_pairing",
             limits="tango_of_widest_pairing",
         )
-    both = (hits[first], sizes[first], hits[second], sizes[second])
+    both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
     low, high = newcombe_interval(*both, level)
     z = float(score_z(*both))
     p = float(2 * normal_cdf(-abs(z)))
     return Test(low=float(low), high=float(high), p=p, method="score", limits="newcombe")
 
 
-def _only(counts: Array, of: int) -> Array:
-    """The matrices with the members of one class alone."""
-    kept = np.zeros_like(counts)
-    kept[:, of] = counts[:, of]
-    return kept
-
-
-def _discordant(joint: JointCounts, first: int, second: int, of: int | None) -> tuple[float, float]:
-    """Items that only the first, and that only the second, has right; of one class or of all."""
-    right = joint.correct()
-    counts = joint.counts if of is None else np.where(joint.truth == of, joint.counts, 0.0)
-    return float(counts @ (right[first] & ~right[second])), float(counts @ (right[second] & ~right[first]))
+def _discordant(joint: JointCounts, rate: Rate, first: int, second: int) -> tuple[float, float]:
+    """Items that count for the first run only, and for the second only."""
+    one, other = (rate.hits.hold(joint.truth, joint.predictions[run], rate.of) for run in (first, second))
+    return float(joint.counts @ (one & ~other)), float(joint.counts @ (other & ~one))
 
 
 def normal_tests(gaps: Array, variances: Array, method: str = "delta") -> list[Test]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
+from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import (
@@ -167,8 +168,8 @@ class ResampledGroups(Resampling):
         assert drawn is not None  # noqa: S101 - too few draws are refused
         read_at = expanded_level(level, self._groups.runs.effective_groups)
         summary = summarise(drawn[:, pair[0]] - drawn[:, pair[1]], self.gaps(index, pair), read_at)
-        p, discordant, shares = self._exchanged(pair)[index], None, self.estimands[index].shares
-        is_accuracy = shares is not None and shares[0].of is None
+        p, discordant, rates = self._exchanged(pair)[index], None, self.estimands[index].rates
+        is_accuracy = rates is not None and all(rate.same_as(ACCURACY) for rate in rates)
         if is_accuracy:
             first, second = self._groups.discordant(*pair)
             p, discordant = np.full(p.shape, grouped_mcnemar(first, second)), float((first + second).sum())

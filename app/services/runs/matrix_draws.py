@@ -17,7 +17,7 @@ from app.kernel.uncertainty.design import ClassCounts, generator, seed_of
 from app.kernel.uncertainty.draws import Functional
 from app.services.estimands import Estimand
 from app.services.json_values import Json
-from app.services.runs.differences import Test, normal_tests, range_tests, share_test
+from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling
 from app.services.runs.simulation import affordable_draws, draw_independent, draw_paired
@@ -29,7 +29,7 @@ MOST_DERIVED_CELLS = 50_000_000
 
 
 class MatrixDraws(Resampling):
-    """Draws of matrices; shares of right answers have tests of their own."""
+    """Draws of matrices; rates have tests of their own."""
 
     name = "posterior"
 
@@ -69,19 +69,19 @@ class MatrixDraws(Resampling):
         return []
 
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """Limits and p of each value."""
-        shares = self.estimands[index].shares
-        if shares is None or not self._is_share(self.estimands[index]):
-            return self._other_tests(index, pair)
-        return [share_test(share.of, *pair, self.runs.counts, self.runs.pairing, level) for share in shares]
+        """Limits and p of each value: of rates by their own methods, of all else by what the draws come with."""
+        estimand = self.estimands[index]
+        if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
+            counts, pairing = self.runs.counts, self.runs.pairing
+            known = [proportion_test(rate, *pair, counts, pairing, level) for rate in estimand.rates]
+            found = [test for test in known if test is not None]
+            if len(found) == len(known):
+                return found
+        return self._other_tests(index, pair)
 
     @abstractmethod
     def _other_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
-        """Tests of what is no share of the samples."""
-
-    def _is_share(self, estimand: Estimand) -> bool:
-        """Accuracy at another prevalence is no share of the samples at hand."""
-        return estimand.shares is not None and not self.setup.prevalence.moves(estimand)
+        """Tests of what is no rate."""
 
     def _derivable(self, counts: Array) -> bool:
         """Can the numeric derivatives be afforded?"""
@@ -162,23 +162,20 @@ class PairedMatrices(MatrixDraws):
             spread = paired_variance(both, estimand.functional, class_counts=ClassCounts.FIXED)
         return normal_tests(self.gaps(index, pair), spread)
 
-    def _permuted(self, pair: tuple[int, int]) -> dict[int, Array] | None:
+    def _permuted(self, pair: tuple[int, int]) -> list[Array] | None:
         """By estimand, p of each value (V) from the same permutations; None where these are too dear."""
         each = max(1, 2 * self.runs.counts[0].size, self._joint.counts.size)
         draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(self.setup.n_pairs, 1)))
         if draws < FEWEST_PERMUTATIONS:
             return None
         if pair not in self._permutations:
-            chosen = [index for index, estimand in enumerate(self.estimands) if not self._is_share(estimand)]
             random = generator(seed_of(self.settings.seed, "permutation", *pair))
             both = self._joint.pair(*pair)
             batches = joints.permute(both, draws=draws, random=random)
-            found = permutation_p(both, [self.estimands[index].functional for index in chosen], batches)
-            self._permutations[pair] = {
-                index: np.atleast_1d(values) for index, values in zip(chosen, found, strict=True)
-            }
+            found = permutation_p(both, [estimand.functional for estimand in self.estimands], batches)
+            self._permutations[pair] = [np.atleast_1d(values) for values in found]
         return self._permutations[pair]
 
     @cached_property
-    def _permutations(self) -> dict[tuple[int, int], dict[int, Array]]:
+    def _permutations(self) -> dict[tuple[int, int], list[Array]]:
         return {}

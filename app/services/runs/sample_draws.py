@@ -16,6 +16,7 @@ from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many import cochran_q
 from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import Method
 from app.kernel.uncertainty.auc import chi_squared_of
@@ -31,8 +32,8 @@ from app.services.runs.differences import (
     Test,
     linear_test,
     normal_tests,
+    proportion_test,
     range_tests,
-    share_test,
 )
 from app.services.runs.pairing import Pairing, PairingDesign
 from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling, Setup
@@ -140,12 +141,14 @@ class NormalDraws(Resampling):
 
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Limits and p of each value."""
-        return [
-            share_test(None, *pair, form.counts, form.pairing, level)
-            if form.counts is not None and form.pairing is not None
-            else linear_test(form.runs, *pair, self.runs.pairing, level)
-            for form in self.forms[index]
-        ]
+        return [self._test(form, pair, level) for form in self.forms[index]]
+
+    def _test(self, form: ClosedForm, pair: tuple[int, int], level: float) -> Test:
+        if form.counts is not None and form.pairing is not None:
+            found = proportion_test(ACCURACY, *pair, form.counts, form.pairing, level)
+            if found is not None:
+                return found
+        return linear_test(form.runs, *pair, self.runs.pairing, level)
 
     def omnibus(self, index: int, place: int) -> Json | None:
         """Three or more paired runs: the chi-squared test that all have the same value."""

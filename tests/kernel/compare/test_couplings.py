@@ -35,7 +35,7 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
 
 def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
     first, second = np.array([[40.0, 10.0], [5.0, 45.0]]), np.array([[45.0, 5.0], [6.0, 44.0]])
-    bounds = pairing_bounds(first, second)
+    bounds = pairing_bounds(np.diag(first), np.diag(second), first.sum(axis=1))
     low, high = difference_variance_bounds(first, second, catalogue().of_matrices.by_name["accuracy"].compute)
     by_class = np.diagonal(first - second) ** 2 / 50.0
     for found, discordant in ((low, bounds.fewest), (high, bounds.most)):
