@@ -9,6 +9,7 @@ from typing import Final
 from app.domain.expressions.expressions import describe, write_value
 from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics"
@@ -182,6 +183,13 @@ def index(metrics: Sequence[AnyMetric]) -> str:
             for m in members
         ]
         parts.append(f"## {heading}\n\n" + table(("key", "name", "scope", "prevalence", "range", "ideal"), rows))
+    functions = [
+        (f"`{card.key}(...)`", card.name, card.sentence, f"${card.formula}$") for card in COMBINATIONS.values()
+    ]
+    parts.append(
+        "## Functions of metrics\n\nIn [expressions](../expressions.md), of parts $x_1 \\dots x_m$.\n\n"
+        + table(("function", "name", "sentence", "formula"), functions)
+    )
     return "\n\n".join(parts) + "\n"
 
 

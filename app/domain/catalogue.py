@@ -11,6 +11,7 @@ from app.domain.inputs.labels import shown
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Orientation, Parameter, Prevalence, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
 
 
@@ -155,6 +156,52 @@ class MetricCard:
     references: Sequence[str]
     since: str
     revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """A function of metrics, to be written in expressions such as `gps(recall@*)`.
+
+    Attributes:
+        formula: LaTeX, of m parts x.
+        orientation: Which direction is better; `null` for that of the parts.
+        range: `null` for one between the ends of the parts.
+        non_negative_parts: Parts that can fall below 0 are refused.
+    """
+
+    key: str
+    name: str
+    formula: str
+    sentence: str
+    orientation: Orientation | None
+    range: Ends | None
+    non_negative_parts: bool
+    references: Sequence[str]
+
+
+def combinations() -> tuple[Combination, ...]:
+    """All functions of metrics."""
+    return tuple(
+        Combination(
+            key=card.key,
+            name=card.name,
+            formula=card.formula,
+            sentence=card.sentence,
+            orientation=card.orientation,
+            range=None if card.range is None else Ends(*card.range),
+            non_negative_parts=card.mean_of_positives is not None,
+            references=[REFERENCES[reference] for reference in card.references],
+        )
+        for card in COMBINATIONS.values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPage:
+    """The metrics that were asked for, and all functions of metrics."""
+
+    items: Sequence[MetricCard]
+    combinations: Sequence[Combination]
 
 
 def describe_metric(metric: AnyMetric) -> MetricCard:

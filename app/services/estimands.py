@@ -11,11 +11,12 @@ from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Orientation, Scale, Scope
 from app.kernel.metrics.expression import (
-    Combination,
+    Bounds,
     Every,
     Expression,
     Measure,
     Subject,
+    bounds,
     compute,
     is_insensitive,
     is_list,
@@ -26,9 +27,6 @@ from app.kernel.numerics.arrays import Array
 
 MATRICES = frozenset({Inputs.MATRIX})
 EVERYTHING = frozenset(Inputs)
-Bounds = tuple[float | None, float | None]
-# Combinations that measure spread: the less of it the better, whatever is combined.
-_SPREADS = frozenset({"range", "gps_sd"})
 
 
 class Better(StrEnum):
@@ -190,35 +188,24 @@ def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], poin
 
 def preference(expression: Expression) -> Preference | None:
     """Which values are better; None when the expression does not say."""
-    if isinstance(expression, Combination):
-        if expression.function in _SPREADS:
-            return Preference(Better.LOWER)
-        parts = {preference(part) for part in expression.parts}
-        found = parts.pop() if len(parts) == 1 else None
-        return None if found is None or found.better is Better.NEAREST else found
-    card = expression.metric.card
-    match card.orientation:
+    if isinstance(expression, Measure):
+        return _preference(expression.metric.card.orientation, expression.metric.card.ideal)
+    if expression.card.orientation is not None:
+        return _preference(expression.card.orientation)
+    parts = {preference(part) for part in expression.parts}
+    found = parts.pop() if len(parts) == 1 else None
+    return None if found is None or found.better is Better.NEAREST else found
+
+
+def _preference(orientation: Orientation, ideal: float | None = None) -> Preference | None:
+    match orientation:
         case Orientation.HIGHER:
             return Preference(Better.HIGHER)
         case Orientation.LOWER:
             return Preference(Better.LOWER)
         case Orientation.NEAREST:
-            return Preference(Better.NEAREST, 0.0 if card.ideal is None else card.ideal)
+            return Preference(Better.NEAREST, 0.0 if ideal is None else ideal)
     return None
-
-
-def bounds(expression: Expression) -> Bounds:
-    """The range of the values."""
-    if isinstance(expression, Measure):
-        return expression.metric.card.range
-    if expression.function in _SPREADS:
-        return (0.0, None)
-    lows, highs = zip(*(bounds(part) for part in expression.parts), strict=True)
-    known_lows, known_highs = [low for low in lows if low is not None], [high for high in highs if high is not None]
-    return (
-        min(known_lows) if len(known_lows) == len(lows) else None,
-        max(known_highs) if len(known_highs) == len(highs) else None,
-    )
 
 
 def _rates(expression: Expression, n_classes: int) -> tuple[Rate, ...] | None:

@@ -26,6 +26,17 @@ def cards(client: httpx.Client) -> list[dict[str, Any]]:
     return items
 
 
+def test_functions_of_metrics_are_listed_beside_the_metrics(client: httpx.Client) -> None:
+    listed = {one["key"]: one for one in client.get("/v1/metrics", params={"q": "h_mean"}).json()["combinations"]}
+    assert list(listed) == ["gps", "gps_sd", "mean", "gmean", "min", "max", "range"]
+    assert listed["range"]["orientation"] == "lower_is_better"
+    assert listed["range"]["range"] == {"minimum": 0.0, "maximum": None}
+    assert listed["mean"]["orientation"] is None
+    assert listed["mean"]["range"] is None
+    assert [key for key, one in listed.items() if one["non_negative_parts"]] == ["gps", "gps_sd", "gmean"]
+    assert listed["gps"]["references"][0].startswith("Mart")
+
+
 def test_every_metric_is_listed_once(cards: list[dict[str, Any]]) -> None:
     assert [card["key"] for card in cards] == [metric.key for metric in catalogue().metrics]
     names = [name for card in cards for name in (card["key"], *card["aliases"]["names"])]

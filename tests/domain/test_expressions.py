@@ -15,7 +15,8 @@ from app.domain.expressions.syntax import DEEPEST, LONGEST, read
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Card, Choice, Inputs, Number, Parameter, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure, compute
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute
+from app.kernel.metrics.families.combinations import COMBINATIONS
 
 LABELS = ("A", "B", "C", "D")
 BINARY = ("healthy", "ill")
@@ -79,6 +80,9 @@ def test_functions_take_lists_single_values_and_each_other() -> None:
             Combination("min", (measure("h_mean"),)),
         ),
     )
+
+
+NON_NEGATIVE = {key for key, card in COMBINATIONS.items() if card.mean_of_positives is not None}
 
 
 @pytest.mark.parametrize("function", COMBINATIONS)
@@ -161,7 +165,7 @@ def test_a_tree_is_kept_whatever_the_classes() -> None:
 
 
 def test_no_function_is_also_a_metric() -> None:
-    assert not set(COMBINATIONS) & (set(catalogue().of_matrices.by_name) | set(catalogue().of_probabilities.by_name))
+    assert not set(COMBINATIONS) & set(catalogue().by_name)
     assert not set(catalogue().of_matrices.by_name) & set(catalogue().of_probabilities.by_name)
 
 

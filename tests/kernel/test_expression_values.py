@@ -8,16 +8,18 @@ import pytest
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
-    COMBINATIONS,
     Combination,
     Every,
     Expression,
     Measure,
+    bounds,
     compute,
     is_insensitive,
     is_list,
     measures,
 )
+from app.kernel.metrics.families.combinations import COMBINATIONS
+from app.kernel.metrics.references import REFERENCES
 
 COUNTS = np.array([[8, 1, 1], [2, 5, 3], [0, 0, 20]])
 RECALLS = [Fraction(8, 10), Fraction(5, 10), Fraction(1)]
@@ -113,3 +115,49 @@ def test_an_expression_is_as_insensitive_as_its_parts() -> None:
     assert is_insensitive(Combination("gps", (recalls, specificities)), 2)
     assert not is_insensitive(Combination("gps", (recalls, specificities)), 3)
     assert not is_insensitive(Combination("mean", (recalls, measure("accuracy"))), 2)
+
+
+# What is declared of the functions.
+
+
+@pytest.mark.parametrize("key", COMBINATIONS)
+def test_a_card_of_a_function_says_what_a_reader_needs(key: str) -> None:
+    card = COMBINATIONS[key]
+    assert card.key == key
+    assert card.name
+    assert card.formula
+    assert card.sentence.endswith(".")
+    assert set(card.references) <= REFERENCES.keys()
+
+
+@pytest.mark.parametrize("key", [key for key, card in COMBINATIONS.items() if card.slopes is not None])
+def test_slopes_are_derivatives(key: str) -> None:
+    card, parts, step = COMBINATIONS[key], np.array([0.3, 0.55, 0.9, 0.41]), 1e-6
+    assert card.slopes is not None
+    moved = step * np.eye(parts.size)
+    numeric = (card.compute(parts + moved) - card.compute(parts - moved)) / (2 * step)
+    np.testing.assert_allclose(card.slopes(parts), numeric, rtol=1e-8)
+
+
+@pytest.mark.parametrize("key", COMBINATIONS)
+def test_values_keep_to_the_bounds(key: str) -> None:
+    """Lists count with all their values, metrics of several ranges with theirs."""
+    signed = () if COMBINATIONS[key].mean_of_positives is not None else (measure("mcc"), measure("informedness", 0))
+    parts = (EVERY_RECALL, measure("likelihood_ratio_positive", 1), measure("error_rate"), *signed)
+    random = np.random.default_rng(4)
+    for chosen in ((0,), (0, 1), (2, 0), (len(parts) - 1, 2), tuple(range(len(parts)))):
+        tree = Combination(key, tuple(parts[place] for place in chosen))
+        low, high = bounds(tree)
+        values = compute(tree, Table(random.integers(1, 40, (500, 3, 3))))
+        values = values[np.isfinite(values)]
+        assert values.size > 0 or (key == "gps_sd" and len(chosen) == 1)
+        assert low is None or (values >= low - 1e-12).all()
+        assert high is None or (values <= high + 1e-12).all()
+
+
+def test_bounds_of_extremes_are_those_of_the_parts_that_make_them() -> None:
+    parts = (measure("mcc"), measure("accuracy"), measure("likelihood_ratio_positive", 0))
+    assert bounds(Combination("min", parts)) == (-1.0, 1.0)
+    assert bounds(Combination("max", parts)) == (0.0, None)
+    assert bounds(Combination("mean", parts)) == (-1.0, None)
+    assert bounds(Combination("range", parts)) == (0.0, None)

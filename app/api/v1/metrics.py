@@ -9,13 +9,12 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Items
 from app.api.deps import routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
 from app.domain.advice.recommendations import Request as Question
-from app.domain.catalogue import MetricCard, describe_metric, find_metrics, metric_by_name
+from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
     BoundsOfWeakClasses,
@@ -32,7 +31,7 @@ def _written(key: str) -> orjson.Fragment:
     return orjson.Fragment(write_json(describe_metric(metric_by_name(key))))
 
 
-@router.get("/metrics", responses=answers(Items[MetricCard], name="MetricPage"), operation_id="listMetrics")
+@router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
 async def list_metrics(
     scope: Annotated[
         Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")
@@ -51,7 +50,7 @@ async def list_metrics(
 ) -> Response:
     """List the metrics, filtered."""
     found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
-    return json_response(Items([_written(metric.key) for metric in found]))
+    return json_response({"items": [_written(metric.key) for metric in found], "combinations": combinations()})
 
 
 @router.get("/metrics/{key}", responses=answers(MetricCard), operation_id="getMetric")

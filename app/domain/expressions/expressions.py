@@ -26,7 +26,8 @@ from app.domain.expressions.syntax import (
 )
 from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import COMBINATIONS, NON_NEGATIVE, Combination, Every, Expression, Measure
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, measures
+from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
 _MOST_SUGGESTIONS: Final = 3
@@ -126,9 +127,10 @@ def _combination(call: Call, context: _Context) -> Combination:
             position=call.selector.position,
         )
     parts = tuple(_part(call.name, argument, context) for argument in call.arguments)
-    if call.name in NON_NEGATIVE:
+    card = COMBINATIONS[call.name]
+    if card.mean_of_positives is not None:
         for argument, part in zip(call.arguments, parts, strict=True):
-            _require_non_negative(call.name, part, argument.position)
+            _require_non_negative(card, part, argument.position)
     return Combination(call.name, parts)
 
 
@@ -148,31 +150,19 @@ def _part(function: str, argument: Argument, context: _Context) -> Expression:
             )
 
 
-def _negative(expression: Expression) -> Measure | None:
-    """A metric for which the expression can fall below 0, if there is one."""
-    if isinstance(expression, Measure):
-        lowest = expression.metric.card.range[0]
-        return expression if lowest is None or lowest < 0 else None
-    found = [_negative(part) for part in expression.parts]
-    negative = [leaf for leaf in found if leaf is not None]
-    match expression.function:
-        case "mean" | "min":
-            return negative[0] if negative else None
-        case "max":
-            # One part that cannot be negative keeps the largest from it.
-            return negative[0] if len(negative) == len(found) else None
-    return None
+def _can_be_negative(expression: Expression) -> bool:
+    lowest = bounds(expression)[0]
+    return lowest is None or lowest < 0
 
 
-def _require_non_negative(function: str, part: Expression, position: int) -> None:
-    culprit = _negative(part)
-    if culprit is None:
+def _require_non_negative(function: CombinationCard, part: Expression, position: int) -> None:
+    if not _can_be_negative(part):
         return
-    card = culprit.metric.card
+    card = next(leaf for leaf in measures(part) if _can_be_negative(leaf)).metric.card
     lowest = "without a lower end" if card.range[0] is None else f"as low as {card.range[0]:g}"
-    mean = "geometric" if function == "gmean" else "harmonic"
     raise InvalidExpression(
-        f"{function} cannot take {card.key}: its values go {lowest}, and a {mean} mean of mixed signs is undefined",
+        f"{function.key} cannot take {card.key}: its values go {lowest}, and a {function.mean_of_positives} mean of "
+        "mixed signs is undefined",
         position=position,
     )
 

@@ -4,7 +4,7 @@ Influences add up like the values they belong to, so the difference of two runs 
 of their influences: for an area that is DeLong's test, for a mean loss the paired t test.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.metrics.card import Scale, is_of_probabilities
-from app.kernel.metrics.expression import COMBINATIONS, Every, Expression, Measure
+from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_cdf, student_quantile
 from app.kernel.samples.influence import Method, Strata
@@ -24,13 +24,6 @@ from app.kernel.uncertainty.intervals import two_sided_z
 _ROUNDING = 1e-14
 # Relative to the values, a deviation below this is too.
 _NO_DIFFERENCE = 1e-12
-
-# Derivatives (m) of the means that have them by their parts (m).
-_SLOPES: dict[str, Callable[[Array], Array]] = {
-    "mean": lambda parts: np.full(parts.size, 1.0 / parts.size),
-    "gps": lambda parts: COMBINATIONS["gps"](parts) ** 2 / (parts.size * parts**2),
-    "gmean": lambda parts: COMBINATIONS["gmean"](parts) / (parts.size * parts),
-}
 
 
 def linearised(expression: Expression, of: Influences) -> list[Linearisation] | None:
@@ -46,7 +39,7 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
         found = [of.of(metric, code, parameters=expression.parameters) for code in classes]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
-    slopes = _SLOPES.get(expression.function)
+    slopes = expression.card.slopes
     if slopes is None:
         return None
     parts: list[Linearisation] = []
@@ -57,7 +50,7 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
         parts.extend(some)
     values = np.array([part.value for part in parts])
     with silently():
-        value, weights = float(COMBINATIONS[expression.function](values)), slopes(values)
+        value, weights = float(expression.card.compute(values)), slopes(values)
     if np.isfinite(value) and not np.isfinite(weights).all():
         # At a part of 0 the mean has no derivative.
         return None

@@ -4,16 +4,18 @@ The tree is what the parser of ``app.domain.expressions`` makes of text, and wha
 matrix as on a batch of a million, because its leaves are batch functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, is_of_matrices, is_of_probabilities
-from app.kernel.numerics.arrays import Array, dispersion, geometric_mean, harmonic_mean, mean, silently
+from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 
 
@@ -42,25 +44,19 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A named mean of parts."""
+    """A named function of parts."""
 
     function: str
     parts: tuple["Expression", ...]
 
+    @property
+    def card(self) -> CombinationCard:
+        """What is declared of the function."""
+        return COMBINATIONS[self.function]
+
 
 Expression = Measure | Combination
-
-COMBINATIONS: dict[str, Callable[[Array], Array]] = {
-    "gps": harmonic_mean,
-    "gps_sd": dispersion,
-    "mean": mean,
-    "gmean": geometric_mean,
-    "min": lambda parts: np.minimum.reduce(parts, axis=-1),
-    "max": lambda parts: np.maximum.reduce(parts, axis=-1),
-    "range": lambda parts: np.maximum.reduce(parts, axis=-1) - np.minimum.reduce(parts, axis=-1),
-}
-# Harmonic and geometric means of mixed signs mean nothing: their parts must not be able to fall below 0.
-NON_NEGATIVE = frozenset({"gps", "gps_sd", "gmean"})
+Bounds = tuple[float | None, float | None]
 
 
 def is_list(expression: Expression) -> bool:
@@ -119,7 +115,7 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
     columns = [
         part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
     ]
-    return COMBINATIONS[expression.function](np.concatenate(columns, axis=-1))
+    return expression.card.compute(np.concatenate(columns, axis=-1))
 
 
 def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
@@ -133,6 +129,19 @@ def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
     if not is_of_matrices(metric):
         raise TypeError(f"{metric.key} needs the scores of samples")
     return subject
+
+
+def bounds(expression: Expression) -> Bounds:
+    """The range of the values."""
+    if isinstance(expression, Measure):
+        return expression.metric.card.range
+    card = expression.card
+    if card.range is not None:
+        return card.range
+    lows, highs = zip(*(bounds(part) for part in expression.parts), strict=True)
+    low = card.lowest([-inf if end is None else end for end in lows])
+    high = card.highest([inf if end is None else end for end in highs])
+    return (low if isfinite(low) else None, high if isfinite(high) else None)
 
 
 def is_insensitive(expression: Expression, n_classes: int) -> bool:

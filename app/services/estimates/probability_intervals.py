@@ -21,7 +21,7 @@ from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, is_biased, measures
+from app.kernel.metrics.expression import Every, Expression, Measure, Subject, bounds, compute, is_biased, measures
 from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.scores import Scores
@@ -32,11 +32,10 @@ from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.kernel.uncertainty.headline import Given
 from app.kernel.uncertainty.influence import Influences, effective_samples
 from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, plan, resampled
-from app.services.estimands import bounds, estimand_of
+from app.services.estimands import estimand_of
 from app.services.estimates.closed_forms import FEW_EFFECTIVE, NO_VALUE, ClosedForms, Thin
 from app.services.estimates.full_intervals import stretched_findings
 
-# Means that every report has with its interval; areas stand beside them.
 # With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).
 FEW_MEMBERS = 30
 # So many metrics beyond the catalogue are as much work as all that have to be resampled of it.

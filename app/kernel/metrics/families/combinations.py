@@ -1,0 +1,104 @@
+"""Functions of metrics: means, extremes and spreads of the values inside the brackets of an expression."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.kernel.metrics.card import Orientation
+from app.kernel.numerics.arrays import Array, dispersion, geometric_mean, harmonic_mean, mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CombinationCard:
+    """One function of metrics in data.
+
+    Attributes:
+        compute: From parts (..., P) to values (...).
+        orientation: Which direction is better; None for that of the parts.
+        range: Of the values; None for one between the ends of the parts.
+        lowest: The lower end of the values from those of the parts.
+        highest: The upper end.
+        mean_of_positives: What kind of mean it is that parts below 0 would leave undefined.
+        slopes: Derivatives (P) by the parts (P), where they exist.
+    """
+
+    key: str
+    name: str
+    formula: str
+    sentence: str
+    compute: Callable[[Array], Array]
+    orientation: Orientation | None = None
+    range: tuple[float | None, float | None] | None = None
+    lowest: Callable[[Iterable[float]], float] = min
+    highest: Callable[[Iterable[float]], float] = max
+    mean_of_positives: str | None = None
+    slopes: Callable[[Array], Array] | None = None
+    references: tuple[str, ...] = ()
+
+
+GPS = CombinationCard(
+    key="gps",
+    name="General Performance Score",
+    formula=r"\frac{m}{\sum_i 1/x_i}",
+    sentence="Harmonic mean of the parts: low as soon as one of them is.",
+    compute=harmonic_mean,
+    mean_of_positives="harmonic",
+    slopes=lambda parts: harmonic_mean(parts) ** 2 / (parts.size * parts**2),
+    references=("martin2022",),
+)
+GPS_SD = CombinationCard(
+    key="gps_sd",
+    name="dispersion around the General Performance Score",
+    formula=r"\frac{GPS^2}{m-1}\sqrt{\sum_i\left(\frac{1}{x_i}-\frac{1}{GPS}\right)^2}",
+    sentence="How far the parts are spread around their harmonic mean (eq. 9): not a sampling error.",
+    compute=dispersion,
+    orientation=Orientation.LOWER,
+    range=(0.0, None),
+    mean_of_positives="harmonic",
+    references=("martin2022",),
+)
+MEAN = CombinationCard(
+    key="mean",
+    name="arithmetic mean",
+    formula=r"\frac{1}{m}\sum_i x_i",
+    sentence="Arithmetic mean of the parts.",
+    compute=mean,
+    slopes=lambda parts: np.full(parts.size, 1.0 / parts.size),
+)
+GMEAN = CombinationCard(
+    key="gmean",
+    name="geometric mean",
+    formula=r"\left(\prod_i x_i\right)^{1/m}",
+    sentence="Geometric mean of the parts; 0 when one of them is.",
+    compute=geometric_mean,
+    mean_of_positives="geometric",
+    slopes=lambda parts: geometric_mean(parts) / (parts.size * parts),
+)
+MIN = CombinationCard(
+    key="min",
+    name="smallest",
+    formula=r"\min_i x_i",
+    sentence="Smallest of the parts.",
+    compute=lambda parts: np.minimum.reduce(parts, axis=-1),
+    highest=min,
+)
+MAX = CombinationCard(
+    key="max",
+    name="largest",
+    formula=r"\max_i x_i",
+    sentence="Largest of the parts.",
+    compute=lambda parts: np.maximum.reduce(parts, axis=-1),
+    lowest=max,
+)
+RANGE = CombinationCard(
+    key="range",
+    name="range",
+    formula=r"\max_i x_i-\min_i x_i",
+    sentence="How far the largest and the smallest part are apart.",
+    compute=lambda parts: np.maximum.reduce(parts, axis=-1) - np.minimum.reduce(parts, axis=-1),
+    orientation=Orientation.LOWER,
+    range=(0.0, None),
+)
+
+COMBINATIONS = {card.key: card for card in (GPS, GPS_SD, MEAN, GMEAN, MIN, MAX, RANGE)}
