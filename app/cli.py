@@ -277,7 +277,7 @@ def ask_health(settings: Settings, path: str) -> str:
     Raises:
         CommandError: it does not answer, or not with 200.
     """
-    import http.client  # not httpx, whose import alone takes longer than all the rest of a health check
+    import http.client  # only here: a server has no use for it
 
     host = ANY_ADDRESS.get(settings.host, settings.host)
     url = f"http://{_bracketed(host)}:{settings.port}{path}"
