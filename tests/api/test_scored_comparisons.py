@@ -11,9 +11,9 @@ from sklearn import metrics as sk
 
 from app.api.v1.comparisons import ComparisonResponse
 from app.kernel.compare.paired import mcnemar, tango_interval
-from app.kernel.uncertainty.auc import area_difference, delong, equal_areas
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
+from tests.kernel.delong import area_difference, delong, equal_areas
 
 TRUTH = np.arange(240) % 2
 CLASSES = np.arange(300) % 3

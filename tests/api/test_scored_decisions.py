@@ -10,10 +10,11 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.v1.gates import CheckResponse
-from app.kernel.uncertainty.auc import area_difference, area_limits, delong
+from app.kernel.uncertainty.influence import area_limits
 from app.services.rank.ranking import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
+from tests.kernel.delong import area_difference, delong
 
 TRUTH = np.arange(400) % 2
 CLASSES = np.arange(300) % 3

@@ -18,10 +18,10 @@ from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import resampling
-from app.kernel.uncertainty.auc import delong
 from app.kernel.uncertainty.design import Shares
 from app.services.evaluate.probability_reports import judge, part_as_json, part_from_json
 from app.services.stored import scores_of
+from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem
 
 LABELS = ("A", "B", "C", "D", "E")

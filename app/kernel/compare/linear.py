@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kernel.compare.drift import ChiSquared
 from app.kernel.metrics.card import Scale, is_of_probabilities
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import student_cdf, student_quantile
+from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, student_quantile
 from app.kernel.samples.influence import Method, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, limits
@@ -151,6 +152,16 @@ class LinearRuns:
         with silently():
             found = float(own.sum() ** 2 / (own**2 / both).sum())
         return found if np.isfinite(found) else float(both.min())
+
+    def equality(self) -> ChiSquared:
+        """Wald's test that all R values are the same."""
+        contrasts = np.eye(self.values.size)[:-1] - np.eye(self.values.size)[1:]
+        gaps, spread = contrasts @ self.values, contrasts @ self.covariance @ contrasts.T
+        freedom = int(np.linalg.matrix_rank(spread, hermitian=True))
+        if freedom == 0:
+            return ChiSquared(0.0, 0, 1.0)
+        statistic = float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps)
+        return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)))
 
     def draw(self, draws: int, random: np.random.Generator) -> Array:
         """Joint draws (D, R) around the values with the covariance; NaN for a run without a value."""

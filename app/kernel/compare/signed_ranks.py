@@ -5,8 +5,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from app.kernel.compare.many import mean_ranks
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.auc import midranks
 
 
 class ZeroRule(StrEnum):
@@ -53,7 +53,7 @@ def wilcoxon(differences: Array, rule: ZeroRule = ZeroRule.SPLIT) -> SignedRankT
     if not kept.size:
         return SignedRankTest(0.0, 0.0, 0.0, 1.0, zeros, rule)
     shared = 0 if rule is ZeroRule.DROP else zeros - zeros % 2
-    ranks = midranks(np.abs(np.concatenate([np.zeros(shared), kept])))
+    ranks = mean_ranks(np.abs(np.concatenate([np.zeros(shared), kept])))
     half = float(ranks[:shared].sum()) / 2.0
     signed = ranks[shared:]
     positive, negative = float(signed[kept > 0].sum()) + half, float(signed[kept < 0].sum()) + half

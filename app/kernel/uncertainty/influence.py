@@ -3,7 +3,7 @@
 What a metric's influence is stands on its card; the forms are those of ``app.kernel.samples.influence``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, Method, Strata, Unweighted
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.auc import newcombe_area_limits
 from app.kernel.uncertainty.headline import logit_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 
@@ -142,3 +141,39 @@ def effective_samples(linearisation: Linearisation) -> float:
     squares = np.square(linearisation.influence)
     with silently():
         return float(np.divide(np.sum(squares) ** 2, np.sum(squares * squares)))
+
+
+def area_limits(
+    area: float, variance: float, positives: int, negatives: int, level: float = 0.95
+) -> tuple[float, float, Method]:
+    """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
+    ends = logit_limits(area, two_sided_z(level) * float(np.sqrt(variance)))
+    if ends is not None:
+        return *ends, Method.DELONG_LOGIT
+    return *newcombe_area_limits(area, positives, negatives, level), Method.NEWCOMBE
+
+
+def newcombe_area_limits(area: float, positives: int, negatives: int, level: float = 0.95) -> tuple[float, float]:
+    """Limits of an area from itself and the class sizes alone, of positive width also at 0 and 1. Newcombe (2006),
+    method 5.
+
+    The values t with (area - t)^2 <= z^2 V(t), V(t) = t(1-t) (1 + s (1-t)/(2-t) + s t/(1+t)) / (m n): Hanley &
+    McNeil's variance with s = (m + n)/2 - 1 for both class sizes less 1.
+    """
+    z, size = two_sided_z(level), (positives + negatives) / 2.0 - 1.0
+
+    def inside(t: float) -> bool:
+        spread = t * (1 - t) * (1 + size * ((1 - t) / (2 - t) + t / (1 + t))) / (positives * negatives)
+        return (area - t) ** 2 <= z * z * spread
+
+    return _farthest(inside, area, 0.0), _farthest(inside, area, 1.0)
+
+
+def _farthest(inside: Callable[[float], bool], start: float, end: float) -> float:
+    """The point farthest from start towards end that is still inside, by bisection."""
+    if start == end:
+        return end
+    for _ in range(60):
+        middle = (start + end) / 2.0
+        start, end = (middle, end) if inside(middle) else (start, middle)
+    return start

@@ -25,12 +25,11 @@ from app.kernel.metrics.expression import Every, Expression, Measure, Subject, b
 from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.auc import area_limits
 from app.kernel.uncertainty.clusters import Grouping
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.kernel.uncertainty.headline import Given
-from app.kernel.uncertainty.influence import Influences, effective_samples
+from app.kernel.uncertainty.influence import Influences, area_limits, effective_samples
 from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import estimand_of
 from app.services.estimates.closed_forms import FEW_EFFECTIVE, NO_VALUE, ClosedForms, Thin

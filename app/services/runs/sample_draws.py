@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.drift import ChiSquared
 from app.kernel.compare.joint import combine
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many import cochran_q
@@ -19,7 +18,6 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import Method
-from app.kernel.uncertainty.auc import chi_squared_of
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.influence import Influences, Linearisation
 from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
@@ -158,7 +156,7 @@ class NormalDraws(Resampling):
         if form.pairing is not None and form.pairing.joint is not None:
             found, name = cochran_q(form.pairing.joint), "cochran_q"
         else:
-            found = ChiSquared(*chi_squared_of(form.runs.values, form.runs.covariance))
+            found = form.runs.equality()
             name = "delong" if set(form.runs.methods) == {Method.DELONG_LOGIT} else "wald"
         if found.freedom == 0:
             return None

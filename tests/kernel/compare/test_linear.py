@@ -7,15 +7,16 @@ import pytest
 from scipy import stats
 
 from app.domain.expressions.expressions import parse
+from app.kernel.compare.drift import ChiSquared
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.metrics.card import Inputs
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import Method
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.auc import area_difference, delong, equal_areas
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.influence import Influences, Linearisation
+from tests.kernel.delong import area_difference, delong, equal_areas
 
 LEVEL = 0.95
 
@@ -53,7 +54,9 @@ def test_an_area_has_delongs_test() -> None:
     for first, second in itertools.combinations(range(3), 2):
         theirs, mine = area_difference(expected, first, second), found.test(first, second, LEVEL)
         assert (mine.low, mine.high, mine.p) == pytest.approx((theirs.low, theirs.high, theirs.p))
-    assert equal_areas(expected)[2] < 1
+    mine_of_all = found.equality()
+    assert (mine_of_all.statistic, mine_of_all.freedom, mine_of_all.p) == pytest.approx(equal_areas(expected))
+    assert joined("roc_auc@1", y, [runs[0], runs[0]]).equality() == ChiSquared(0.0, 0, 1.0)
 
 
 def test_a_mean_loss_has_the_paired_t_test() -> None:

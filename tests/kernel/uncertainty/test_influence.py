@@ -14,7 +14,6 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.influence import Method, Strata
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.auc import delong, macro_area, newcombe_area_limits
 from app.kernel.uncertainty.influence import (
     Influences,
     Limits,
@@ -22,8 +21,10 @@ from app.kernel.uncertainty.influence import (
     covariance,
     effective_samples,
     limits,
+    newcombe_area_limits,
     variance,
 )
+from tests.kernel.delong import delong, macro_area
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 CLOSED = [
