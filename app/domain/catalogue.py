@@ -43,6 +43,12 @@ def find_metrics(
     ]
 
 
+def overall_key(name: str) -> str | None:
+    """The key of the overall metric of that name, None when there is none."""
+    metric = catalogue().by_name.get(name)
+    return metric.key if metric is not None and metric.card.scope is Scope.OVERALL else None
+
+
 def tasks(card: Card) -> tuple[str, ...]:
     """Numbers of classes that the metric makes sense for; an order of classes needs more than two."""
     return ("multiclass",) if card.ordered else ("binary", "multiclass")

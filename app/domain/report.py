@@ -7,8 +7,10 @@ from typing import Any, NotRequired, TypedDict
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.uncertainty.design import Prior, Shares
-from app.kernel.uncertainty.estimation import DRAWS
+from app.kernel.uncertainty.design import Prior as Prior
+from app.kernel.uncertainty.design import Shares as Shares
+from app.kernel.uncertainty.estimation import DRAWS as DRAWS
+from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
 
 Value = float | None
 # Group of prevalence sensitivity -> metric key -> value.

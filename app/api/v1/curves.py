@@ -14,9 +14,8 @@ from app.api.deps import Project, UseServices, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
 from app.domain.inputs.samples import Rule
-from app.kernel.decide.rules import Corrected
 from app.services.decide.curves import CurveName, CurvePoints, curve_of
-from app.services.decide.thresholds import BestRule, RuleValue, best_rule
+from app.services.decide.thresholds import BestRule, Corrected, RuleValue, best_rule
 
 router = routes("evaluations")
 

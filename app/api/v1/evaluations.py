@@ -24,11 +24,10 @@ from app.api.v1.present import (
     present_evaluation,
 )
 from app.api.v1.requests import evaluations as requests
+from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
-from app.kernel.metrics.card import Scope
-from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = routes()
@@ -239,17 +238,13 @@ def _sort(text: str) -> tuple[str | None, bool]:
     name = text.removeprefix("-")
     if name == "created_at":
         return None, text.startswith("-")
-    if not _is_overall(name):
-        near = [other for other in suggest(name) if _is_overall(other)]
+    key = overall_key(name)
+    if key is None:
+        near = [other for other in suggest(name) if overall_key(other)]
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
         raise InvalidQuery([Fault("sort", "unknown_metric", detail)])
-    return catalogue().by_name[name].key, text.startswith("-")
-
-
-def _is_overall(name: str) -> bool:
-    metric = catalogue().by_name.get(name)
-    return metric is not None and metric.card.scope is Scope.OVERALL
+    return key, text.startswith("-")
 
 
 def _tag(text: str) -> tuple[str, str]:

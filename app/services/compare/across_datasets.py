@@ -18,7 +18,8 @@ from app.kernel.compare.datasets import (
     rank_z,
 )
 from app.kernel.compare.multiplicity import Adjustment, adjust
-from app.kernel.compare.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
+from app.kernel.compare.signed_ranks import ZeroRule as ZeroRule
+from app.kernel.compare.signed_ranks import bayesian_signed_rank, wilcoxon
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.estimands import (
@@ -36,8 +37,6 @@ from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.simulation import values_at
 from app.services.seeds import chosen_seed
 
-MOST_MODELS = 20
-MOST_DATASETS = 100
 _DRAWS = 20_000
 _FEWEST_DRAWS = 2000
 _DECIMALS = 12

@@ -11,7 +11,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
-from app.kernel.compare.multiplicity import Adjustment
+from app.kernel.compare.multiplicity import Adjustment as Adjustment
 from app.services.admission import Admission
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
@@ -21,12 +21,10 @@ from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.group_draws import shared_groups
-from app.services.runs.pairing import PairingMode
+from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
 from app.services.runs.resampling import InferenceSettings
 
-MOST_RUNS = 50
-MOST_METRICS = 50
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
 

@@ -11,8 +11,6 @@ from app.kernel.metrics.catalogue import catalogue
 from app.services.consistency.reported import ROUNDINGS, SAMPLING, Report, alternative, ranges_of, unknown_score
 from app.services.json_values import Json
 
-MOST_CLASSES = 20
-MOST_FOLDS = 100
 _CUT = ("truncated", "scores were cut off or rounded up, not rounded to nearest")
 _Classes = tuple[dict[str, Range], dict[tuple[str, int], Range]]
 

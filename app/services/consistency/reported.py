@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.expressions.expressions import suggest
-from app.kernel.consistency.reported_scores import Printed, Range, printed_range
+from app.kernel.consistency.reported_scores import Printed as Printed
+from app.kernel.consistency.reported_scores import Range, printed_range
 from app.services.json_values import Json
 
 SAMPLING = "The scores are of one confusion matrix of whole counts, with the numbers of samples given."

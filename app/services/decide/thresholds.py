@@ -12,7 +12,9 @@ from app.domain.expressions.expressions import parse
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Rule
 from app.kernel.decide.class_weights import search_weights
-from app.kernel.decide.rules import Constraint, Corrected, Correction, NoFeasibleRule
+from app.kernel.decide.rules import Constraint, NoFeasibleRule
+from app.kernel.decide.rules import Corrected as Corrected
+from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
@@ -25,7 +27,6 @@ from app.services.stored import scores_of
 
 # Entries of probabilities up to which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
-MOST_RESAMPLES = 1000
 _WEIGHT_RESAMPLES = 20
 _STARTS, _FEW_STARTS = 8, 3
 

@@ -15,7 +15,7 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.report import FEWEST_DRAWS, Interval, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure, is_about_sample
@@ -30,8 +30,6 @@ from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.interval_warnings import caution_findings
 from app.services.seeds import chosen_seed
 
-FEWEST_DRAWS = 200
-MOST_DRAWS = 100_000
 # Cells of all simulated matrices together: some seconds.
 MOST_CELLS = 40_000_000
 # Values of draws held in memory at once: 64 MB.

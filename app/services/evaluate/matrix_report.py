@@ -41,7 +41,6 @@ from app.services.reasons import Requested, plain, reason, requested_values
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
-MOST_EXPRESSIONS = 200
 Interpretation = dict[str, dict[str, str]]
 
 

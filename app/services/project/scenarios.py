@@ -6,10 +6,10 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from app.domain.report import DRAWS
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.project.answers import ProjectionDesign
-from app.services.runs.simulation import DRAWS
 
 NOT_FOR_GROUPS = (
     "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
+from app.domain.report import FEWEST_DRAWS
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import sums_by_code
@@ -27,7 +28,7 @@ from app.services.json_values import Json
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 from app.services.runs.resampling import PERMUTATIONS, Resampling, Setup
-from app.services.runs.simulation import FEWEST_DRAWS, affordable_draws
+from app.services.runs.simulation import affordable_draws
 
 _MCNEMAR = "grouped_mcnemar"
 _PERMUTATION = "group_permutation"

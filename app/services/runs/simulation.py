@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.kernel.compare import joint
 from app.kernel.compare.joint import JointCounts
 from app.kernel.matrix.prevalence import project
@@ -15,8 +16,6 @@ from app.kernel.uncertainty.draws import Summary, evaluate_draws, summarise
 from app.kernel.uncertainty.estimation import CURVED_CLASSES
 from app.services.estimands import Estimand
 
-DRAWS = 4000
-FEWEST_DRAWS = 200
 # Cells of all simulated matrices together: a second or two.
 MOST_CELLS = 20_000_000
 

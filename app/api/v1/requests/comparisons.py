@@ -8,15 +8,9 @@ from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import FIRST, SECOND, DatasetField, Expression, Identifier, ModelField, Name
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
-from app.kernel.compare.multiplicity import Adjustment
-from app.kernel.compare.signed_ranks import ZeroRule
-from app.services.compare.across_datasets import MOST_DATASETS, MOST_MODELS, Tournament
-from app.services.compare.comparisons import MOST_METRICS, MOST_RUNS, NewComparison
-from app.services.runs.pairing import PairingMode
-from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
-
-MOST_DRAWS = 20_000
-
+from app.domain.report import DRAWS, FEWEST_DRAWS
+from app.services.compare.across_datasets import Tournament, ZeroRule
+from app.services.compare.comparisons import Adjustment, NewComparison, PairingMode
 
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
@@ -29,8 +23,8 @@ def _paired(value: Any) -> Any:
 class ComparisonRequest(Wire):
     """Runs with the same classes, to be compared on any metrics."""
 
-    evaluations: list[Identifier] = Field(min_length=2, max_length=MOST_RUNS, description="Ids, all different.")
-    metrics: list[Expression] = Field(default_factory=lambda: list(COMPARED), min_length=1, max_length=MOST_METRICS)
+    evaluations: list[Identifier] = Field(min_length=2, max_length=50, description="Ids, all different.")
+    metrics: list[Expression] = Field(default_factory=lambda: list(COMPARED), min_length=1, max_length=50)
     baseline: Identifier | None = Field(None, description="Compare all others with this one only, not every pair.")
     level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
@@ -44,7 +38,7 @@ class ComparisonRequest(Wire):
     )
     multiplicity: Multiplicity = Field("holm", description="How p is adjusted over pairs and classes.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
-    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=MOST_DRAWS, description="Simulated matrices per run.")
+    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000, description="Simulated matrices per run.")
 
     @model_validator(mode="after")
     def check_runs(self) -> Self:
@@ -82,9 +76,9 @@ class TournamentRequest(Wire):
     """Models on datasets; the latest evaluation of each model on each dataset counts."""
 
     metric: Expression = Field(description="Any expression with one value.")
-    models: list[ModelName] = Field(min_length=2, max_length=MOST_MODELS, description="Names, or name and version.")
+    models: list[ModelName] = Field(min_length=2, max_length=20, description="Names, or name and version.")
     datasets: list[DatasetName] = Field(
-        min_length=1, max_length=MOST_DATASETS, description="Names, or name, version and split; at least five."
+        min_length=1, max_length=100, description="Names, or name, version and split; at least five."
     )
     level: float = Field(0.95, gt=0.5, lt=1)
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")

@@ -6,10 +6,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Expression
-from app.kernel.consistency.reported_scores import Printed
-from app.services.consistency.class_consistency import MOST_CLASSES, MOST_FOLDS
 from app.services.consistency.consistency import DEFAULT_BOUND, MOST_ITEMS
-from app.services.consistency.reported import Aggregation, Report
+from app.services.consistency.reported import Aggregation, Printed, Report
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -47,10 +45,10 @@ class ConsistencyRequest(Wire):
         "out; needed when nothing else is known.",
     )
     classes: dict[ScoreName, Annotated[int, Field(ge=1, le=10_000)]] | None = Field(
-        None, min_length=2, max_length=MOST_CLASSES, description="Samples of each class."
+        None, min_length=2, max_length=20, description="Samples of each class."
     )
     folds: list[FoldField] | None = Field(
-        None, min_length=1, max_length=MOST_FOLDS, description="The scores are of these folds together."
+        None, min_length=1, max_length=100, description="The scores are of these folds together."
     )
     aggregation: Aggregation = Field(
         Aggregation.MEAN_OF_SCORES,

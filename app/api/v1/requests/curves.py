@@ -6,8 +6,7 @@ from pydantic import Field
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Expression
-from app.kernel.decide.rules import Correction
-from app.services.decide.thresholds import MOST_RESAMPLES, Limit, RuleQuestion
+from app.services.decide.thresholds import Correction, Limit, RuleQuestion
 
 MOST_POINTS = 100_000
 
@@ -29,7 +28,7 @@ class ThresholdRequest(Wire):
         "optimism", description="How to correct the value for having been searched: by searching again in resamples."
     )
     resamples: int | None = Field(
-        None, ge=10, le=MOST_RESAMPLES, description="How many; 100 for a threshold, 20 for class weights."
+        None, ge=10, le=1000, description="How many; 100 for a threshold, 20 for class weights."
     )
     seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points of the curve at most.")

@@ -11,12 +11,18 @@ from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import DatasetField, Expression, ModelField, Tags
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.matrices import MOST_CLASSES
-from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
-from app.kernel.uncertainty.design import Prior, Shares
-from app.kernel.uncertainty.estimation import DRAWS
-from app.services.estimates.full_intervals import FEWEST_DRAWS, MOST_DRAWS
+from app.domain.report import (
+    DRAWS,
+    FEWEST_DRAWS,
+    IntervalChoice,
+    IntervalMethod,
+    Options,
+    Prior,
+    Retain,
+    Sampling,
+    Shares,
+)
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.matrix_report import MOST_EXPRESSIONS
 
 PseudoCount = Annotated[float, Field(ge=0)]
 
@@ -26,7 +32,7 @@ class OptionsField(Wire):
 
     metrics: list[Expression] = Field(
         default_factory=list,
-        max_length=MOST_EXPRESSIONS,
+        max_length=200,
         description="Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.",
     )
     level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
@@ -66,7 +72,7 @@ class OptionsField(Wire):
     draws: int = Field(
         DRAWS,
         ge=FEWEST_DRAWS,
-        le=MOST_DRAWS,
+        le=100_000,
         description="With `all`: simulated matrices; of samples at most 1000 resamples.",
     )
 

@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField
 from app.domain.named_metrics import PROJECTED
+from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.services.project.ranges import MOST_NAMED
 from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.what_if import Unlabelled
-from app.services.runs.simulation import DRAWS, FEWEST_DRAWS
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
