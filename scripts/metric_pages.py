@@ -119,10 +119,11 @@ def sections(card: Card) -> Iterator[tuple[str, str]]:
         rows_undefined = [(f"`{condition.code}`", condition.reason.format(label="*k*")) for condition in card.undefined]
         yield "When it has no value", table(("code", "reason"), rows_undefined)
     if card.elsewhere:
-        yield (
-            "Elsewhere",
-            table(("library", "name"), [(library, f"`{name}`") for library, name in card.elsewhere.items()]),
-        )
+        rows_elsewhere = [
+            (library, f"`{name}`", *([card.differs.get(library, "")] if card.differs else []))
+            for library, name in card.elsewhere.items()
+        ]
+        yield "Elsewhere", table(("library", "name", *(["mind"] if card.differs else [])), rows_elsewhere)
     for scale in card.scales:
         bands = [("above" if upper is None else f"below {upper:g}", label) for upper, label in scale.bands]
         yield (

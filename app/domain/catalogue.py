@@ -132,6 +132,7 @@ class MetricCard:
 
     Attributes:
         aliases: `names` here, and the name in other libraries by library.
+        differs: What is to be minded where a library gives another value under that name, by library.
         formula: LaTeX.
         proper: Of a score of probabilities: is it best on average for the true ones alone? `null` for what is no such
             score: metrics of a matrix, of the order of scores, of calibration alone.
@@ -141,6 +142,7 @@ class MetricCard:
     name: str
     symbol: str | None
     aliases: Mapping[str, str | Sequence[str]]
+    differs: Mapping[str, str]
     scope: Scope
     inputs: Inputs
     tasks: Sequence[str]
@@ -218,6 +220,7 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
         name=card.name,
         symbol=card.symbol or None,
         aliases={"names": card.aliases, **card.elsewhere},
+        differs=card.differs,
         scope=card.scope,
         inputs=card.inputs,
         tasks=tasks(card),

@@ -59,6 +59,16 @@ def test_every_name_leads_to_its_metric() -> None:
     assert sorted(by_scope, key=id) == sorted(ALL, key=id)
 
 
+def test_what_differs_elsewhere_is_said_of_libraries_that_are_named() -> None:
+    found = {metric.key: metric.card.differs for metric in catalogue().metrics if metric.card.differs}
+    for metric in catalogue().metrics:
+        assert metric.card.differs.keys() <= metric.card.elsewhere.keys()
+    assert found.keys() >= {
+        "tversky_index", "top_k_accuracy", "expected_calibration_error", "classwise_calibration_error",
+        "au_imcp_trapezoid",
+    }  # fmt: skip
+
+
 @EACH_OF_A_MATRIX
 def test_names_elsewhere_look_like_that_library(metric: Metric[Table]) -> None:
     patterns = {

@@ -150,7 +150,8 @@ def test_methods_with_parameters(name: str) -> None:
     for key, mine, theirs in (
         ("f_beta", {"beta": 2.5}, cm.F_beta(2.5)),
         ("index_balanced_accuracy", {"alpha": 0.3}, cm.IBA_alpha(0.3)),
-        # Its alpha weighs the misses and its beta the false alarms, the other way round from Tversky (1977).
+        # Its alpha weighs the misses and its beta the false alarms, the other way round from Tversky (1977); see the
+        # card's ``differs``.
         ("tversky_index", {"alpha": 0.2, "beta": 0.7}, cm.TI(alpha=0.7, beta=0.2)),
         ("net_benefit", {"threshold": 0.2}, cm.NB(0.25)),
         ("weighted_kappa", {"weights": "quadratic"}, {0: cm.weighted_kappa(disagreement(k, "quadratic"))}),

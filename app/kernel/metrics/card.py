@@ -184,9 +184,14 @@ _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One metric in data. ``range`` uses None where there is no bound; ``elsewhere`` names the metric in other
-    libraries. ``degree`` says what multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None
-    that it depends on the number of samples in a way of its own.
+    """One metric in data.
+
+    Attributes:
+        elsewhere: Its names in other libraries.
+        differs: What is to be minded where one of these gives another value, by library.
+        range: None where there is no bound.
+        degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
+            on the number of samples in a way of its own.
     """
 
     key: str
@@ -198,6 +203,7 @@ class Card:
     symbol: str = ""
     aliases: tuple[str, ...] = ()
     elsewhere: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    differs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     inputs: Inputs = Inputs.MATRIX
     range: tuple[float | None, float | None] = (0.0, 1.0)
     ideal: float | None = 1.0

@@ -62,6 +62,32 @@ def test_errors_by_definition(problem: str, bins: int, weighted: bool) -> None:
     np.testing.assert_allclose(value("classwise_calibration_error", scores, bins=bins), np.mean(of_classes), rtol=1e-10)
 
 
+def test_numbers_that_torchmetrics_prints() -> None:
+    """In its documentation of BinaryCalibrationError (2 bins: l1 0.2900, max 0.3167) and of
+    MulticlassCalibrationError (3 bins: l1 0.2000, max 0.2333).
+
+    The binary one looks at the probability of class 1 whatever is predicted: the class-wise error, not the one of
+    the predicted class.
+    """
+    positive = np.array([0.25, 0.25, 0.55, 0.75, 0.75])
+    binary = Scores(np.array([0, 0, 1, 1, 1]), np.column_stack([1 - positive, positive]))
+    assert float(value("classwise_calibration_error", binary, bins=2)) == pytest.approx(0.2900, abs=5e-5)
+    assert float(value("maximum_calibration_error", binary, bins=2)) != pytest.approx(0.3167, abs=5e-3)
+    rows = np.array([[0.25, 0.20, 0.55], [0.55, 0.05, 0.40], [0.10, 0.30, 0.60], [0.90, 0.05, 0.05]])
+    several = Scores(np.array([0, 1, 2, 0]), rows)
+    assert float(value("expected_calibration_error", several, bins=3)) == pytest.approx(0.2000, abs=5e-5)
+    assert float(value("maximum_calibration_error", several, bins=3)) == pytest.approx(0.2333, abs=5e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_two_classes_the_class_wise_error_is_that_of_the_probability_of_one(seed: int) -> None:
+    y, p = softmax_problem(200, 2, seed)
+    parts = gaps(p[:, 1], (y == 1).astype(float), 15, np.ones(y.size))
+    binary = sum(share * gap for share, gap in parts)
+    np.testing.assert_allclose(value("classwise_calibration_error", Scores(y, p)), binary, rtol=1e-10)
+    assert abs(float(value("expected_calibration_error", Scores(y, p))) - binary) > 1e-3
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("n", [60, 4800])
 @pytest.mark.parametrize("bins", [4, 15])

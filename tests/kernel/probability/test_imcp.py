@@ -6,6 +6,7 @@ import imcp
 import numpy as np
 import pytest
 
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
 from app.kernel.samples.curves import imbalanced_performance, performance
 from app.kernel.samples.losses import closeness
@@ -53,6 +54,30 @@ def test_trapezoid_is_that_of_the_drawn_points() -> None:
     scores = Scores(y, p)
     curve = imbalanced_performance(scores)
     np.testing.assert_allclose(value("au_imcp_trapezoid", scores), np.trapezoid(curve.y, x=curve.x), rtol=1e-12)
+
+
+def test_ties_go_by_class_here_and_by_rounding_in_the_package() -> None:
+    """Probabilities in twentieths: samples of several classes share a p_true, and the package orders them by a sum over
+    all classes whose last digits differ. Its area is near, and another for other names of the classes.
+    """
+    random = np.random.default_rng(2)
+    p = np.array([random.multinomial(20, shares) for shares in random.dirichlet(np.ones(3), 60)]) / 20
+    y = random.choice(3, 60, p=[0.7, 0.15, 0.15])
+    x, height = imcp.imcp_curve(y, p)
+    package, ours = np.trapezoid(height, x=x), float(value("au_imcp_trapezoid", Scores(y, p)))
+    assert 1e-4 < abs(package - ours) < 2e-3
+    p_true = p[np.arange(60), y]
+    order = np.lexsort((y, p_true))
+    phi, width = closeness(p_true[order]), 1 / (3 * np.bincount(y))[y[order]]
+    along = np.concatenate([[0], np.cumsum(width) - width / 2, [1]])
+    assert ours == pytest.approx(np.trapezoid(np.concatenate([phi[:1], phi, phi[-1:]]), x=along), rel=1e-12)
+    # The means over the classes know no order.
+    assert float(value("au_imcp", Scores(y, p))) == pytest.approx(
+        np.mean([phi[y[order] == k].mean() for k in range(3)])
+    )
+    card = catalogue().by_name["au_imcp_trapezoid"].card
+    assert "equal p_true" in card.sentence
+    assert "equal p_true" in card.differs["imcp"]
 
 
 def test_area_without_ties_in_the_labels() -> None:

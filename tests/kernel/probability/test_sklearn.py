@@ -109,6 +109,15 @@ def test_values(key: str, classes: int, kind: str, weighted: bool) -> None:
     np.testing.assert_allclose(value(key, Scores(y, p, w)), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize(("code", "there", "here"), [(0, 0.0, 1.0), (1, 1.0, 1.0), (2, 1.0, 0.0)])
+def test_ties_among_the_most_probable_classes(code: int, there: float, here: float) -> None:
+    """Of three equal classes two are named: the last two there, the first two here. The card says so."""
+    y, p = np.array([code]), np.full((1, 3), 1 / 3)
+    assert sk.top_k_accuracy_score(y, p, k=2, labels=[0, 1, 2]) == there
+    assert float(value("top_k_accuracy", Scores(y, p), k=2)) == here
+    assert "last" in catalogue().by_name["top_k_accuracy"].card.differs["sklearn"]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_that_are_no_probabilities(seed: int) -> None:
     rng = np.random.default_rng(seed)

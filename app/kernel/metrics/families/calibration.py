@@ -42,6 +42,10 @@ def _missing(s: Scores) -> Array:
     formula=r"\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|, \quad b = (lo, hi]",
     sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equal width.",
     aliases=("ece",),
+    elsewhere={"torchmetrics": "MulticlassCalibrationError(norm=l1)"},
+    differs={
+        "torchmetrics": "its BinaryCalibrationError is another metric, classwise_calibration_error of two classes"
+    },
     gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps),
     references=("naeini2015", "guo2017"),
 )
@@ -68,6 +72,10 @@ def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\max_b |\mathrm{acc}_b - \mathrm{conf}_b|",
     sentence="Largest gap of a bin between the confidence in the predicted class and how often it is right.",
     aliases=("mce",),
+    elsewhere={"torchmetrics": "MulticlassCalibrationError(norm=max)"},
+    differs={
+        "torchmetrics": "its BinaryCalibrationError looks at the probability of class 1, not of the predicted class"
+    },
     gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, largest=True),
     references=("naeini2015",),
 )
@@ -81,6 +89,8 @@ def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\frac{1}{K} \sum_k \sum_b \frac{n_{bk}}{n} |\mathrm{freq}_{bk} - \bar p_{bk}|",
     sentence="Mean over the classes of the gap between the probability of the class and how often it occurs, over bins of equal width.",
     aliases=("cwece",),
+    elsewhere={"torchmetrics": "BinaryCalibrationError(norm=l1)"},
+    differs={"torchmetrics": "of two classes only; its MulticlassCalibrationError is expected_calibration_error"},
     gaps=Gaps(_gaps_of_classes),
     references=("kull2019",),
 )

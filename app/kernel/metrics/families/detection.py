@@ -148,6 +148,7 @@ def jaccard(t: Table) -> Array:
     formula=r"\frac{TP}{TP+\alpha FP+\beta FN}",
     sentence="Overlap of the actual and the predicted members with separate weights for the two kinds of error.",
     elsewhere={"pycm": "TI"},
+    differs={"pycm": "its alpha weighs the false negatives and its beta the false positives, the other way round"},
     parameters=(
         Number("alpha", 0.5, "weight of the false positives", above=0.0),
         Number("beta", 0.5, "weight of the false negatives", above=0.0),
@@ -274,6 +275,7 @@ def lift(t: Table) -> Array:
     formula=r"\frac{TP}{n}-\frac{FP}{n}\frac{t}{1-t}",
     sentence="True positives per sample less false positives at the exchange rate of the threshold probability.",
     elsewhere={"pycm": "NB"},
+    differs={"pycm": "it is given the exchange rate w = t/(1-t) and not the threshold probability t"},
     parameters=(
         Number("threshold", 0.5, "probability at which acting and not acting weigh the same", minimum=0.0, below=1.0),
     ),

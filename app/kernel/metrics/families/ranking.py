@@ -356,6 +356,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
     formula=r"\frac{1}{n} \sum_i [\text{the actual class is among the } k \text{ most probable}]",
     sentence="Share of samples whose class is among the k most probable ones; ties go to the class that comes first.",
     elsewhere={"sklearn": "top_k_accuracy_score"},
+    differs={"sklearn": "of equally probable classes it names those that come last, here those that come first"},
     parameters=(Number("k", 2.0, "how many classes may be named", minimum=1.0, integral=True),),
     undefined=(NO_WEIGHT,),
     references=("beddar2025",),

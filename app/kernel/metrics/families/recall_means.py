@@ -59,6 +59,7 @@ def _count(t: Table, classes: str) -> Array | float:
         "imblearn": "sensitivity_score(average=macro)",
         "torchmetrics": "MulticlassAccuracy(average=macro)",
     },
+    differs={"sklearn": "it leaves out classes without actual samples, as classes=present does here"},
     parameters=(CLASSES, UNDEFINED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
