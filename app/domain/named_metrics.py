@@ -5,6 +5,8 @@ from typing import Final
 # Those whose cards say ``headline``, for matrices as a whole. Their order is that of the first slots of
 # ``metric_values`` in the database, each with an index of its own: it cannot change without a migration.
 HEADLINE: Final = ("accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+# What models are ranked by.
+RANKED: Final = "h_mean"
 # What runs are compared on, the one to look at first in front.
 COMPARED: Final = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
 # What is projected to other prevalences.

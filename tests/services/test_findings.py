@@ -34,7 +34,7 @@ def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: s
     values = {key: plain(evaluate(counts, [by_name[key]])[0]) for key in OVERALL}
     recall = [plain(value) for value in evaluate(counts, [by_name["recall"]])[0]]
     names = labels or [chr(ord("A") + k) for k in range(len(counts))]
-    return matrix_findings(names, counts, content, values, {"recall": recall})
+    return matrix_findings(names, counts, content, values, recall)
 
 
 def test_a_share_is_rounded_as_everywhere() -> None:
@@ -48,7 +48,7 @@ def test_nothing_is_said_of_a_good_balanced_result() -> None:
 
 
 def test_an_empty_matrix_has_no_findings() -> None:
-    assert matrix_findings("AB", np.zeros((2, 2)), "counts", {}, {}) == []
+    assert matrix_findings("AB", np.zeros((2, 2)), "counts", {}, None) == []
 
 
 # A class that accuracy hides

@@ -10,6 +10,7 @@ from app.api.deps import Project, UseServices, routes
 from app.api.problems import InvalidQuery
 from app.domain.errors import Fault, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
+from app.domain.named_metrics import RANKED
 from app.services.rank.ranking import Leaderboard, LeaderboardQuery
 
 router = routes("comparisons")
@@ -33,7 +34,7 @@ async def get_leaderboard(
             max_length=2000,
             description="An overall metric, at any size of the dataset; any other expression up to 300 model versions.",
         ),
-    ] = "h_mean",
+    ] = RANKED,
     limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,

@@ -12,6 +12,7 @@ from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.chance import Chance
 from app.kernel.samples.influence import Form
 from app.kernel.samples.scores import Scores
 
@@ -164,6 +165,9 @@ class Inference:
         scale: On which its limits are symmetric and its differences tested.
         mean_of_recalls: Which mean of the recalls it is, if it is one of these.
         gradient: Of a metric of a matrix that is smooth in the shares of the cells.
+        by_chance: Of a calibration error: what perfect probabilities would show, simulated.
+        details: Of a metric of probabilities: what belongs beside its value, by name, each a number, or one per class
+            (K) for a metric of one class.
         influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
     """
 
@@ -176,6 +180,8 @@ class Inference:
     scale: Scale = Scale.LINEAR
     mean_of_recalls: Mean | None = None
     gradient: Gradient | None = None
+    by_chance: Callable[..., Chance] | None = None
+    details: Callable[[Scores], Mapping[str, Array | float]] | None = None
     influence: Form | None = None
 
 

@@ -135,9 +135,3 @@ def find_integers(
         raise RuntimeError(f"the integer search did not finish: {answer.message}")
     found: Array = np.round(answer.x)
     return found
-
-
-def beta_cdf(a: Array, b: Array, value: Array | float) -> Array:
-    """P(X <= value) of Beta(a, b), broadcast over its arguments."""
-    values: Array = _scipy().betainc(a, b, value)
-    return values

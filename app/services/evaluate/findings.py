@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.wording import percent, significant
+from app.kernel.metrics.families import rates, recall_means
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
 # benchmark datasets accuracy is 0.02 above H on average and 0.09 where a class is weak (Aguilar-Ruiz 2025, table 2).
@@ -67,7 +68,7 @@ def matrix_findings(
     counts: NDArray[Any],
     content: str,
     values: Mapping[str, float | None],
-    per_class: Mapping[str, Sequence[float | None]],
+    recalls: Sequence[float | None] | None,
     *,
     independent: bool = True,
 ) -> list[Finding]:
@@ -78,10 +79,10 @@ def matrix_findings(
         counts: [K, K], rows actual.
         content: What the entries are (`Content`); sample sizes are judged for counts only.
         values: Overall metrics by key, None where undefined.
-        per_class: Class metrics by key, each with K values.
+        recalls: Of the K classes, None where undefined.
         independent: Are the samples? Otherwise less is known than their number says.
     """
-    matrix = _Matrix(labels, counts, content, per_class.get("recall"), independent=independent)
+    matrix = _Matrix(labels, counts, content, recalls, independent=independent)
     if not matrix.n:
         return []
     found = [
@@ -120,7 +121,9 @@ def _constant_prediction(matrix: _Matrix) -> Finding | None:
         "constant_prediction",
         f"Every case was predicted as {_name(label)}: the model tells no class from another. "
         f"Its accuracy of {percent(share)} is nothing but the share of that class in the data.",
-        **{"class": label, "accuracy": share, "share": share},
+        accuracy=share,
+        share=share,
+        **{"class": label},
     )
 
 
@@ -144,7 +147,7 @@ def _never_predicted(matrix: _Matrix) -> Finding | None:
 
 def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) -> Finding | None:
     accuracy = matrix.right / matrix.n
-    h_mean = values.get("h_mean")
+    h_mean = values.get(recall_means.h_mean.key)
     present = [(recall, k) for k, recall in enumerate(matrix.recall) if recall is not None and matrix.actual[k]]
     if h_mean is None:
         # H of all classes does not exist when one has no samples; what it says of the others still holds.
@@ -176,19 +179,17 @@ def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) ->
         f"The accuracy of {percent(accuracy)} hides class {_name(matrix.labels[k])}: {_recognised(matrix, k, recall)}"
         f". The class {weight}; the harmonic mean of the recognition rates, in which every class weighs the same, is "
         f"{percent(h_mean)}.{others}",
-        **{
-            "accuracy": accuracy,
-            "h_mean": h_mean,
-            "class": matrix.labels[k],
-            "recall": recall,
-            "share": share,
-            "n": matrix.actual[k],
-            "low": low,
-            "high": high,
-            "level": level,
-            "also": [matrix.labels[k] for k, *_ in hidden[1 : MOST_NAMED + 1]],
-            "count": len(hidden),
-        },
+        accuracy=accuracy,
+        h_mean=h_mean,
+        recall=recall,
+        share=share,
+        n=matrix.actual[k],
+        low=low,
+        high=high,
+        level=level,
+        also=[matrix.labels[k] for k, *_ in hidden[1 : MOST_NAMED + 1]],
+        count=len(hidden),
+        **{"class": matrix.labels[k]},
     )
 
 
@@ -208,7 +209,7 @@ def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) ->
         return None
     label = matrix.labels[matrix.actual.index(largest)]
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
-    balanced, guessing = values.get("balanced_accuracy"), 1.0 / len(matrix.labels)
+    balanced, guessing = values.get(recall_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
         f" It does tell the classes apart, though: {percent(balanced)} on average over the classes, where guessing "
         f"gives {percent(guessing)}. Accuracy does not reward that."
@@ -219,7 +220,10 @@ def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) ->
         "majority_not_beaten",
         f"Always answering {_name(label)} would be right in {percent(baseline)} of the cases; this model is right in "
         f"{percent(accuracy)}.{still}",
-        **{"accuracy": accuracy, "no_information_rate": baseline, "class": label, "balanced_accuracy": balanced},
+        accuracy=accuracy,
+        no_information_rate=baseline,
+        balanced_accuracy=balanced,
+        **{"class": label},
     )
 
 
@@ -277,7 +281,7 @@ def _too_few(matrix: _Matrix, severity: Severity, bound: int, members: Sequence[
                 {
                     "class": matrix.labels[k],
                     "n": matrix.actual[k],
-                    "recall": matrix.recall[k],
+                    rates.recall.key: matrix.recall[k],
                     "low": low,
                     "high": high,
                     "width": high - low,

@@ -13,6 +13,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import GroupPart, Interval, IntervalChoice, IntervalMethod, Options, Report, Value
 from app.domain.wording import rounded
 from app.kernel.metrics.expression import Expression
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.clusters import FEW_GROUPS, GroupedRuns, Grouping
 from app.kernel.uncertainty.group_headline import group_headline
@@ -87,7 +88,7 @@ def judge_groups(source: MatrixInput, options: Options, asked: Sequence[tuple[st
     found = group_headline(runs, options.level)
     effects = dict(zip(found.design_effects, plain(np.array(list(found.design_effects.values()))), strict=True))
     design["design_effects"] = effects
-    findings = [*_findings(sizes, effects["accuracy"])]
+    findings = [*_findings(sizes, effects[accuracy.key])]
     intervals: Mapping[str, Interval] = {}
     if options.intervals is not IntervalChoice.NONE:
         intervals = group_headline_intervals(found, source.labels)

@@ -29,6 +29,8 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts, of_probabilities
+from app.kernel.metrics.families.combinations import GPS
+from app.kernel.metrics.families.rates import recall
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.full_intervals import check_sampling, full_intervals
 from app.services.estimates.headline_intervals import headline_intervals
@@ -215,7 +217,7 @@ def _report(
     source = question.source
     answers, gaps = requested
     findings = matrix_findings(
-        source.labels, source.counts, source.content, values, {"recall": recalls}, independent=not source.is_grouped
+        source.labels, source.counts, source.content, values, recalls, independent=not source.is_grouped
     )
     return Report(
         input=source,
@@ -236,7 +238,7 @@ def warm_up() -> None:
     for labels, positive in ((("0", "1"), 1), (("0", "1", "2"), None)):
         counts = np.eye(len(labels), dtype=np.int64) + 1
         source = MatrixInput("confusion_matrix", labels, positive, Content.counts, counts)
-        evaluate(source, Options(metrics=("gps(recall@*)",)))
+        evaluate(source, Options(metrics=(f"{GPS.key}({recall.key}@*)",)))
 
 
 def parse_all(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ...]:

@@ -11,6 +11,7 @@ from app.domain.report import Group, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.rates import recall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +79,6 @@ def layout(*, binary: bool) -> Layout:
         overall_keys=tuple(metric.key for metric in overall),
         per_class=_block(by_class, n_classes),
         overall=_block((*overall, *by_class) if binary else overall, n_classes),
-        recall=[metric.key for metric in by_class].index("recall"),
+        recall=by_class.index(recall),
         needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
     )

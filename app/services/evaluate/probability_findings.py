@@ -10,7 +10,10 @@ from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
 from app.domain.wording import percent, rounded
-from app.kernel.metrics.families.imcp import threshold_correct
+from app.kernel.metrics.families import rates
+from app.kernel.metrics.families.calibration import expected_calibration_error
+from app.kernel.metrics.families.imcp import median_phi, threshold_correct
+from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.services.evaluate.findings import MOST_NAMED, tie_finding
 
@@ -34,15 +37,15 @@ def probability_findings(
         details: Of the report; calibration errors beside those of chance.
     """
     found = [
-        _hidden_by_auc(source, by_class["roc_auc"]),
+        _hidden_by_auc(source, by_class[roc_auc.key]),
         tie_finding(source.facts.get("ties", 0), scores.n_samples),
         _assumed(source),
     ]
     if scores.are_probabilities:
         found = [
             _confident_mistakes(scores),
-            _miscalibrated(scores, details["calibration"]["expected_calibration_error"]),
-            _unsure_classes(source, by_class["median_phi"]),
+            _miscalibrated(scores, details["calibration"][expected_calibration_error.key]),
+            _unsure_classes(source, by_class[median_phi.key]),
             *found,
         ]
     return [finding for finding in found if finding is not None]
@@ -108,7 +111,7 @@ def _unsure_classes(source: MatrixInput, medians: Sequence[Value]) -> Finding | 
         "unsure_class",
         f"For {'class' if len(weak) == 1 else 'classes'} {_named(labels)} half of the samples or more "
         "were given at most 50 % for their own class: the model does not know them.",
-        classes=[{"class": source.labels[k], "median_phi": median} for median, k in weak[:MOST_NAMED]],
+        classes=[{"class": source.labels[k], median_phi.key: median} for median, k in weak[:MOST_NAMED]],
         count=len(weak),
         limit=limit,
     )
@@ -131,7 +134,7 @@ def _hidden_by_auc(source: MatrixInput, areas: Sequence[Value]) -> Finding | Non
         f"only {percent(recall)} of its cases: the samples are in the right order, but the decision is wrong. "
         "Another threshold or class weights may mend that.",
         classes=[
-            {"class": source.labels[k], "auc": area, "recall": recall}
+            {"class": source.labels[k], "auc": area, rates.recall.key: recall}
             for recall, k, area in sorted(hidden)[:MOST_NAMED]
         ],
         count=len(hidden),

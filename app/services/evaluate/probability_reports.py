@@ -1,7 +1,7 @@
 """What is answered about probabilities and scores, beside the report on the matrix of their decisions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,12 @@ from app.domain.report import FoldValues, Group, Groups, Options, ProbabilityPar
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer, evaluate_table
 from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
-from app.kernel.metrics.families.proper import clipped
-from app.kernel.metrics.families.ranking import severity
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
-from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
-from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 from app.services.estimates.probability_intervals import sample_intervals
 from app.services.evaluate.group_reports import grouping_of
@@ -47,7 +44,7 @@ def judge(
     Args:
         source: With samples.
         scores: The same for the kernel.
-        asked: Metric[Scores] expressions that need probabilities, by their text.
+        asked: Metric expressions that need probabilities, by their text.
         seed: Of simulated outcomes and of resamples.
         options: Which intervals are wanted; those of a report that says nothing of it when None.
     """
@@ -165,25 +162,34 @@ def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, 
 
 def _details(source: MatrixInput, scores: Scores, seed: int) -> dict[str, Any]:
     """What belongs to the values: parameters that were chosen for them, and what stands beside them in the papers."""
-    labels = source.labels
-    first, second = severity(scores)
-    per_class: dict[str, dict[str, Any]] = {
-        label: {"h_measure": {"a": a, "b": b}} for label, a, b in zip(labels, plain(first), plain(second), strict=True)
-    }
-    details: dict[str, Any] = {"per_class": per_class}
-    if not scores.are_probabilities:
-        return details
-    size = scores.n_classes
-    details["log_loss"] = {"clipped": clipped(scores), "below": CLIP}
-    details["imcp"] = {
-        "certainly_right": {"p_true_above": 0.5, "phi_above": threshold_correct()},
-        "certainly_wrong": {"p_true_below": 1.0 / size, "phi_below": threshold_incorrect(size)},
-    }
-    details["calibration"] = _by_chance(scores, seed)
+    details: dict[str, Any] = {"per_class": {label: {} for label in source.labels}}
+    for metric in catalogue().of_probabilities.metrics:
+        beside = metric.card.inference.details
+        if beside is None or (NOT_PROBABILITIES in metric.card.undefined and not scores.are_probabilities):
+            continue
+        found = {name: plain(np.asarray(values)) for name, values in beside(scores).items()}
+        if metric.card.scope is Scope.OVERALL:
+            details[metric.key] = found
+            continue
+        for code, entry in enumerate(details["per_class"].values()):
+            entry[metric.key] = {name: values[code] for name, values in found.items()}
+    if scores.are_probabilities:
+        details["imcp"] = {
+            "certainly_right": {"p_true_above": 0.5, "phi_above": threshold_correct()},
+            "certainly_wrong": {
+                "p_true_below": 1.0 / scores.n_classes,
+                "phi_below": threshold_incorrect(scores.n_classes),
+            },
+        }
+        details["calibration"] = _by_chance(scores, seed)
+        _add_details_of_classes(details["per_class"], source, scores)
+    return details
+
+
+def _add_details_of_classes(per_class: Mapping[str, dict[str, Any]], source: MatrixInput, scores: Scores) -> None:
     with silently():
         quartiles, shares = plain(phi_quartiles(scores)), plain(regions(scores))
-    for code, label in enumerate(labels):
-        entry = per_class[label]
+    for code, entry in enumerate(per_class.values()):
         entry["phi_quartiles"] = [quartile[code] for quartile in quartiles]
         entry["shares"] = {
             name: shares[index][code] for index, name in enumerate(("certainly_right", "uncertain", "certainly_wrong"))
@@ -193,13 +199,12 @@ def _details(source: MatrixInput, scores: Scores, seed: int) -> dict[str, Any]:
         if scores.weights is None and not source.is_grouped:
             z, p_value = spiegelhalter(scores, code)
             entry["spiegelhalter"] = dict(zip(("z", "p_value"), plain(np.array([z, p_value])), strict=True))
-    return details
 
 
 def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
     with silently():
         parts = decompose(scores, code)
-    names = ("brier", "miscalibration", "discrimination", "uncertainty")
+    names = [part.name for part in fields(parts)]
     return dict(zip(names, plain(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
@@ -207,12 +212,8 @@ def _by_chance(scores: Scores, seed: int) -> dict[str, dict[str, Any]]:
     """Calibration errors beside those that perfect probabilities would show on as many samples."""
     entries = scores.n_samples * scores.n_classes
     draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // entries))
-    found = {
-        "expected_calibration_error": expected_by_chance(scores, draws=draws, seed=seed),
-        "adaptive_calibration_error": expected_by_chance(scores, adaptive=True, draws=draws, seed=seed),
-        "maximum_calibration_error": largest_by_chance(scores, draws=draws, seed=seed),
-        "classwise_calibration_error": expected_by_chance_of_classes(scores, draws=draws, seed=seed),
-    }
+    simulated = ((metric.key, metric.card.inference.by_chance) for metric in catalogue().of_probabilities.metrics)
+    found = {key: by_chance(scores, draws=draws, seed=seed) for key, by_chance in simulated if by_chance is not None}
     return {
         name: {
             "observed": chance.observed,

@@ -6,6 +6,7 @@ from uuid import UUID
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes
+from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
 from app.services.compute import ComputePool
@@ -17,7 +18,7 @@ from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
 MOST_COMPUTED = 300
 # Any stored overall metric: asked for when the order is not that of a stored one.
-_ANY_METRIC = "accuracy"
+_ANY_METRIC = HEADLINE[0]
 
 
 class LeaderboardService:

@@ -15,6 +15,7 @@ from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many import cochran_q
 from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import Method
@@ -118,14 +119,14 @@ class NormalDraws(Resampling):
         wanted = self.settings.draws
         if form.counts is None or form.pairing is None:
             return form.runs.draw(wanted, generator(self._seed))
-        accuracy = [make_estimand("accuracy", self.runs.labels, None)]
+        shares = [make_estimand(accuracy.key, self.runs.labels, None)]
         joint = form.pairing.joint
         draws = affordable_draws(max(form.counts.size, 0 if joint is None else joint.counts.size), wanted)
         if not draws:
             return form.runs.draw(wanted, generator(self._seed))
         if joint is not None:
-            return draw_paired(joint, accuracy, draws=draws, seed=self._seed)[0][:, :, 0]
-        return draw_independent(form.counts, accuracy, draws=draws, seed=self._seed)[0][:, :, 0]
+            return draw_paired(joint, shares, draws=draws, seed=self._seed)[0][:, :, 0]
+        return draw_independent(form.counts, shares, draws=draws, seed=self._seed)[0][:, :, 0]
 
     @property
     def design(self) -> Json:

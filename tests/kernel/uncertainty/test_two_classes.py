@@ -6,7 +6,7 @@ import pytest
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
-from app.kernel.uncertainty.two_classes import BOUNDARIES, mean_cdf, mean_limits
+from tests.kernel.uncertainty.two_classes import BOUNDARIES, mean_cdf, mean_limits
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 

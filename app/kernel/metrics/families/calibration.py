@@ -8,6 +8,7 @@ from app.kernel.metrics.card import Gaps, Inputs, Number, Orientation, Prevalenc
 from app.kernel.metrics.conditions import NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
+from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 
 _BINS = (Number("bins", 15.0, "how many bins", minimum=1.0, maximum=10_000.0, integral=True),)
@@ -48,6 +49,7 @@ def _missing(s: Scores) -> Array:
     },
     gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps),
     references=("naeini2015", "guo2017"),
+    by_chance=expected_by_chance,
 )
 def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     return _top_label(s, bins).error if s.are_probabilities else _missing(s)
@@ -61,6 +63,7 @@ def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     aliases=("ace",),
     gaps=Gaps(lambda s, bins: equal_mass(s.top_label, int(bins)).gaps),
     references=("nixon2019",),
+    by_chance=partial(expected_by_chance, adaptive=True),
 )
 def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     return equal_mass(s.top_label, int(bins)).error if s.are_probabilities else _missing(s)
@@ -78,6 +81,7 @@ def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     },
     gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, largest=True),
     references=("naeini2015",),
+    by_chance=largest_by_chance,
 )
 def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     return _top_label(s, bins).largest if s.are_probabilities else _missing(s)
@@ -93,6 +97,7 @@ def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     differs={"torchmetrics": "of two classes only; its MulticlassCalibrationError is expected_calibration_error"},
     gaps=Gaps(_gaps_of_classes),
     references=("kull2019",),
+    by_chance=expected_by_chance_of_classes,
 )
 def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     if not s.are_probabilities:

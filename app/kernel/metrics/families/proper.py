@@ -68,11 +68,6 @@ def _surprise_sums(s: Scores, clip: float) -> Array:
     return s.sums_of(-np.log(np.maximum(s.p_true, clip)))
 
 
-def clipped(s: Scores, clip: float = CLIP) -> int:
-    """How many samples have a p_true below the smallest probability that is believed."""
-    return int(np.count_nonzero(s.p_true < clip))
-
-
 @_loss(
     name="log loss",
     prevalence=Prevalence.SENSITIVE,
@@ -86,6 +81,7 @@ def clipped(s: Scores, clip: float = CLIP) -> int:
     headline=True,
     proper=True,
     influence=mean_of(_surprise),
+    details=lambda s: {"clipped": np.count_nonzero(s.p_true < CLIP), "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_surprise_sums(s, clip)), s.n)

@@ -312,6 +312,7 @@ def ks_statistic(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("hand2009", "hand2014", "beddar2025"),
     biased=True,
+    details=lambda s: dict(zip(("a", "b"), severity(s), strict=True)),
 )
 def h_measure(s: Scores, a: float = 0.0, b: float = 0.0) -> Array:
     values = np.full(s.actual.shape, np.nan)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from scipy.special import betainc
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import beta_cdf, beta_quantile
+from app.kernel.numerics.special import beta_quantile
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.posterior import pseudo_counts
 
@@ -52,7 +53,7 @@ def mean_cdf(counts: Array, key: str, values: Array, prior: Prior = Prior.EDGE) 
     x = beta_quantile(a, b, nodes)
     with silently():
         boundary = np.clip(BOUNDARIES[key](np.asarray(values, dtype=np.float64)[:, None], x), 0.0, 1.0)
-    probabilities: Array = beta_cdf(c, d, boundary) @ weights
+    probabilities: Array = betainc(c, d, boundary) @ weights
     return probabilities
 
 
