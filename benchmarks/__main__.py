@@ -74,6 +74,7 @@ BENCHMARKS = (
         ("--replicates", "2000"),
     ),
     Benchmark("prevalence", "Estimated class shares", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
+    Benchmark("few_samples", "Few samples per class", ("numpy", "scipy")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 
