@@ -4,11 +4,18 @@ Run ``python -m benchmarks.calibration``; prints Markdown tables. 2000 replicate
 """
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.domain.report import IntervalChoice, Options
+from app.kernel.matrix.labels import confusion_counts
 from app.kernel.uncertainty.design import generator
+from app.services.evaluate.probability_reports import judge
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import BY_CHANCE, LEVEL, World, even, resampled_coverage
 
@@ -36,6 +43,9 @@ ANY = (
 )
 
 
+FINDINGS = ("unsure_class", "miscalibrated", "auc_hides_class", "confident_mistakes")
+
+
 def false_alarms(world: World, size: int, replicates: int) -> list[float]:
     """Share of samples of calibrated probabilities that each test calls miscalibrated."""
     random, rejected = generator(size), np.zeros(len(BY_CHANCE))
@@ -43,6 +53,25 @@ def false_alarms(world: World, size: int, replicates: int) -> list[float]:
         scores = world.sample(size, random)
         rejected += [test(scores).p_value <= 1.0 - LEVEL for test in BY_CHANCE.values()]
     return [float(count) / replicates for count in rejected]
+
+
+def spoken_of(world: World, size: int, replicates: int) -> list[float]:
+    """Share of samples of calibrated probabilities that each finding speaks of."""
+    random, counts = generator(size), Counter[str]()
+    for replicate in range(replicates):
+        scores = world.sample(size, random)
+        predicted = scores.predicted.astype(np.int64)
+        source = MatrixInput(
+            kind="probabilities",
+            labels=tuple(map(str, range(scores.n_classes))),
+            positive=1 if scores.n_classes == 2 else None,
+            content=Content.counts,
+            counts=confusion_counts(scores.y, predicted, scores.n_classes),
+            samples=Samples(scores.y.astype(np.int64), predicted, scores.probabilities),
+        )
+        part = judge(source, scores, (), replicate, Options(intervals=IntervalChoice.NONE))
+        counts.update(finding.code for finding in part.findings)
+    return [counts[code] / replicates for code in FINDINGS]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,6 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_table(
         ["calibrated probabilities rejected at 5 %: K", "n", "apart", *names],
         [[str(world), n, f"{world.apart:.1f}", *false_alarms(world, n, replicates)] for world, n in CALIBRATED],
+    )
+    print_table(
+        ["findings about calibrated probabilities: K", "n", "apart", *FINDINGS],
+        [[str(world), n, f"{world.apart:.1f}", *spoken_of(world, n, replicates)] for world, n in CALIBRATED],
     )
     print_table(
         ["95 % intervals holding the truth: K", "n", "apart", "confidence", *names],

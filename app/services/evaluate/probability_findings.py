@@ -2,22 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
-from app.domain.wording import percent, rounded
-from app.kernel.metrics.families import rates
+from app.domain.wording import percent, rounded, significant
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi, threshold_correct
 from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.metrics.families.rates import recall
+from app.kernel.numerics.special import binomial_upper_tail
+from app.kernel.samples.areas import area_variance
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.influence import area_limits
+from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.services.evaluate.findings import MOST_NAMED, tie_finding
 
 CONFIDENT: Final = 0.9
+# How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.
+ERROR_RATE: Final = 0.05
 # A miscalibration below this changes no decision, however sure it is.
 SMALLEST_ERROR: Final = 0.02
 # An AUC from here on is read as good, and a recall below a half is a class mostly missed.
@@ -37,15 +43,15 @@ def probability_findings(
         details: Of the report; calibration errors beside those of chance.
     """
     found = [
-        _hidden_by_auc(source, by_class[roc_auc.key]),
+        _hidden_by_auc(source, scores, by_class[roc_auc.key]),
         tie_finding(source.facts.get("ties", 0), scores.n_samples),
         _assumed(source),
     ]
     if scores.are_probabilities:
         found = [
             _confident_mistakes(scores),
-            _miscalibrated(scores, details["calibration"][expected_calibration_error.key]),
-            _unsure_classes(source, by_class[median_phi.key]),
+            _miscalibrated(source, scores, details["calibration"][expected_calibration_error.key]),
+            _unsure_classes(source, scores, by_class[median_phi.key]),
             *found,
         ]
     return [finding for finding in found if finding is not None]
@@ -75,70 +81,143 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
     )
 
 
-def _miscalibrated(scores: Scores, error: Mapping[str, Any]) -> Finding | None:
-    if error["observed"] <= max(error["upper_if_calibrated"], SMALLEST_ERROR):
+def _miscalibrated(source: MatrixInput, scores: Scores, error: Mapping[str, Any]) -> Finding | None:
+    if error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
         return None
-    confidence = float(np.average(scores.confidence, weights=scores.weights))
-    accuracy = float(np.average(scores.ahead == 0, weights=scores.weights))
-    gap = confidence - accuracy
-    if abs(gap) < 0.5 * error["observed"]:
-        direction, words = "mixed", "too high in some places and too low in others"
+    weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+    excess = scores.confidence - (scores.ahead == 0)
+    confidence, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, excess))
+    noise = float(np.sqrt(np.sum((weights * (excess - gap)) ** 2)) / weights.sum())
+    if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:
+        direction, words = "mixed", "neither too high nor too low on average, as far as these samples tell"
     elif gap > 0:
-        direction, words = "overconfident", "too high: the model is surer of itself than it is right"
+        direction, words = "overconfident", "too high on average: the model is surer of itself than it is right"
     else:
-        direction, words = "underconfident", "too low: the model is more often right than it says"
+        direction, words = "underconfident", "too low on average: the model is more often right than it says"
     return Finding.warning(
         "miscalibrated",
-        f"The probabilities do not mean what they say. They are {words}: {percent(confidence)} on average, where "
-        f"{percent(accuracy)} of the predictions are right. The calibration error is {rounded(error['observed'])}; "
-        f"perfect probabilities would show about {rounded(error['expected_if_calibrated'])} on as many samples.",
+        f"The probabilities are not calibrated: their calibration error is {rounded(error['observed'])}, where perfect "
+        f"ones would show about {rounded(error['expected_if_calibrated'])} on as many "
+        f"{'independent ' if source.is_grouped else ''}samples, and so much with a probability of "
+        f"{significant(error['p_value'], 2)}. Of the predicted classes they are {words}: {percent(confidence)}, and "
+        f"{percent(confidence - gap)} of the predictions are right.",
         direction=direction,
         confidence=confidence,
-        accuracy=accuracy,
+        accuracy=confidence - gap,
         error=error["observed"],
         expected_if_calibrated=error["expected_if_calibrated"],
         p_value=error["p_value"],
+        error_rate=ERROR_RATE,
     )
 
 
-def _unsure_classes(source: MatrixInput, medians: Sequence[Value]) -> Finding | None:
-    limit = threshold_correct()
-    weak = sorted((median, k) for k, median in enumerate(medians) if median is not None and median < limit)
-    if not weak:
+def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value]) -> Finding | None:
+    """Classes most of whose samples were given at most 1/2 for them, and more than the probabilities let expect."""
+    if scores.weights is not None or source.is_grouped:
+        # How many are too many is known for independent samples only.
         return None
-    labels = [source.labels[k] for _, k in weak]
+    limit, found = threshold_correct(), []
+    for code, median in enumerate(medians):
+        if median is None or median > limit:
+            continue
+        unsure = scores.columns[code] <= 0.5
+        given, size = scores.columns[code][unsure], int(np.count_nonzero(scores.y == code))
+        count, expected = int(np.count_nonzero(scores.y[unsure] == code)), float(given.sum())
+        p_value = _more_than_expected(count, expected, given.size)
+        if p_value <= ERROR_RATE / scores.n_classes:
+            found.append((p_value, code, count, expected, size, median))
+    if not found:
+        return None
+    p_value, code, count, expected, size, _ = min(found)
+    others = [source.labels[code] for _, code, *_ in sorted(found)[1:]]
     return Finding.warning(
         "unsure_class",
-        f"For {'class' if len(weak) == 1 else 'classes'} {_named(labels)} half of the samples or more "
-        "were given at most 50 % for their own class: the model does not know them.",
-        classes=[{"class": source.labels[k], median_phi.key: median} for median, k in weak[:MOST_NAMED]],
-        count=len(weak),
+        f'Of {size} samples of class "{source.labels[code]}" {count} were given at most 50 % for it; were the '
+        f"probabilities right, about {rounded(expected, 1)} would be, and so many with a probability of at most "
+        f"{significant(p_value, 2)}. The class gets too little of the probability."
+        + (f" The same holds for {_named(others)}." if others else ""),
+        classes=[
+            {
+                "class": source.labels[code],
+                "n": size,
+                "unsure": count,
+                "expected": expected,
+                "p_value": p_value,
+                median_phi.key: median,
+            }
+            for p_value, code, count, expected, size, median in sorted(found)[:MOST_NAMED]
+        ],
+        count=len(found),
         limit=limit,
+        error_rate=ERROR_RATE,
     )
 
 
-def _hidden_by_auc(source: MatrixInput, areas: Sequence[Value]) -> Finding | None:
-    actual = source.counts.sum(axis=1)
-    hidden = []
-    for k, area in enumerate(areas):
-        if area is not None and area >= GOOD_AUC and actual[k] > 0:
-            recall = float(source.counts[k, k] / actual[k])
-            if recall < WEAK_RECALL:
-                hidden.append((recall, k, area))
-    if not hidden:
+def _more_than_expected(count: int, expected: float, trials: int) -> float:
+    """At most how likely so many events are, or more, in independent trials that have unequal chances.
+
+    From one above the expected number on no chances make it likelier than equal ones (Hoeffding 1956).
+    """
+    if count < expected + 1.0:
+        return 1.0
+    chance = np.asarray(expected / trials)
+    return float(binomial_upper_tail(np.asarray(float(count)), np.asarray(float(trials)), chance, 1.0 - chance))
+
+
+def _hidden_by_auc(source: MatrixInput, scores: Scores, areas: Sequence[Value]) -> Finding | None:
+    """Classes whose order is surely good and whose recall is surely low, all of them together at the error rate."""
+    hidden = [_hidden_class(source, scores, code) for code, area in enumerate(areas) if area is not None]
+    found = sorted(one for one in hidden if one is not None)
+    if not found:
         return None
-    recall, worst, area = min(hidden)
+    worst = found[0]
+    least = "" if worst.area_low is None else f" (at least {rounded(worst.area_low)})"
+    most = "" if worst.share_high is None else f" (at most {percent(worst.share_high)})"
     return Finding.warning(
         "auc_hides_class",
-        f'The AUC of {rounded(area)} looks good, yet class "{source.labels[worst]}" is recognised in '
-        f"only {percent(recall)} of its cases: the samples are in the right order, but the decision is wrong. "
-        "Another threshold or class weights may mend that.",
+        f'The AUC of class "{worst.label}" is {rounded(worst.area)}{least}, yet only {percent(worst.share)}{most} of '
+        "its cases are recognised: most come before the others in the order, but not so far that the decision takes "
+        "them. A lower threshold, or more weight for the class, finds more of them and makes more false alarms.",
         classes=[
-            {"class": source.labels[k], "auc": area, rates.recall.key: recall}
-            for recall, k, area in sorted(hidden)[:MOST_NAMED]
+            {
+                "class": one.label,
+                "auc": one.area,
+                "auc_low": one.area_low,
+                recall.key: one.share,
+                f"{recall.key}_high": one.share_high,
+            }
+            for one in found[:MOST_NAMED]
         ],
-        count=len(hidden),
+        count=len(found),
+        error_rate=ERROR_RATE,
     )
+
+
+class _Hidden(NamedTuple):
+    """A class with a good area and a low share of recognised cases; limits where samples are independent."""
+
+    share: float
+    label: str
+    area: float
+    area_low: float | None = None
+    share_high: float | None = None
+
+
+def _hidden_class(source: MatrixInput, scores: Scores, code: int) -> _Hidden | None:
+    right, actual = float(source.counts[code, code]), float(source.counts[code].sum())
+    ranking = scores.ranking(code)
+    found = _Hidden(right / actual if actual else 1.0, source.labels[code], float(ranking.auc))
+    if found.area < GOOD_AUC or found.share >= WEAK_RECALL:
+        return None
+    if scores.weights is not None or source.is_grouped:
+        return found
+    # Two limits of each class may be wrong, each at its end.
+    level = 1.0 - ERROR_RATE / scores.n_classes
+    low, *_ = area_limits(found.area, area_variance(ranking), int(ranking.positives), int(ranking.negatives), level)
+    _, high = wilson(np.asarray(right), np.asarray(actual), level)
+    if low < GOOD_AUC or float(high) >= WEAK_RECALL:
+        return None
+    return found._replace(area_low=low, share_high=float(high))
 
 
 def _assumed(source: MatrixInput) -> Finding | None:

@@ -1,0 +1,152 @@
+"""Findings about probabilities: what they say, by which evidence, and how seldom they speak of probabilities that are
+right.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from app.domain.findings import Finding
+from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.chance import expected_by_chance
+from app.services.evaluate.probability_findings import ERROR_RATE, probability_findings
+from app.services.reasons import plain
+from app.services.stored import scores_of
+
+
+def source_of(y: Any, p: Array, groups: int | None = None, weights: Array | None = None) -> MatrixInput:
+    predicted = p.argmax(axis=1)
+    return MatrixInput(
+        kind="probabilities",
+        labels=tuple("ABCDE"[: p.shape[1]]),
+        positive=1 if p.shape[1] == 2 else None,
+        content=Content.counts,
+        counts=confusion_counts(y, predicted, p.shape[1]),
+        facts={} if groups is None else {GROUPS_FACT: groups},
+        samples=Samples(np.asarray(y, dtype=np.int64), predicted, p, weights=weights),
+    )
+
+
+def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
+    scores, known = scores_of(source), catalogue().of_probabilities.by_name
+    chance = expected_by_chance(scores, draws=200, seed=seed)
+    error = {
+        "observed": chance.observed,
+        "expected_if_calibrated": chance.mean,
+        "upper_if_calibrated": chance.upper,
+        "p_value": chance.p_value,
+    }
+    with silently():
+        by_class = {key: plain(known[key].compute(scores)) for key in ("roc_auc", "median_phi")}
+    details = {"calibration": {"expected_calibration_error": error}}
+    return {finding.code: finding for finding in probability_findings(source, scores, by_class, details)}
+
+
+def calibrated(
+    shares: tuple[float, ...], size: int, random: np.random.Generator, apart: float = 1.2
+) -> tuple[Any, Array]:
+    y = random.choice(len(shares), size, p=shares)
+    logits = random.normal(size=(size, len(shares))) * apart + np.log(shares)
+    logits[np.arange(size), y] += apart**2
+    mass = np.exp(logits)
+    found: Array = mass / mass.sum(axis=1, keepdims=True)
+    return y, found
+
+
+@pytest.mark.parametrize("shares", [(0.95, 0.05), (0.5, 0.5), (0.6, 0.3, 0.1)])
+def test_calibrated_probabilities_are_seldom_spoken_of(shares: tuple[float, ...]) -> None:
+    """A rare class gets less than a half for most of its samples, and should."""
+    random, times, fired = np.random.default_rng(5), 120, {"unsure_class": 0, "miscalibrated": 0, "auc_hides_class": 0}
+    for seed in range(times):
+        found = found_in(source_of(*calibrated(shares, 300, random)), seed)
+        for code in fired:
+            fired[code] += code in found
+    for code, count in fired.items():
+        # At most what the stated rate gives in 99 of 100 simulations like this one.
+        assert count <= binom.ppf(0.99, times, ERROR_RATE), code
+
+
+def test_a_class_that_gets_too_little() -> None:
+    """Twelve samples at 0.2, of which nine are of the class, where 2.4 are to be expected."""
+    p = np.concatenate([np.full(12, 0.2), np.full(30, 0.1)])
+    y = np.array([1] * 9 + [0] * 3 + [0] * 27 + [1] * 3)
+    finding = found_in(source_of(y, np.column_stack([1 - p, p])))["unsure_class"]
+    (entry,) = finding.evidence["classes"]
+    assert (entry["class"], entry["n"], entry["unsure"]) == ("B", 12, 12)
+    assert entry["expected"] == pytest.approx(12 * 0.2 + 30 * 0.1)
+    # All 42 samples are at most 1/2; binomial chances of equal size are less likely to give so many.
+    assert entry["p_value"] == pytest.approx(binom.sf(11, 42, 5.4 / 42))
+    assert finding.message == (
+        'Of 12 samples of class "B" 12 were given at most 50 % for it; were the probabilities right, about 5.4 would '
+        "be, and so many with a probability of at most 0.0054. The class gets too little of the probability."
+    )
+
+
+def test_chances_of_unequal_size_are_no_likelier_to_give_many() -> None:
+    """The bound against all outcomes of unequal chances, added up."""
+    chances = np.array([0.05, 0.1, 0.3, 0.45, 0.5, 0.2])
+    exact = np.array([1.0])
+    for chance in chances:
+        exact = np.convolve(exact, [1 - chance, chance])
+    p = np.concatenate([chances, [0.9] * 6])
+    for count in (4, 5, 6):
+        y = np.array([0] * (6 - count) + [1] * count + [1] * 6)
+        finding = found_in(source_of(y, np.column_stack([1 - p, p]))).get("unsure_class")
+        assert exact[count:].sum() <= binom.sf(count - 1, 6, chances.mean()) + 1e-12
+        assert finding is None or finding.evidence["classes"][0]["p_value"] >= exact[count:].sum()
+
+
+def test_a_good_order_with_a_poor_decision_has_its_limits() -> None:
+    random = np.random.default_rng(1)
+    y = np.repeat([0, 1], [900, 100])
+    p = np.where(y == 1, 0.35, 0.1) + 0.2 * random.random(1000)
+    finding = found_in(source_of(y, np.column_stack([1 - p, p])))["auc_hides_class"]
+    (entry,) = finding.evidence["classes"]
+    assert entry["class"] == "B"
+    assert 0.9 <= entry["auc_low"] <= entry["auc"]
+    assert entry["recall"] < entry["recall_high"] < 0.5
+    assert "A lower threshold" in finding.message
+    assert "wrong" not in finding.message
+    # The same rates of a tenth of the samples leave it open.
+    few = slice(None, None, 40)
+    assert "auc_hides_class" not in found_in(source_of(y[few], np.column_stack([1 - p, p])[few]))
+
+
+@pytest.mark.parametrize(("shift", "direction"), [(0.25, "overconfident"), (-0.2, "underconfident")])
+def test_the_direction_is_said_where_it_is_known(shift: float, direction: str) -> None:
+    random = np.random.default_rng(2)
+    p = random.uniform(0.55, 0.75, 800)
+    y = (random.random(800) < p - shift).astype(int)
+    finding = found_in(source_of(y, np.column_stack([1 - p, p])))["miscalibrated"]
+    assert finding.evidence["direction"] == direction
+    assert finding.evidence["p_value"] <= finding.evidence["error_rate"] == ERROR_RATE
+    assert "not calibrated" in finding.message
+
+
+def test_errors_that_cancel_have_no_direction() -> None:
+    """Of 400 samples at 0.6 three quarters are right, of 400 at 0.8 only 65 %: 70 % both ways."""
+    p = np.repeat([0.6, 0.8], 400)
+    y = np.concatenate([np.repeat([1, 0], [300, 100]), np.repeat([1, 0], [260, 140])])
+    finding = found_in(source_of(y, np.column_stack([1 - p, p])))["miscalibrated"]
+    assert finding.evidence["direction"] == "mixed"
+    assert finding.evidence["confidence"] == pytest.approx(finding.evidence["accuracy"])
+    assert "neither too high nor too low on average, as far as these samples tell: 70.0 %" in finding.message
+
+
+def test_what_is_not_known_of_groups_and_weights() -> None:
+    p = np.concatenate([np.full(12, 0.2), np.full(30, 0.1)])
+    y = np.array([1] * 9 + [0] * 3 + [0] * 27 + [1] * 3)
+    rows = np.column_stack([1 - p, p])
+    assert "unsure_class" not in found_in(source_of(y, rows, groups=6))
+    assert "unsure_class" not in found_in(source_of(y, rows, weights=np.ones(42)))
+    miscalibrated = found_in(source_of(np.repeat([0, 1], 100), np.tile([0.1, 0.9], (200, 1)), groups=5))[
+        "miscalibrated"
+    ]
+    assert "independent samples" in miscalibrated.message
