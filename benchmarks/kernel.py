@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_groups
+from app.kernel.metrics.engine import evaluate_table
 
 METRICS = [metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]
@@ -43,7 +44,8 @@ class Duel:
 
 def full_report(counts: NDArray[Any]) -> tuple[NDArray[np.float64], ...]:
     """Every class metric and every overall metric, from one table."""
-    return evaluate_groups(counts, CLASS, OVERALL)
+    table = Table(counts)
+    return evaluate_table(table, CLASS), evaluate_table(table, OVERALL)
 
 
 def random_matrix(rng: np.random.Generator, classes: int, n: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from app.domain.advice import metric_advice
-from app.domain.advice.decision_tree import Advice, Leaf, Node, Question, leaves, questions
+from app.domain.advice.decision_tree import Advice, Leaf, Node, Question
 from app.domain.advice.metric_trees import TREES
 from app.domain.advice.recommendations import (
     NO_PROBABILITIES,
@@ -50,6 +50,23 @@ REQUESTS = [
         Classes, (True, False), ErrorPriority, (True, False), (True, False), INPUTS
     )
 ]
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Every end of a tree."""
+    if isinstance(node, Leaf):
+        yield node
+        return
+    for branch in node.branches:
+        yield from leaves(branch.next)
+
+
+def questions(node: Node) -> Iterator[Question]:
+    """Every fork of a tree."""
+    if isinstance(node, Question):
+        yield node
+        for branch in node.branches:
+            yield from questions(branch.next)
 
 
 def advice_in_trees() -> Iterator[Advice]:

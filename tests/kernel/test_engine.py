@@ -10,8 +10,6 @@ from app.kernel.metrics.engine import (
     DIVISION_BY_ZERO,
     INFINITE,
     Explainer,
-    evaluate,
-    evaluate_groups,
     evaluate_table,
 )
 from app.kernel.numerics.arrays import silently
@@ -25,7 +23,8 @@ OVERALL = [metric for metric in OF_A_MATRIX if metric.card.scope is Scope.OVERAL
 
 def test_rows_are_the_metrics_in_order() -> None:
     counts = matrices()["dense-3-0"]
-    per_class, overall = evaluate(counts, CLASS), evaluate(counts, OVERALL)
+    table = Table(counts)
+    per_class, overall = evaluate_table(table, CLASS), evaluate_table(table, OVERALL)
     assert per_class.shape == (len(CLASS), 3)
     assert overall.shape == (len(OVERALL),)
     for row, metric in zip(per_class, CLASS, strict=True):
@@ -38,18 +37,19 @@ def test_a_shared_table_gives_the_same() -> None:
     table = Table(matrices()["accurate-5-0"])
     again = [evaluate_table(table, OVERALL) for _ in range(2)]
     assert (again[0] == again[1]).all()
-    assert (evaluate_table(table, CLASS) == evaluate(table.counts, CLASS)).all()
+    assert (evaluate_table(table, CLASS) == evaluate_table(Table(table.counts), CLASS)).all()
 
 
 @pytest.mark.parametrize("batch", [(7,), (2, 3), (700,), (20, 40)])
-def test_groups_of_a_batch_are_those_of_each_matrix(batch: tuple[int, ...]) -> None:
-    """700 matrices of 10 classes are worked off in parts."""
+def test_values_of_a_batch_are_those_of_each_matrix(batch: tuple[int, ...]) -> None:
     counts = np.random.default_rng(4).integers(0, 30, (*batch, 10, 10))
-    per_class, overall = evaluate_groups(counts, CLASS, OVERALL)
+    table = Table(counts)
+    per_class, overall = evaluate_table(table, CLASS), evaluate_table(table, OVERALL)
     assert per_class.shape == (len(CLASS), *batch, 10)
     assert overall.shape == (len(OVERALL), *batch)
     for where in (tuple(0 for _ in batch), tuple(-1 for _ in batch)):
-        alone = evaluate_groups(counts[where], CLASS, OVERALL)
+        one = Table(counts[where])
+        alone = evaluate_table(one, CLASS), evaluate_table(one, OVERALL)
         assert np.moveaxis(per_class, 0, len(batch))[where] == pytest.approx(
             alone[0], rel=1e-12, abs=1e-14, nan_ok=True
         )

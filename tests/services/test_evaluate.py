@@ -13,10 +13,10 @@ from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Group, IntervalChoice, Options, Report
-from app.kernel.matrix.table import at_equal_prevalence
+from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate as evaluate_all
+from app.kernel.metrics.engine import evaluate_table
 from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.matrix_report import ask, evaluate, explain, measure
 from app.services.stored import options_as_json, options_from_json
@@ -53,7 +53,7 @@ def test_values_are_those_of_the_kernel(matrix: Any) -> None:
         twin = at_equal_prevalence(matrix.astype(float))
     for scope in Scope:
         metrics = [m for m in catalogue().of_matrices.of_scope(scope) if m.card.inputs.value == "matrix"]
-        observed, balanced = evaluate_all(matrix, metrics), evaluate_all(twin, metrics)
+        observed, balanced = (evaluate_table(Table(counts), metrics) for counts in (matrix, twin))
         for position, metric in enumerate(metrics):
             insensitive = metric.card.prevalence.is_insensitive(size)
             group = Group.INSENSITIVE if insensitive else Group.SENSITIVE

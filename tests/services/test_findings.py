@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate
+from app.kernel.metrics.engine import evaluate_table
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate import findings
 from app.services.evaluate.findings import matrix_findings, tie_finding
@@ -26,13 +27,13 @@ def found_in(
 
 
 def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: str = "counts") -> list[Finding]:
-    by_name = catalogue().of_matrices.by_name
+    by_name, table = catalogue().of_matrices.by_name, Table(counts)
 
     def plain(value: float) -> float | None:
         return float(value) if np.isfinite(value) else None
 
-    values = {key: plain(evaluate(counts, [by_name[key]])[0]) for key in OVERALL}
-    recall = [plain(value) for value in evaluate(counts, [by_name["recall"]])[0]]
+    values = {key: plain(evaluate_table(table, [by_name[key]])[0]) for key in OVERALL}
+    recall = [plain(value) for value in evaluate_table(table, [by_name["recall"]])[0]]
     names = labels or [chr(ord("A") + k) for k in range(len(counts))]
     return matrix_findings(names, counts, content, values, recall)
 

@@ -1,6 +1,5 @@
 """A decision tree as data: questions with branches, and at the leaves the metrics that are advised."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,20 +82,3 @@ class Question:
 
 
 Node = Question | Leaf
-
-
-def leaves(node: Node) -> Iterator[Leaf]:
-    """Every end of a tree."""
-    if isinstance(node, Leaf):
-        yield node
-        return
-    for branch in node.branches:
-        yield from leaves(branch.next)
-
-
-def questions(node: Node) -> Iterator[Question]:
-    """Every fork of a tree."""
-    if isinstance(node, Question):
-        yield node
-        for branch in node.branches:
-            yield from questions(branch.next)

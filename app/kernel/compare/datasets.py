@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.compare.many import mean_ranks
-from app.kernel.compare.multiplicity import Adjustment, adjust
-from app.kernel.compare.signed_ranks import ZeroRule, wilcoxon
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import chi_squared_upper_tail, f_upper_tail, normal_cdf
 
@@ -117,37 +115,6 @@ def rank_z(ranks: Array, datasets: int, control: int) -> tuple[Array, Array]:
     z = (ranks - ranks[control]) / np.sqrt(models * (models + 1.0) / (6.0 * datasets))
     z[control] = np.nan
     return z, 2.0 * normal_cdf(-np.abs(z))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairwise:
-    """Every pair of models compared on its own: p of Wilcoxon's test and adjusted p, both (k, k) with NaN on the
-    diagonal.
-    """
-
-    p: Array
-    adjusted: Array
-
-
-def pairwise_wilcoxon(
-    scores: Array, *, adjustment: Adjustment = Adjustment.HOLM, zeros: ZeroRule = ZeroRule.SPLIT
-) -> Pairwise:
-    """Wilcoxon's signed-rank test of every pair with an adjustment over all of them.
-
-    Raises:
-        ValueError: as ``friedman``.
-    """
-    check_scores(scores)
-    rows, columns = np.triu_indices(scores.shape[1], 1)
-    p = np.array([wilcoxon(scores[:, i] - scores[:, j], zeros).p for i, j in zip(rows, columns, strict=True)])
-    return Pairwise(_square(p, scores.shape[1]), _square(adjust(p, adjustment), scores.shape[1]))
-
-
-def _square(values: Array, size: int) -> Array:
-    square = np.full((size, size), np.nan)
-    rows, columns = np.triu_indices(size, 1)
-    square[rows, columns] = square[columns, rows] = values
-    return square
 
 
 def cliques(indistinct: NDArray[np.bool_]) -> list[tuple[int, ...]]:

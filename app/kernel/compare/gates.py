@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.kernel.numerics.special import log_beta
 from app.kernel.uncertainty.intervals import one_sided_z
 
 # Relative to the larger of two numbers, or to 1, a gap between them below this is rounding.
@@ -139,14 +138,3 @@ def paired_sample_size(
         return math.inf
     z = one_sided_z(alpha) + one_sided_z(1.0 - power)
     return float(math.ceil(z * z * (discordant - difference * difference) / (distance * distance)))
-
-
-def sequential_evidence(only_first: float, only_second: float) -> float:
-    """E-value against equal accuracy of paired runs that may be looked at again whenever items are added.
-
-    Each discordant item multiplies by 2 theta or 2 (1 - theta); averaged over all theta this is 2^(b+c) B(b+1, c+1)
-    whatever the order. Under equality it exceeds 1/alpha with probability at most alpha over all looks together
-    (Ville), so min(1, 1/e) is a p-value that stays valid.
-    """
-    total = only_first + only_second
-    return math.exp(min(total * math.log(2.0) + log_beta(only_first + 1.0, only_second + 1.0), 700.0))

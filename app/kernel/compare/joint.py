@@ -214,30 +214,6 @@ def _guard_rows(matrices: Array, actual: Array, guards: NDArray[np.intp]) -> Arr
     return np.where((hits == 0) | (hits == 1), edge, rows)
 
 
-def resample(
-    joint: JointCounts, *, draws: int, random: np.random.Generator, stratified: bool = False
-) -> Iterator[Array]:
-    """Batches (d, R, K, K) of the matrices of resampled items; ``stratified`` keeps the number of each class.
-
-    Raises:
-        ValueError: the counts are not whole numbers or there are none.
-    """
-    if not (joint.counts == np.round(joint.counts)).all() or joint.n == 0:
-        raise ValueError("only whole counts of at least one sample can be resampled")
-    scatter = _Scatter(joint)
-    strata = (
-        [np.flatnonzero(joint.truth == k) for k in np.unique(joint.truth)]
-        if stratified
-        else [np.arange(joint.counts.size)]
-    )
-    for size in _batches(joint, draws):
-        weights = np.empty((size, joint.counts.size))
-        for members in strata:
-            counts = joint.counts[members]
-            weights[:, members] = random.multinomial(int(counts.sum()), counts / counts.sum(), size=size)
-        yield scatter(weights)
-
-
 def permute(joint: JointCounts, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
     """Batches (d, 2, K, K) for two runs with the two predictions of every item swapped or not by a fair coin.
 

@@ -151,19 +151,3 @@ def kendall_tau(values: Array) -> Array:
         untied = (signs * signs) @ both.T
         tau: Array = signs @ signs.T / np.sqrt(untied * untied.T)
     return tau
-
-
-def reversals(values: Array) -> list[tuple[int, int, int, int]]:
-    """Where two of M metrics prefer different runs, from values (M, R), higher is better.
-
-    Each (metric, other metric, run, other run): the metric prefers the run, the other metric the other run.
-    """
-    runs, rivals = np.triu_indices(values.shape[1], 1)
-    with silently():
-        signs = np.nan_to_num(np.sign(values[:, runs] - values[:, rivals]))
-    found = []
-    for metric, mine in enumerate(signs):
-        for other, pair in np.argwhere(mine * signs[metric + 1 :] < 0).tolist():
-            run, rival = int(runs[pair]), int(rivals[pair])
-            found.append((metric, metric + 1 + other, *((run, rival) if mine[pair] > 0 else (rival, run))))
-    return found

@@ -9,47 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.compare.joint import JointCounts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.bisection import crossing
 from app.kernel.numerics.special import chi_squared_upper_tail, fair_binomial_cdf, fair_binomial_mass
 from app.kernel.uncertainty.intervals import two_sided_z
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Discordance:
-    """Items on which exactly one of two runs is right."""
-
-    only_first: Array
-    only_second: Array
-    n: Array
-
-
-def discordance(joint: JointCounts) -> Discordance:
-    """The discordant items of two runs over all classes, scalars.
-
-    Raises:
-        ValueError: there are not two runs.
-    """
-    by_class = discordance_by_class(joint)
-    return Discordance(by_class.only_first.sum(), by_class.only_second.sum(), by_class.n.sum())
-
-
-def discordance_by_class(joint: JointCounts) -> Discordance:
-    """The discordant items of two runs among the members of each class, (K).
-
-    Raises:
-        ValueError: there are not two runs.
-    """
-    if joint.n_runs != 2:
-        raise ValueError(f"discordant items are those of two runs, not {joint.n_runs}")
-    first, second = joint.correct()
-    size = joint.n_classes
-    return Discordance(
-        np.bincount(joint.truth, weights=joint.counts * (first & ~second), minlength=size).astype(np.float64),
-        np.bincount(joint.truth, weights=joint.counts * (second & ~first), minlength=size).astype(np.float64),
-        joint.actual(),
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

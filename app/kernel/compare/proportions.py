@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.bisection import crossing
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.uncertainty.intervals import wilson
 
 
 def _floats(*values: ArrayLike) -> list[Array]:
@@ -53,35 +52,15 @@ def restricted_shares(
     return p2 + d, p2
 
 
-def score_z(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike = 0.0, *, unbiased: bool = False
-) -> Array:
+def score_z(x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike = 0.0) -> Array:
     """Score statistic of p1 - p2 = difference with the variance at ``restricted_shares``. Farrington & Manning (1990).
 
-    ``unbiased`` multiplies the variance by N/(N-1), as Miettinen & Nurminen (1985) do. 0 where the gap is 0.
+    0 where the gap is 0.
     """
     x1, n1, x2, n2, d = _floats(x1, n1, x2, n2, difference)
     p1, p2 = restricted_shares(x1, n1, x2, n2, d)
     variance = p1 * (1.0 - p1) / n1 + p2 * (1.0 - p2) / n2
-    if unbiased:
-        variance = variance * ((n1 + n2) / (n1 + n2 - 1.0))
     gap = x1 / n1 - x2 / n2 - d
     with silently():
         z = gap / np.sqrt(np.maximum(variance, 0.0))
     return np.where(gap == 0, 0.0, z)
-
-
-def score_interval(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, level: float = 0.95, *, unbiased: bool = True
-) -> tuple[Array, Array]:
-    """The differences that ``score_z`` does not reject: Miettinen & Nurminen's interval, or without N/(N-1) Mee's."""
-    z = two_sided_z(level)
-    x1, n1, x2, n2 = np.broadcast_arrays(*_floats(x1, n1, x2, n2))
-    estimate = x1 / n1 - x2 / n2
-
-    def statistic(difference: Array) -> Array:
-        return score_z(x1, n1, x2, n2, difference, unbiased=unbiased)
-
-    one = np.ones(estimate.shape)
-    low, high = crossing(statistic, -one, estimate, z), crossing(statistic, estimate, one, -z)
-    return np.where(estimate == -1.0, -1.0, low), np.where(estimate == 1.0, 1.0, high)

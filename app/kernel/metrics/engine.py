@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Generic
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Condition, Data, Metric, Scope
+from app.kernel.metrics.card import Condition, Data, Metric
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 
@@ -20,9 +18,6 @@ DIVISION_BY_ZERO: Condition[Table | Scores] = Condition(
 INFINITE: Condition[Table | Scores] = Condition(
     "infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True
 )
-
-# Of a long batch, so many cells at a time: what is computed from them stays in the cache.
-_CELLS_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,62 +32,14 @@ class Gap:
     culprits: tuple[int, ...]
 
 
-def evaluate(counts: ArrayLike, metrics: Sequence[Metric[Table]]) -> Array:
-    """Values of metrics of one scope with their default parameters.
-
-    Args:
-        counts: confusion matrices (..., K, K), rows actual.
-        metrics: all of scope class or all of scope overall.
+def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
+    """Values of metrics of one scope with their default parameters; two calls share what the table has computed.
 
     Returns:
         Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
     """
-    return evaluate_groups(counts, metrics)[0]
-
-
-def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
-    """The same on a table, so that two calls share what is already computed."""
     with silently():
-        return _values(data, metrics)
-
-
-def _values(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
-    return np.array([metric.compute(data) for metric in metrics])
-
-
-def evaluate_groups(counts: ArrayLike, *groups: Sequence[Metric[Table]]) -> tuple[Array, ...]:
-    """Values of several groups of metrics, each of one scope, from tables that they share.
-
-    A long batch is worked off in parts that stay in the cache.
-
-    Args:
-        counts: confusion matrices (..., K, K), rows actual.
-        groups: metrics of scope class or of scope overall, not mixed within a group.
-
-    Returns:
-        For each group what ``evaluate`` gives.
-    """
-    matrices = np.asarray(counts, dtype=np.float64)
-    *batch, _, n_classes = matrices.shape
-    part = max(1, _CELLS_AT_ONCE // n_classes**2)
-    if prod(batch) <= part:
-        table = Table(matrices)
-        with silently():
-            return tuple(_values(table, group) for group in groups)
-    flat = matrices.reshape(-1, n_classes, n_classes)
-    results = [np.empty((len(group), len(flat), *_class_axis(group, n_classes))) for group in groups]
-    for start in range(0, len(flat), part):
-        here = slice(start, start + part)
-        table = Table(flat[here])
-        with silently():
-            for group, values in zip(groups, results, strict=True):
-                for position, metric in enumerate(group):
-                    values[position, here] = metric.compute(table)
-    return tuple(values.reshape(len(values), *batch, *values.shape[2:]) for values in results)
-
-
-def _class_axis(metrics: Sequence[Metric[Table]], n_classes: int) -> tuple[int, ...]:
-    return (n_classes,) if metrics[0].card.scope is Scope.CLASS else ()
+        return np.array([metric.compute(data) for metric in metrics])
 
 
 class Explainer(Generic[Data]):

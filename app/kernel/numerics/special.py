@@ -100,11 +100,6 @@ def incomplete_beta(a: float, b: float, x: Array) -> Array:
     return values
 
 
-def log_beta(a: float, b: float) -> float:
-    """Logarithm of the beta function."""
-    return float(_scipy().betaln(a, b))
-
-
 def find_integers(
     rows: Array, low: Array, high: Array, upper: Array, *, least: Array | None = None, seconds: float = 20.0
 ) -> Array | None:

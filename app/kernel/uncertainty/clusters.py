@@ -214,18 +214,6 @@ def group_variance(influences: Array) -> Array:
     return variance
 
 
-def design_effect(runs: GroupedRuns, functional: Functional) -> Array:
-    """How many times larger (R, V) the variance is than it would be with independent samples; NaN where that is 0."""
-    grouped = group_variance(runs.influences(functional))
-    alone = []
-    for matrix in runs.matrices():
-        moved, cells = cell_sensitivities(matrix, functional)
-        alone.append((moved * moved / matrix[tuple(cells.T)][:, None]).sum(axis=0))
-    with silently():
-        effect: Array = np.where(np.array(alone) > 0, grouped / np.array(alone), np.nan)
-    return effect
-
-
 def expanded_level(level: float, n_groups: float) -> float:
     """Level at which percentiles of resampled groups are read, so that few groups do not make the interval too short.
 
@@ -256,26 +244,6 @@ def group_intervals(
         ]
 
 
-def group_differences(
-    runs: GroupedRuns, functionals: Sequence[Functional], *, seed: int, draws: int = 2000, level: float = 0.95
-) -> list[Summary]:
-    """Intervals of the first of two runs less the second, by resampling the groups of both together.
-
-    Raises:
-        ValueError: there are not two runs.
-    """
-    if runs.n_runs != 2:
-        raise ValueError(f"expected two runs, got {runs.n_runs}")
-    drawn = evaluate_draws(runs.resample(draws=draws, random=generator(seed)), functionals)
-    observed, read_at = Table(runs.matrices()), expanded_level(level, runs.effective_groups)
-    found = []
-    with silently():
-        for values, functional in zip(drawn, functionals, strict=True):
-            own, pairs = functional(observed).reshape(2, -1), values.reshape(draws, 2, -1)
-            found.append(summarise(pairs[:, 0] - pairs[:, 1], own[0] - own[1], read_at))
-    return found
-
-
 def group_permutation_p(
     runs: GroupedRuns, functionals: Sequence[Functional], *, seed: int, draws: int = 2000
 ) -> list[Array]:
@@ -292,17 +260,6 @@ def group_permutation_p(
             larger = np.abs(pairs[:, 0] - pairs[:, 1]) >= gap * (1.0 - 1e-12)
             found.append(np.where(np.isnan(gap), np.nan, (larger.sum(axis=0) + 1.0) / (draws + 1.0)))
     return found
-
-
-def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
-    """Interval of a rate whose samples come in groups (G); NaN where all are in one. See ``wilson_of_variance``."""
-    total, hit = float(sizes.sum()), float(hits.sum())
-    present = sizes > 0
-    with silently():
-        rate = np.divide(hit, total)
-        variance = group_variance(((hits - rate * sizes) / total)[present])
-    groups = Groups(np.array(np.count_nonzero(present)), np.array(kish_effective_n(sizes)))
-    return wilson_of_variance(rate, np.array(total), variance, groups, level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

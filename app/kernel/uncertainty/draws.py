@@ -205,22 +205,6 @@ def quantile_error(draws: int, level: float) -> float:
     return math.sqrt(tail * (1.0 - tail) / draws) / density
 
 
-def simultaneous(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """Limits (K) that hold for all K values together, from draws (D, K). Besag et al. (1995), section 6.3.
-
-    The tails are cut by rank, equally far in every value, just so far that ``level`` of the draws stay inside
-    everywhere. For a class picked because it is the worst, only such limits keep their level.
-    """
-    size = draws.shape[0]
-    order = np.argsort(draws, axis=0, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(size)[:, None], axis=0)
-    depth = np.sort(np.minimum(ranks, size - 1 - ranks).min(axis=1))
-    cut = int(depth[math.floor((1.0 - level) * size)])
-    ordered = np.take_along_axis(draws, order, axis=0)
-    return ordered[cut], ordered[size - 1 - cut]
-
-
 def bonferroni_level(level: float, count: int) -> float:
     """Level of each of ``count`` intervals that together hold with at least ``level``."""
     return 1.0 - (1.0 - level) / count

@@ -4,7 +4,6 @@ Wilson is the default: it keeps its level for small n and never leaves [0, 1] (B
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -47,34 +46,11 @@ def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
         return (center - spread) / scale, np.where(rate == 1.0, 1.0, (center + spread) / scale)
 
 
-def clopper_pearson(x: Array, n: Array, level: float = 0.95) -> Limits:
-    """Interval by inversion of the binomial test, never below its level. Clopper & Pearson (1934).
-
-    Its ends are quantiles of Beta(x, n-x+1) and Beta(x+1, n-x).
-    """
-    tail = (1.0 - level) / 2.0
-    x, n = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
-    misses = n - x
-    low = beta_quantile(np.where(x > 0, x, 1.0), misses + 1.0, tail)
-    high = beta_quantile(x + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
-    return _closed(low, high, x, n)
-
-
 def jeffreys(x: Array, n: Array, level: float = 0.95) -> Limits:
     """Equal-tailed interval of Beta(x + 1/2, n - x + 1/2), ends forced to 0 at x = 0 and to 1 at x = n."""
     tail = (1.0 - level) / 2.0
     a, b = x + 0.5, (n - x) + 0.5
     return _closed(beta_quantile(a, b, tail), beta_quantile(a, b, 1.0 - tail), x, n)
-
-
-def agresti_coull(x: Array, n: Array, level: float = 0.95) -> Limits:
-    """Wald interval at n + z^2 trials with z^2/2 more successes, cut to [0, 1]. Agresti & Coull (1998)."""
-    z = two_sided_z(level)
-    trials = n + z * z
-    rate = (x + z * z / 2.0) / trials
-    spread = z * np.sqrt(rate * (1.0 - rate) / trials)
-    missing = np.where(np.asarray(n) > 0, 0.0, np.nan)
-    return np.maximum(rate - spread, 0.0) + missing, np.minimum(rate + spread, 1.0) + missing
 
 
 def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
@@ -83,14 +59,6 @@ def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
         rate = x / n
     # Where the rate is 0 or 1 or NaN, the end is the rate itself.
     return np.where(rate > 0, low, rate), np.where(rate < 1, high, rate)
-
-
-METHODS: dict[str, Callable[[Array, Array, float], Limits]] = {
-    "wilson": wilson,
-    "clopper_pearson": clopper_pearson,
-    "jeffreys": jeffreys,
-    "agresti_coull": agresti_coull,
-}
 
 
 def kish_effective_n(weights: Array) -> float:

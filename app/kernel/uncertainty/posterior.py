@@ -133,19 +133,3 @@ def _gammas(parameters: Array, cells: NDArray[np.intp], size: int, random: np.ra
     flat = np.zeros((size, parameters.size))
     flat[:, cells] = random.standard_gamma(parameters.ravel()[cells], (size, cells.size))
     return flat.reshape(size, *parameters.shape)
-
-
-def balanced_accuracy_moments(
-    counts: Array, prior: Prior = Prior.EDGE, custom: Array | None = None
-) -> tuple[Array, Array]:
-    """Exact posterior mean and standard deviation (...) of balanced accuracy: recalls are independent Betas.
-
-    mean = (1/K) sum a/(a+b), variance = K^-2 sum ab/((a+b)^2 (a+b+1)).
-    """
-    parameters = np.asarray(counts, dtype=np.float64) + pseudo_counts(counts, prior, custom)
-    a = np.diagonal(parameters, axis1=-2, axis2=-1)
-    both = parameters.sum(axis=-1)
-    with silently():
-        share = ratio(a, both)
-        variance = share * (1.0 - share) / (both + 1.0)
-    return share.mean(axis=-1), np.sqrt(variance.sum(axis=-1)) / share.shape[-1]

@@ -16,7 +16,6 @@ from app.kernel.compare.gates import (
     non_inferiority,
     paired_sample_size,
     samples_to_settle,
-    sequential_evidence,
     superiority,
 )
 from app.kernel.compare.paired import tango_interval, tango_z
@@ -104,20 +103,6 @@ def test_samples_to_settle_settle() -> None:
     assert judge(Interval(0.85, low, high), 0.8) is PASS
     assert samples_to_settle(found, 0.85, 100) == math.inf
     assert samples_to_settle(found, 0.5, 100) == 100
-
-
-def test_sequential_evidence_can_be_looked_at_after_every_item() -> None:
-    assert sequential_evidence(0, 0) == 1.0
-    assert sequential_evidence(1, 0) == pytest.approx(1.0)
-    assert sequential_evidence(30, 2) > 1000
-    assert sequential_evidence(2, 30) == pytest.approx(sequential_evidence(30, 2))
-    random = np.random.default_rng(0)
-    steps = random.random((600, 120)) < 0.5
-    b = np.cumsum(steps, axis=1)
-    crossed = 0
-    for row in b:
-        crossed += any(sequential_evidence(int(x), i + 1 - int(x)) >= 20 for i, x in enumerate(row))
-    assert crossed / 600 <= 0.05
 
 
 def test_what_only_rounding_keeps_apart_is_equal() -> None:

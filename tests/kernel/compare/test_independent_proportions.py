@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from statsmodels.stats.proportion import confint_proportions_2indep, score_test_proportions_2indep
 
-from app.kernel.compare.proportions import newcombe_interval, restricted_shares, score_interval, score_z
+from app.kernel.compare.proportions import newcombe_interval, restricted_shares, score_z
 
 
 def test_published_newcombe_interval() -> None:
@@ -45,24 +45,6 @@ def test_score_without_margin_is_the_pooled_test() -> None:
     z = score_z(56, 70, 48, 80)
     pooled = 104 / 150
     assert float(z) == pytest.approx((56 / 70 - 48 / 80) / np.sqrt(pooled * (1 - pooled) * (1 / 70 + 1 / 80)))
-
-
-def test_published_score_interval() -> None:
-    low, high = score_interval(7, 34, 1, 34, unbiased=False)
-    # Fagerland, Lydersen & Laake (2015) and the R package PropCIs.
-    assert (float(low), float(high)) == pytest.approx((0.028, 0.34), abs=5e-3)
-    for end, target in ((low, 1.959964), (high, -1.959964)):
-        assert float(score_z(7, 34, 1, 34, float(end))) == pytest.approx(target, abs=1e-5)
-
-
-def test_score_interval_at_the_edges_and_on_arrays() -> None:
-    low, high = score_interval(np.array([0.0, 10, 10, 0]), 10.0, np.array([0.0, 0, 10, 10]), 10.0)
-    difference = np.array([0.0, 1, 0, -1])
-    assert np.all((low <= difference) & (difference <= high))
-    assert high[1] == 1.0
-    assert low[3] == -1.0
-    np.testing.assert_allclose(low[0], -high[0], atol=1e-10)
-    np.testing.assert_allclose(low[1], -high[3], atol=1e-10)
 
 
 def test_score_is_antisymmetric() -> None:

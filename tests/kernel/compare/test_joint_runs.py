@@ -1,6 +1,7 @@
 """Runs on the same items as counts, and differences of any metric drawn from them."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 from scipy.stats import chi2
 
 from app.kernel.compare.differences import compare_draws, normal_limits, paired_variance, permutation_p
-from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute, resample
-from app.kernel.compare.paired import discordance, mcnemar
+from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute
+from app.kernel.compare.paired import mcnemar
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
@@ -27,6 +28,24 @@ def sample(n: int = 300, runs: int = 2, n_classes: int = 3, seed: int = 0) -> Jo
     shared = np.where(random.random(n) < 0.7, truth, random.integers(0, n_classes, n))
     predictions = [np.where(random.random(n) < 0.7, shared, random.integers(0, n_classes, n)) for _ in range(runs)]
     return combine(truth, np.array(predictions), n_classes)
+
+
+def discordant(joint: JointCounts) -> tuple[float, float]:
+    """Items that only the first of two runs gets right, and those that only the second does."""
+    first, second = joint.correct()
+    return float(joint.counts @ (first & ~second)), float(joint.counts @ (second & ~first))
+
+
+def resampled_matrices(joint: JointCounts, draws: int, *, stratified: bool) -> Iterator[Array]:
+    """One batch (draws, 2, K, K) of what two runs would have on items drawn again, within the classes or not."""
+    random, size = generator(0), joint.n_classes
+    strata = [joint.truth == k for k in range(size)] if stratified else [np.ones(joint.truth.size, dtype=bool)]
+    times = np.zeros((draws, joint.truth.size))
+    for items in strata:
+        counts = joint.counts[items]
+        times[:, items] = random.multinomial(int(counts.sum()), counts / counts.sum(), size=draws)
+    cells = np.eye(size * size)[joint.truth * size + joint.predictions]
+    yield np.einsum("di,ric->drc", times, cells).reshape(draws, 2, size, size)
 
 
 @pytest.mark.parametrize(("runs", "n_classes"), [(1, 4), (2, 3), (5, 7), (3, 400)])
@@ -103,9 +122,7 @@ def test_delta_posterior_and_bootstrap_agree(design: ClassCounts) -> None:
     joint = sample(600, seed=4)
     errors = np.sqrt([paired_variance(joint, f, class_counts=design)[0] for f in (MACRO_F1, ACCURACY)])
     stratified = design is ClassCounts.FIXED
-    resampled = evaluate_draws(
-        resample(joint, draws=10_000, random=generator(0), stratified=stratified), [MACRO_F1, ACCURACY]
-    )
+    resampled = evaluate_draws(resampled_matrices(joint, 10_000, stratified=stratified), [MACRO_F1, ACCURACY])
     shares = Shares.OBSERVED if stratified else Shares.SAMPLED
     drawn = evaluate_draws(draw_matrices(joint, draws=10_000, random=generator(0), shares=shares), [MACRO_F1, ACCURACY])
     for error, bootstrap, bayes in zip(errors, resampled, drawn, strict=True):
@@ -115,9 +132,9 @@ def test_delta_posterior_and_bootstrap_agree(design: ClassCounts) -> None:
 
 def test_variance_of_the_accuracy_difference_is_that_of_discordant_items() -> None:
     joint = sample(200, seed=5)
-    found = discordance(joint)
-    d = (found.only_first - found.only_second) / 200
-    expected = ((found.only_first + found.only_second) / 200 - d**2) / 200
+    only_first, only_second = discordant(joint)
+    d = (only_first - only_second) / 200
+    expected = ((only_first + only_second) / 200 - d**2) / 200
     assert paired_variance(joint, ACCURACY)[0] == pytest.approx(float(expected), rel=1e-6)
 
 
@@ -136,8 +153,7 @@ def test_a_run_does_not_differ_from_itself() -> None:
 
 def test_permutation_of_accuracy_is_mcnemar() -> None:
     joint = sample(200, seed=6)
-    found = discordance(joint)
-    exact = float(mcnemar(found.only_first, found.only_second).exact)
+    exact = float(mcnemar(*discordant(joint)).exact)
     p = permutation_p(joint, [ACCURACY, lambda t: t.recall], permute(joint, draws=20_000, random=generator(0)))
     assert float(p[0]) == pytest.approx(exact, abs=0.015)
     assert p[1].shape == (3,)
@@ -182,8 +198,6 @@ def test_permutation_needs_two_runs_of_whole_counts() -> None:
     halves = JointCounts(2, np.array([0]), np.array([[0], [1]]), np.array([0.5]))
     with pytest.raises(ValueError, match="whole"):
         next(permute(halves, draws=5, random=generator(0)))
-    with pytest.raises(ValueError, match="whole"):
-        next(resample(halves, draws=5, random=generator(0)))
     with pytest.raises(ValueError, match="two runs"):
         paired_variance(sample(50, runs=3), ACCURACY)
 

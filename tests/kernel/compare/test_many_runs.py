@@ -13,7 +13,6 @@ from app.kernel.compare.many import (
     kendall_tau,
     mean_ranks,
     rank_runs,
-    reversals,
     separable_groups,
     winner_optimism,
 )
@@ -158,8 +157,3 @@ def test_kendall_agrees_with_scipy() -> None:
 def test_kendall_leaves_missing_values_out() -> None:
     values = np.array([[1.0, 2, 3, np.nan], [1.0, 3, 2, 0]])
     assert kendall_tau(values)[0, 1] == pytest.approx(kendalltau([1, 2, 3], [1, 3, 2]).statistic)
-
-
-def test_reversals_name_who_prefers_whom() -> None:
-    values = np.array([[0.9, 0.8, 0.7], [0.2, 0.6, 0.1]])
-    assert reversals(values) == [(0, 1, 0, 1)]

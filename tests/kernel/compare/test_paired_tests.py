@@ -11,8 +11,6 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from app.kernel.compare.drift import bhapkar, bowker, prediction_table, stuart_maxwell
 from app.kernel.compare.joint import combine
 from app.kernel.compare.paired import (
-    discordance,
-    discordance_by_class,
     mcnemar,
     pairing_bounds,
     tango_interval,
@@ -107,20 +105,6 @@ def test_pairing_bounds_hold_for_every_pairing_of_small_matrices() -> None:
         if all(b[k] >= 0 and c[k] >= 0 and both[k] + b[k] + c[k] <= 4 for k in range(2)):
             seen.add(sum(b) + sum(c))
     assert (min(seen), max(seen)) == (bounds.fewest, bounds.most)
-
-
-def test_discordance_by_class() -> None:
-    truth = np.array([0, 0, 0, 1, 1, 2])
-    predictions = np.array([[0, 0, 1, 1, 0, 2], [0, 1, 0, 1, 1, 0]])
-    joint = combine(truth, predictions, 3)
-    by_class = discordance_by_class(joint)
-    assert by_class.only_first.tolist() == [1, 0, 1]
-    assert by_class.only_second.tolist() == [1, 1, 0]
-    assert by_class.n.tolist() == [3, 2, 1]
-    whole = discordance(joint)
-    assert (float(whole.only_first), float(whole.only_second), float(whole.n)) == (2, 2, 6)
-    with pytest.raises(ValueError, match="two runs"):
-        discordance(combine(truth, predictions[:1], 3))
 
 
 DRIFT = np.array([[20.0, 10, 5], [3, 30, 15], [0, 5, 40]])

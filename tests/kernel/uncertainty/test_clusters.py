@@ -14,17 +14,15 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import clusters
 from app.kernel.uncertainty.clusters import (
     GroupedRuns,
-    design_effect,
     expanded_level,
-    group_differences,
     group_intervals,
     group_permutation_p,
     group_variance,
     grouped_mcnemar,
-    grouped_wilson,
 )
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.intervals import wilson
+from tests.kernel.groups import design_effect, grouped_wilson
 
 Codes = NDArray[np.intp]
 ACCURACY, BALANCED, MACRO_F1 = (
@@ -185,7 +183,7 @@ def test_few_groups_widen_the_interval() -> None:
 def test_equal_runs_are_seldom_told_apart() -> None:
     """At 5 %: by groups about that often, by samples as if they were independent far too often."""
     random = np.random.default_rng(7)
-    grouped, permuted, interval, alone = [], [], [], []
+    grouped, permuted, alone = [], [], []
     for replicate in range(250):
         groups = np.repeat(np.arange(25), 8)
         truth = random.integers(0, 2, 200)
@@ -197,10 +195,8 @@ def test_equal_runs_are_seldom_told_apart() -> None:
         grouped.append(grouped_mcnemar(first, second) < 0.05)
         alone.append(float(mcnemar(first.sum(), second.sum()).mid_p) < 0.05)
         permuted.append(group_permutation_p(runs, [ACCURACY], seed=replicate, draws=199)[0][0] <= 0.05)
-        found = group_differences(runs, [ACCURACY], seed=replicate, draws=300)[0]
-        interval.append(found.low[0] > 0 or found.high[0] < 0)
     assert np.mean(alone) > 0.12
-    for rejected in (grouped, permuted, interval):
+    for rejected in (grouped, permuted):
         assert 0.02 <= np.mean(rejected) <= 0.085
 
 
@@ -221,8 +217,6 @@ def test_trading_places_keeps_the_groups_whole() -> None:
         next(GroupedRuns.gather(groups, truth, predicted[:1], 3).exchange(draws=1, random=generator(0)))
     with pytest.raises(ValueError, match="one run"):
         group_intervals(runs, [ACCURACY], seed=0)
-    with pytest.raises(ValueError, match="two runs"):
-        group_differences(GroupedRuns.gather(groups, truth, predicted[:1], 3), [ACCURACY], seed=0)
 
 
 def test_equal_predictions_do_not_differ() -> None:
@@ -231,8 +225,6 @@ def test_equal_predictions_do_not_differ() -> None:
     assert group_permutation_p(runs, [MACRO_F1], seed=0, draws=99)[0][0] == 1.0
     assert grouped_mcnemar(np.zeros(4), np.zeros(4)) == 1.0
     assert grouped_mcnemar(np.array([3.0, 0, 0]), np.zeros(3)) == 1.0
-    found = group_differences(runs, [MACRO_F1], seed=0, draws=200)[0]
-    assert (found.low[0], found.high[0]) == (0.0, 0.0)
     assert np.isnan(
         design_effect(GroupedRuns.gather(groups, truth, truth, 3), lambda t: Table(t.counts).accuracy)
     ).all()
