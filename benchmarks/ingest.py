@@ -34,7 +34,6 @@ from sklearn import metrics as sk
 from app.api.answers import write_json
 from app.api.bodies.columns import parse_large_body
 from app.api.bodies.uploads import read_columns
-from app.api.v1.present import present_evaluation
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
@@ -102,7 +101,7 @@ def read_parquet(data: bytes) -> MatrixInput:
 
 def answer(body: bytes) -> bytes:
     new = parse_large_body(body, EvaluationRequest).to_domain()
-    return write_json(present_evaluation(Evaluation(report=evaluate(new.source, new.options))))
+    return write_json(Evaluation(report=evaluate(new.source, new.options)))
 
 
 def judge_elsewhere(truth: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from http import HTTPStatus
 from inspect import cleandoc
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 import orjson
@@ -66,14 +66,14 @@ def answers(shape: Any, *, status: int = HTTPStatus.OK, name: str | None = None,
 
 @cache
 def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
-    """A dataclass, which may be generic and given its types, as a model that has its schema and checks answers.
+    """A dataclass, which may be generic and given its types, or a typed dict, as a model with its schema.
 
     Fields that are left out when there is nothing to say are not required; all others are, since they are always sent.
     """
     kind: Any = get_origin(shape) or shape
     given = dict(zip(getattr(kind, "__parameters__", ()), get_args(shape), strict=True))
     text = _SECTION.sub("\n\n", cleandoc(kind.__doc__ or "")).strip()
-    shown = dict(_fields(kind, given, required=True))
+    shown = dict(_keys(kind) if is_typeddict(kind) else _fields(kind, given, required=True))
     model: type[BaseModel] = create_model(name or kind.__name__, __doc__=text, __module__=kind.__module__, **shown)
     return model
 
@@ -83,6 +83,8 @@ def _fields(kind: Any, given: Mapping[Any, Any], *, required: bool) -> Iterator[
     said = _described(kind)
     for field in fields(kind):
         hint = field.metadata.get("type", hints[field.name])
+        if field.metadata.get("hidden"):
+            continue
         if field.metadata.get("spread"):
             parts = [part for part in (hint, *get_args(hint)) if is_dataclass(part)]
             always = required and hint in parts
@@ -93,6 +95,13 @@ def _fields(kind: Any, given: Mapping[Any, Any], *, required: bool) -> Iterator[
         alias = name if name != field.name else None
         default = ... if required and not field.metadata.get("left_out") else None
         yield field.name, (_shown(hint, given), Field(default, alias=alias, description=said.get(field.name)))
+
+
+def _keys(kind: Any) -> Iterator[tuple[str, Any]]:
+    said = _described(kind)
+    for name, hint in get_type_hints(kind).items():
+        default = ... if name in kind.__required_keys__ else None
+        yield name, (_shown(hint, {}), Field(default, description=said.get(name)))
 
 
 def _described(kind: type) -> dict[str, str]:
@@ -109,7 +118,7 @@ def _shown(hint: Any, given: Mapping[Any, Any]) -> Any:
     if isinstance(hint, TypeVar):
         return _shown(given[hint], given)
     origin, inner = get_origin(hint), get_args(hint)
-    if is_dataclass(origin or hint):
+    if is_dataclass(origin or hint) or is_typeddict(hint):
         return answer_model(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         literal: Any = Literal

@@ -21,6 +21,8 @@ import numpy as np
 Metadata = dict[str, Any]
 # The member is absent when it is None, where others are null.
 LEFT_OUT: Metadata = {"left_out": True}
+# The field is no member: it is there for what is done with the answer besides.
+HIDDEN: Metadata = {"hidden": True}
 # The members of this mapping or dataclass stand beside those of the others, if it is not None.
 SPREAD: Metadata = {"spread": True}
 
@@ -61,7 +63,9 @@ class _Layout(NamedTuple):
 
 @cache
 def _layout(kind: Any) -> _Layout:
-    shown = {field.metadata.get("name", field.name): field for field in fields(kind)}
+    shown = {
+        field.metadata.get("name", field.name): field for field in fields(kind) if not field.metadata.get("hidden")
+    }
     read = attrgetter(*(field.name for field in shown.values()))
     return _Layout(
         names=tuple(shown),

@@ -1,20 +1,22 @@
 """What is answered about one evaluation. None stands for a value that does not exist; ``undefined`` says why."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, Self, TypedDict
+
+from numpy.typing import NDArray
 
 from app.domain.findings import Finding
+from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.uncertainty.design import Prior as Prior
 from app.kernel.uncertainty.design import Shares as Shares
 from app.kernel.uncertainty.estimation import DRAWS as DRAWS
 from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
 
 Value = float | None
-# Group of prevalence sensitivity -> metric key -> value.
-Grouped = Mapping[str, Mapping[str, Value]]
 Groups = dict[str, dict[str, Value]]
 
 
@@ -24,6 +26,20 @@ class Group(StrEnum):
     INSENSITIVE = "prevalence_insensitive"
     SENSITIVE = "prevalence_sensitive"
     BALANCED = "at_balanced_prevalence"
+
+
+class GroupedMetrics(TypedDict):
+    """Values by what prevalence does to them, the members being those of `Group`.
+
+    Attributes:
+        prevalence_insensitive: Unchanged when classes are replicated.
+        prevalence_sensitive: Move with the mix of the classes.
+        at_balanced_prevalence: The sensitive ones again, on the matrix with its rows scaled to equal totals.
+    """
+
+    prevalence_insensitive: Mapping[str, Value]
+    prevalence_sensitive: Mapping[str, Value]
+    at_balanced_prevalence: Mapping[str, Value]
 
 
 class IntervalChoice(StrEnum):
@@ -91,20 +107,34 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """A value that does not exist. ``metric`` is a key, an expression, or ``*`` for every metric of the group."""
+    """Why a value is null.
+
+    Attributes:
+        metric: A key, an expression as it was asked, or `*` for every metric of the group.
+        label: The class, for a value of one class.
+        group: Given when only the values of this group are meant.
+    """
 
     metric: str
     code: str
     reason: str
-    label: str | None = None
-    group: Group | None = None
+    label: str | None = field(default=None, metadata=named("class") | LEFT_OUT)
+    group: Group | None = field(default=None, metadata=LEFT_OUT)
 
 
 class Interval(TypedDict):
-    """Ends of an interval; None with a reason where there is none. ``given`` are the counts it takes as fixed.
+    """An interval for a metric; its ends are null, with a reason, where there is none.
 
-    What was simulated says from which seed, with how many draws, and the standard error that an end has from that.
     A dict as it is answered, since a report has more than a hundred and every other form costs more to make.
+
+    Attributes:
+        given: The counts that it takes as fixed.
+        prior: What every row of the matrix was given before its counts.
+        seed: Of the simulation: the same seed gives the same interval.
+        draws: Simulated matrices, or resamples of the samples.
+        monte_carlo_error: Standard error of an end that comes from the finite number of draws.
+        undefined_draws: Resamples in which the metric did not exist, when there were some; they are left out.
+        reason: Why there is none.
     """
 
     low: Value
@@ -122,11 +152,34 @@ class Interval(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class FoldValues:
-    """A metric over the folds: values, mean and standard deviation (n - 1). These are None when a fold has no value."""
+    """A metric over the folds.
 
-    values: tuple[Value, ...]
+    Attributes:
+        mean: `null` when a fold has no value.
+        sd: Standard deviation (n - 1), `null` likewise.
+    """
+
+    values: Sequence[Value]
     mean: Value
     sd: Value
+
+
+class GroupDesign(TypedDict):
+    """The groups that samples came in.
+
+    Attributes:
+        smallest: Samples of the smallest group.
+        largest: Samples of the largest group.
+        effective_groups: So many groups of equal size are worth as much.
+        design_effects: By metric, how many times larger its variance is than that of as many independent samples; left
+            out for weighted samples.
+    """
+
+    n_groups: int
+    smallest: int
+    largest: int
+    effective_groups: float
+    design_effects: NotRequired[Mapping[str, Value]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -163,7 +216,7 @@ class GroupPart:
         intervals: Of the metrics of the matrix, by expression.
     """
 
-    design: Mapping[str, Any]
+    design: GroupDesign
     intervals: Mapping[str, Interval]
     findings: tuple[Finding, ...]
 
@@ -177,17 +230,62 @@ class SampleParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Report:
-    """Everything that is answered about one input. ``parts`` are what needs the samples."""
+class InputSummary:
+    """What was evaluated, rows actual.
 
-    input: MatrixInput
-    metrics: Grouped
-    per_class: Mapping[str, Grouped]
-    values: Mapping[str, Value]
+    Attributes:
+        n_samples: null when the entries are rates.
+        facts: Of this kind of input.
+    """
+
+    kind: str
+    content: Content
+    n_samples: float | None
+    n_classes: int
+    labels: Sequence[str]
+    positive: str | None
+    orientation: Literal["actual_rows"] = "actual_rows"
+    confusion_matrix: NDArray[Any] = field(metadata=typed(list[list[float]]))
+    prevalence: Mapping[str, Value] = field(metadata=typed(Mapping[str, float]))
+    facts: Mapping[str, Any] = field(metadata=SPREAD)
+
+    @classmethod
+    def of(cls, source: MatrixInput, per_class: Mapping[str, GroupedMetrics]) -> Self:
+        """What is said of an input whose classes have these values."""
+        return cls(
+            kind=source.kind,
+            content=source.content,
+            n_samples=None if source.content is Content.rates else source.counts.sum().item(),
+            n_classes=len(source.labels),
+            labels=source.labels,
+            positive=None if source.positive is None else source.labels[source.positive],
+            confusion_matrix=source.counts,
+            prevalence={label: groups["prevalence_sensitive"]["prevalence"] for label, groups in per_class.items()},
+            facts=source.facts,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Report:
+    """Everything that is answered about one input.
+
+    Attributes:
+        values: Overall metrics by key, as they are kept for lists.
+        parts: What needs the samples.
+        probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
+        groups: For samples with group_ids.
+    """
+
+    input: InputSummary
+    metrics: GroupedMetrics
+    per_class: Mapping[str, GroupedMetrics]
+    values: Mapping[str, Value] = field(metadata=HIDDEN)
     requested: Mapping[str, Value | Mapping[str, Value]] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
-    undefined: tuple[Undefined, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    folds: Mapping[str, FoldValues] | None = None
-    interpretation: Mapping[str, Mapping[str, str]] | None = None
-    parts: SampleParts = SampleParts()
+    undefined: Sequence[Undefined] = ()
+    findings: Sequence[Finding] = ()
+    parts: SampleParts = field(default=SampleParts(), metadata=HIDDEN)
+    probabilities: Mapping[str, Any] | None = field(default=None, metadata=LEFT_OUT)
+    groups: GroupDesign | None = field(default=None, metadata=LEFT_OUT)
+    folds: Mapping[str, FoldValues] | None = field(default=None, metadata=LEFT_OUT)
+    interpretation: Mapping[str, Mapping[str, str]] | None = field(default=None, metadata=LEFT_OUT)

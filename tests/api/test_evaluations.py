@@ -6,9 +6,20 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.present import BatchResponse, EvaluationResponse
+from app.api.cursors import Items
+from app.api.v1.evaluations import BatchItem
 from app.api.v1.requests import evaluations as examples
-from tests.api.answers import check_json, check_problem, compute, count_stored, create, evaluation, matrix_input
+from app.services.evaluate.evaluations import Evaluation
+from tests.api.answers import (
+    check_json,
+    check_problem,
+    check_shape,
+    compute,
+    count_stored,
+    create,
+    evaluation,
+    matrix_input,
+)
 
 KINDS: dict[str, Any] = {
     **examples.EVALUATIONS,
@@ -49,7 +60,7 @@ def test_what_is_read_is_what_was_answered(client: httpx.Client, body: dict[str,
     read = client.get(made.headers["location"])
     assert read.status_code == 200
     assert read.content == made.content
-    EvaluationResponse.model_validate_json(made.content)
+    check_shape(made, Evaluation)
 
 
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
@@ -66,7 +77,7 @@ def test_what_is_not_kept_is_computed_alike(client: httpx.Client, body: dict[str
     own = ("id", "created_at")
     assert {k: v for k, v in computed.items() if k not in own} == {k: v for k, v in kept.items() if k not in own}
     assert client.post("/v1/metrics/compute", json=body).content == reply.content
-    EvaluationResponse.model_validate_json(reply.content)
+    check_shape(reply, Evaluation)
     assert count_stored(client)[0] == before[0]
 
 
@@ -158,7 +169,7 @@ def test_a_batch_answers_each_in_order(client: httpx.Client) -> None:
     reply = client.post("/v1/evaluations/batch", json={"evaluations": items})
     assert reply.status_code == 207
     check_json(reply)
-    BatchResponse.model_validate_json(reply.content)
+    check_shape(reply, Items[BatchItem])
     answers = reply.json()["items"]
     assert [item["status"] for item in answers] == [201, 422, 422, 422, 422, 422, 201]
     pointers = [item["problem"]["errors"][0]["pointer"] for item in answers if "problem" in item]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.api.answers import write_json
-from app.api.v1.present import present_evaluation
 from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
@@ -36,7 +35,7 @@ def source(matrix: Any, content: Content = Content.counts, folds: Any = None) ->
 
 
 def written(report: Report) -> bytes:
-    return write_json(present_evaluation(Evaluation(report=report)))
+    return write_json(Evaluation(report=report))
 
 
 matrices = st.integers(2, 5).flatmap(
@@ -49,6 +48,8 @@ matrices = st.integers(2, 5).flatmap(
 def test_values_are_those_of_the_kernel(matrix: Any) -> None:
     report = evaluate(source(matrix), Options())
     size = len(matrix)
+    overall: Any = report.metrics
+    by_class: Any = report.per_class
     with np.errstate(all="ignore"):
         twin = at_equal_prevalence(matrix.astype(float))
     for scope in Scope:
@@ -60,19 +61,19 @@ def test_values_are_those_of_the_kernel(matrix: Any) -> None:
             twin_of = ((balanced, Group.BALANCED),) if metric.card.has_twin(size) else ()
             for values, name in ((observed, group), *twin_of):
                 if scope is Scope.OVERALL:
-                    check(report.metrics[name][metric.key], values[position])
+                    check(overall[name][metric.key], values[position])
                 else:
                     for k, label in enumerate(report.input.labels):
-                        check(report.per_class[label][name][metric.key], values[position, k])
+                        check(by_class[label][name][metric.key], values[position, k])
                     if size == 2:
-                        check(report.metrics[name][metric.key], values[position, 1])
+                        check(overall[name][metric.key], values[position, 1])
 
 
 @pytest.mark.parametrize("matrix", [[[950, 48], [1, 1]], [[950, 48, 0], [1, 1, 0], [3, 2, 9]]])
 def test_what_counts_samples_is_not_computed_from_scaled_rows(matrix: Any) -> None:
     """Two positives scaled to 500 would make a p-value of 5e-48."""
     report = evaluate(source(np.array(matrix)), Options())
-    balanced = report.metrics[Group.BALANCED]
+    balanced = report.metrics["at_balanced_prevalence"]
     about_counts = (
         "accuracy_p_value", "accuracy_standard_error", "kappa_standard_error", "chi_squared", "adjusted_rand",
         "krippendorff_alpha", "weighted_alpha", "zero_one_loss_count", "global_performance_index",
@@ -80,8 +81,8 @@ def test_what_counts_samples_is_not_computed_from_scaled_rows(matrix: Any) -> No
     assert not set(about_counts) & set(balanced)
     assert {"accuracy", "mcc", "phi_squared", "cohen_kappa"} <= set(balanced)
     for groups in report.per_class.values():
-        assert not {"tp", "fp", "support", "hamming_distance"} & set(groups[Group.BALANCED])
-        assert "prevalence" in groups[Group.BALANCED]
+        assert not {"tp", "fp", "support", "hamming_distance"} & set(groups["at_balanced_prevalence"])
+        assert "prevalence" in groups["at_balanced_prevalence"]
 
 
 def test_what_needs_counts_is_not_computed_from_rates_on_request_either() -> None:

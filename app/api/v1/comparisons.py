@@ -12,7 +12,6 @@ from app.api.answers import json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import Project, StrictRoute, UseServices
 from app.api.documentation import PROBLEMS, body_schema
-from app.api.v1.present import FindingValue
 from app.api.v1.requests import comparisons as requests
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["comparisons"], route_class=StrictRoute)
@@ -88,7 +87,7 @@ class ComparisonResponse(BaseModel):
     disagreements: list[Disagreement]
     omnibus: dict[str, Any] | None = None
     prediction_drift: dict[str, Any] | None = None
-    findings: list[FindingValue] | None = Field(
+    findings: list[dict[str, Any]] | None = Field(
         None, description="Where a score that is not proper prefers the run that a proper one finds worse."
     )
     notes: list[str]

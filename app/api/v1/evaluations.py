@@ -1,6 +1,7 @@
 """Routes of evaluations, and of the models and datasets they were made for."""
 
 import asyncio
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -14,20 +15,16 @@ from app.api.answers import answers, json_response, write_json
 from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.bodies.multipart import is_multipart, read_upload
 from app.api.bodies.parsing import Body, parse_body, parse_value, read_body
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Project, Services, UseContext, UseServices, routes
 from app.api.documentation import body_schema
-from app.api.problems import InvalidQuery, Problem, internal_error, problem_of, request_id
-from app.api.v1.present import (
-    BatchResponse,
-    EvaluationResponse,
-    present_evaluation,
-)
+from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
 from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
+from app.domain.members import LEFT_OUT, typed
 from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = routes()
@@ -36,6 +33,16 @@ _HEAVY_BYTES = 256 * 1024
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
 _BATCH_AT_ONCE = 32
 
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """What became of one evaluation of a batch."""
+
+    status: int
+    evaluation: orjson.Fragment | None = field(default=None, metadata=LEFT_OUT | typed(Evaluation))
+    problem: ProblemValue | None = field(default=None, metadata=LEFT_OUT)
+
+
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
 Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name.")]
 
@@ -43,7 +50,7 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 @router.post(
     "/evaluations",
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": EvaluationResponse}, 200: {"model": EvaluationResponse, "description": "Not kept."}},
+    responses=answers(Evaluation, status=201) | answers(Evaluation, description="Not kept."),
     openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
@@ -64,7 +71,7 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
 
 @router.post(
     "/metrics/compute",
-    responses={200: {"model": EvaluationResponse}},
+    responses=answers(Evaluation),
     openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
     tags=["metrics"],
@@ -79,7 +86,7 @@ async def compute_metrics(request: Request, context: UseContext) -> Response:
 @router.post(
     "/evaluations/batch",
     status_code=HTTPStatus.MULTI_STATUS,
-    responses={207: {"model": BatchResponse}},
+    responses=answers(Items[BatchItem], status=207, name="BatchResponse"),
     openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
     operation_id="createEvaluations",
     tags=["evaluations"],
@@ -96,12 +103,12 @@ async def create_batch(
     values = await services.compute.run(lambda: _read_batch(body), heavy=len(body) > _HEAVY_BYTES)
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
 
-    async def one(index: int, value: Any, *, heavy: bool) -> dict[str, Any]:
+    async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
         async with places:
             return await _batch_item(request, services, project, index, value, store=store, heavy=heavy)
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
-    return json_response({"items": items}, HTTPStatus.MULTI_STATUS)
+    return json_response(Items(items), HTTPStatus.MULTI_STATUS)
 
 
 def _read_batch(body: Body) -> list[tuple[Any, bool]]:
@@ -115,7 +122,7 @@ def _read_batch(body: Body) -> list[tuple[Any, bool]]:
 
 async def _batch_item(
     request: Request, services: Services, project: str, index: int, value: Any, *, store: bool, heavy: bool
-) -> dict[str, Any]:
+) -> BatchItem:
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
@@ -133,12 +140,12 @@ async def _batch_item(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
         )
     # As JSON, which takes a tenth of the memory that the values take as objects.
-    written = await services.compute.run(lambda: write_json(present_evaluation(evaluation)), heavy=_is_long(evaluation))
-    return {"status": 201 if store else 200, "evaluation": orjson.Fragment(written)}
+    written = await services.compute.run(lambda: write_json(evaluation), heavy=_is_long(evaluation))
+    return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
 
 
-def _failed(problem: Problem, request: Request) -> dict[str, Any]:
-    return {"status": problem.status.value, "problem": problem.of_request(request_id(request))}
+def _failed(problem: Problem, request: Request) -> BatchItem:
+    return BatchItem(problem.status, problem=problem.of_request(request_id(request)))
 
 
 async def _read_new(request: Request, services: Services) -> NewEvaluation:
@@ -170,14 +177,12 @@ async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping
 async def _answer(
     evaluation: Evaluation, services: Services, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
-    return await services.compute.run(
-        lambda: json_response(present_evaluation(evaluation), status, headers), heavy=_is_long(evaluation)
-    )
+    return await services.compute.run(lambda: json_response(evaluation, status, headers), heavy=_is_long(evaluation))
 
 
 def _is_long(evaluation: Evaluation) -> bool:
     """Has its answer so many classes that writing it takes a thread?"""
-    return evaluation.report.input.counts.size > _HEAVY_BYTES // 64
+    return evaluation.report.input.confusion_matrix.size > _HEAVY_BYTES // 64
 
 
 @router.get(
@@ -265,7 +270,7 @@ def _position(identifier: UUID, value: float | None) -> Position:
 
 @router.get(
     "/evaluations/{identifier}",
-    responses={200: {"model": EvaluationResponse}},
+    responses=answers(Evaluation),
     operation_id="getEvaluation",
     tags=["evaluations"],
 )
@@ -276,7 +281,7 @@ async def get_evaluation(identifier: UUID, services: UseServices, project: Proje
 
 @router.patch(
     "/evaluations/{identifier}",
-    responses={200: {"model": EvaluationResponse}},
+    responses=answers(Evaluation),
     openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
     operation_id="replaceTags",
     tags=["evaluations"],

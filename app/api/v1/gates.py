@@ -13,7 +13,6 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Project, UseServices, routes
 from app.api.documentation import body_schema
-from app.api.v1.present import FindingValue
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
 
@@ -51,7 +50,7 @@ class CheckResponse(BaseModel):
     verdict: Verdict
     exit_code: Literal[0, 1, 2] = Field(description="pass 0, fail 1, inconclusive 2: for scripts.")
     results: list[RuleResult]
-    findings: list[FindingValue] | None = Field(
+    findings: list[dict[str, Any]] | None = Field(
         None, description="Where a rule goes by a score that is not proper, and a proper one prefers the other run."
     )
 

@@ -18,6 +18,7 @@ from app.domain.evaluation import (
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import SPREAD
 from app.domain.report import Options, Report, Retain
 from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
@@ -41,14 +42,18 @@ class NewEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """An evaluation with its report. Without an id it was computed only."""
+    """An evaluation with its report.
 
-    report: Report
+    Attributes:
+        id: `null` when it was computed only.
+    """
+
     id: UUID | None = None
     created_at: datetime | None = None
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    report: Report = field(metadata=SPREAD)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +84,7 @@ class EvaluationService:
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""
         report = await self._reports.make(new.source, new.options)
-        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=new.tags)
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags))
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Keeping:
         """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
@@ -194,9 +199,14 @@ def _answer(record: EvaluationRecord, report: Report) -> Evaluation:
         created_at=record.created_at,
         model=record.model,
         dataset=record.dataset,
-        tags=record.tags,
+        tags=_by_name(record.tags),
         report=report,
     )
+
+
+def _by_name(tags: Mapping[str, str]) -> dict[str, str]:
+    """Tags in the order of their names: the order in which they were sent is not kept."""
+    return dict(sorted(tags.items()))
 
 
 def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import GroupPart, Interval, IntervalChoice, IntervalMethod, Options, Report, Value
+from app.domain.report import GroupDesign, GroupPart, Interval, IntervalChoice, IntervalMethod, Options, Report, Value
 from app.domain.wording import rounded
 from app.kernel.metrics.expression import Expression
 from app.kernel.metrics.families.accuracy import accuracy
@@ -105,7 +104,7 @@ def with_groups(report: Report, part: GroupPart) -> Report:
     return replace(report, intervals=part.intervals, findings=(*report.findings, *part.findings))
 
 
-def _design(sizes: Array) -> dict[str, Any]:
+def _design(sizes: Array) -> GroupDesign:
     return {
         "n_groups": sizes.size,
         "smallest": int(sizes.min()),

@@ -15,7 +15,8 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import (
     FoldValues,
     Group,
-    Grouped,
+    GroupedMetrics,
+    InputSummary,
     Interval,
     IntervalChoice,
     Options,
@@ -118,7 +119,12 @@ def answer_alone(question: Question, parts: SampleParts | None = None) -> Report
         report = replace(report, intervals=found.intervals, findings=(*report.findings, *found.findings))
     if said.probabilities is not None:
         report = with_probabilities(report, said.probabilities, question.options.metrics)
-    return replace(report, parts=said)
+    return replace(
+        report,
+        parts=said,
+        probabilities=None if said.probabilities is None else said.probabilities.details,
+        groups=None if said.groups is None else said.groups.design,
+    )
 
 
 def judge_samples(question: Question) -> ProbabilityPart:
@@ -205,8 +211,8 @@ def _report(
     plan: Layout,
     question: Question,
     *,
-    metrics: Grouped,
-    per_class: dict[str, Grouped],
+    metrics: GroupedMetrics,
+    per_class: dict[str, GroupedMetrics],
     values: dict[str, Value],
     requested: tuple[Requested, list[Undefined]],
     intervals: dict[str, Interval],
@@ -220,7 +226,7 @@ def _report(
         source.labels, source.counts, source.content, values, recalls, independent=not source.is_grouped
     )
     return Report(
-        input=source,
+        input=InputSummary.of(source, per_class),
         metrics=metrics,
         per_class=per_class,
         values=values,

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.report import Group, Value
+from app.domain.report import Group, GroupedMetrics, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -26,11 +27,13 @@ class Block:
     keys: tuple[tuple[str, tuple[str, ...]], ...]
     order: NDArray[np.intp]
 
-    def grouped(self, row: Sequence[Value]) -> dict[str, dict[str, Value]]:
+    def grouped(self, row: Sequence[Value]) -> GroupedMetrics:
         """The values of one class or of the whole matrix, which stand in ``order``, under their names."""
         rest = iter(row)
         # Each group takes as many values as it has keys and leaves the rest.
-        return {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
+        groups: Any = {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
+        found: GroupedMetrics = groups
+        return found
 
 
 def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> Block:

@@ -9,7 +9,17 @@ import numpy as np
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import FoldValues, Group, Groups, Options, ProbabilityPart, Report, Undefined, Value
+from app.domain.report import (
+    FoldValues,
+    Group,
+    GroupedMetrics,
+    Groups,
+    Options,
+    ProbabilityPart,
+    Report,
+    Undefined,
+    Value,
+)
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -109,8 +119,13 @@ def with_probabilities(report: Report, part: ProbabilityPart, texts: Sequence[st
     )
 
 
-def _merged(groups: Mapping[str, Mapping[str, Value]], more: Groups) -> Groups:
-    return {name: {**values, **more.get(name, {})} for name, values in groups.items()}
+def _merged(groups: GroupedMetrics, more: Groups) -> GroupedMetrics:
+    """The values of a matrix and those of its probabilities, which have no twins at balanced prevalence."""
+    return {
+        "prevalence_insensitive": {**groups["prevalence_insensitive"], **more[Group.INSENSITIVE]},
+        "prevalence_sensitive": {**groups["prevalence_sensitive"], **more[Group.SENSITIVE]},
+        "at_balanced_prevalence": groups["at_balanced_prevalence"],
+    }
 
 
 def _grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> Groups:
