@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import AnyMetric, Metric, Scope
 from app.kernel.numerics.arrays import silently
 
 RELATIVE = 1e-12
@@ -23,7 +23,7 @@ def value_of(metric: Metric[Table], counts: NDArray[Any], **parameters: Any) -> 
 
 
 def assert_close(
-    metric: Metric[Table], got: Any, want: Any, *, relative: float = RELATIVE, absolute: float = 0.0, where: str = ""
+    metric: AnyMetric, got: Any, want: Any, *, relative: float = RELATIVE, absolute: float = 0.0, where: str = ""
 ) -> None:
     """Same missing values, same infinities, the rest equal to ``relative`` with ``absolute`` as the floor near 0."""
     got, want = np.atleast_1d(np.asarray(got, dtype=float)), np.atleast_1d(np.asarray(want, dtype=float))
@@ -37,5 +37,5 @@ def assert_close(
     assert not (off & finite).any(), f"{metric.key} {where}: {got[off & finite]} and {want[off & finite]}"
 
 
-def is_of_class(metric: Metric[Table]) -> bool:
+def is_of_class(metric: AnyMetric) -> bool:
     return metric.card.scope is Scope.CLASS

@@ -66,12 +66,13 @@ def au_imcp(s: Scores) -> Array:
     prevalence=Prevalence.SENSITIVE,
     formula=r"\sum_i \delta_i \varphi_i - \frac{1}{4} \sum_i (\delta_{i+1} - \delta_i)(\varphi_{i+1} - \varphi_i)",
     sentence="The area under straight lines between the samples, as the authors draw them: it moves slightly with the "
-    "shares of the classes. Samples of equal p_true stand in the order of their classes, which shows in the value.",
+    "shares of the classes and the number of samples. Samples of equal p_true stand in the order of their classes, which shows in the value.",
     elsewhere={"imcp": "imcp_score"},
     differs={
         "imcp": "the same area as long as no samples of different classes have equal p_true; among those its order follows "
         "rounding errors and the names of the classes, and the third or fourth digit with it"
     },
+    degree=None,
     undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
     references=("aguilar2024",),
     # The trapezoids move the area by less than 1/n.
