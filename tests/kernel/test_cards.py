@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Inputs, Metric, Number, Orientation, Scope
+from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families import recall_means
 from app.kernel.metrics.references import REFERENCES
+from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of
+from tests.kernel.kinds import kind_of
 from tests.kernel.matrices import matrices
 
-ALL = catalogue().of_matrices.metrics
-MATRIX = tuple(metric for metric in ALL if metric.card.inputs is Inputs.MATRIX)
+ALL = catalogue().metrics
 EACH = pytest.mark.parametrize("metric", ALL, ids=[metric.key for metric in ALL])
-EACH_OF_A_MATRIX = pytest.mark.parametrize("metric", MATRIX, ids=[metric.key for metric in MATRIX])
 
 
 @EACH
-def test_a_card_says_what_a_reader_needs(metric: Metric[Table]) -> None:
+def test_a_card_says_what_a_reader_needs(metric: AnyMetric) -> None:
     card = metric.card
     assert re.fullmatch(r"[a-z][a-z0-9_]*", card.key)
     assert card.name
@@ -39,7 +39,7 @@ def test_a_card_says_what_a_reader_needs(metric: Metric[Table]) -> None:
 
 
 @EACH
-def test_names_are_plain(metric: Metric[Table]) -> None:
+def test_names_are_plain(metric: AnyMetric) -> None:
     for name in metric.card.aliases:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
 
@@ -54,8 +54,8 @@ def test_a_name_belongs_to_one_metric() -> None:
 def test_every_name_leads_to_its_metric() -> None:
     for metric in ALL:
         for name in (metric.key, *metric.card.aliases):
-            assert catalogue().of_matrices.by_name[name] is metric
-    by_scope = (*catalogue().of_matrices.of_scope(Scope.CLASS), *catalogue().of_matrices.of_scope(Scope.OVERALL))
+            assert catalogue().by_name[name] is metric
+    by_scope = (*catalogue().of_scope(Scope.CLASS), *catalogue().of_scope(Scope.OVERALL))
     assert sorted(by_scope, key=id) == sorted(ALL, key=id)
 
 
@@ -69,13 +69,14 @@ def test_what_differs_elsewhere_is_said_of_libraries_that_are_named() -> None:
     }  # fmt: skip
 
 
-@EACH_OF_A_MATRIX
-def test_names_elsewhere_look_like_that_library(metric: Metric[Table]) -> None:
+@EACH
+def test_names_elsewhere_look_like_that_library(metric: AnyMetric) -> None:
     patterns = {
-        "sklearn": r"[a-z0-9_]+(\([a-z_]+=[A-Za-z.]+\))?",
+        "sklearn": r"[a-z0-9_]+(\([a-z_]+[a-z_=\"., A-Z]*\))?",
         "pycm": r"[A-Za-z0-9_ -]+( \(base 10\))?",
         "imblearn": r"[a-z_]+(\([a-z_]+=[A-Za-z]+\))?",
-        "torchmetrics": r"(Multiclass)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z]+\))?",
+        "imcp": r"[a-z_]+",
+        "torchmetrics": r"(Multiclass|Binary)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z0-9]+\))?",
     }
     for library, name in metric.card.elsewhere.items():
         assert re.fullmatch(patterns[library], name), name
@@ -85,14 +86,14 @@ def test_names_elsewhere_exist_there() -> None:
     import imblearn.metrics
     import sklearn.metrics
 
-    for metric in MATRIX:
+    for metric in ALL:
         for library, module in (("sklearn", sklearn.metrics), ("imblearn", imblearn.metrics)):
             if name := metric.card.elsewhere.get(library):
                 assert hasattr(module, name.split("(")[0]), name
 
 
 @EACH
-def test_parameters_are_those_of_the_function(metric: Metric[Table]) -> None:
+def test_parameters_are_those_of_the_function(metric: AnyMetric) -> None:
     _, *arguments = inspect.signature(metric.compute).parameters.values()
     assert {argument.name: argument.default for argument in arguments} == metric.card.defaults
     for parameter in metric.card.parameters:
@@ -110,40 +111,50 @@ def values_to_try(parameter: Number | Choice) -> list[Any]:
     """The default, the ends where they are allowed, and something just inside where not."""
     if isinstance(parameter, Choice):
         return list(parameter.options)
-    values = [parameter.default, 0.75]
+    values = [parameter.default, 3.0 if parameter.integral else 0.75]
     values += [end for end in (parameter.minimum, parameter.maximum) if end is not None]
     values += [end + 1e-9 for end in (parameter.above,) if end is not None]
     values += [end - 1e-9 for end in (parameter.below,) if end is not None]
     return values + ([math.inf, -math.inf] if parameter.infinite else [])
 
 
-@EACH_OF_A_MATRIX
-def test_every_allowed_parameter_gives_a_value_in_range(metric: Metric[Table]) -> None:
-    counts = matrices()["accurate-5-0"]
+@EACH
+def test_every_allowed_parameter_gives_a_value_in_range(metric: AnyMetric) -> None:
+    kind = kind_of(metric)
+    # With probabilities that are never 0 and no ties.
+    example = matrices()["accurate-5-0"] if metric.card.inputs is Inputs.MATRIX else kind.cases(5)[0]
     low, high = metric.card.range
     for parameter in metric.card.parameters:
         for value in values_to_try(parameter):
-            got = value_of(metric, counts, **{parameter.name: value})
+            got = kind.values(metric, example, **{parameter.name: value})
             assert np.isfinite(got).all(), f"{parameter.name}={value}"
             assert low is None or (got >= low - 1e-12).all()
             assert high is None or (got <= high + 1e-12).all()
 
 
-@EACH_OF_A_MATRIX
-def test_conditions_give_masks_of_the_right_shape(metric: Metric[Table]) -> None:
-    batch = np.stack([matrices()[f"{kind}-3-0"] for kind in ("dense", "empty_row", "one_cell")])
-    table = Table(batch)
+@EACH
+def test_conditions_give_masks_of_the_right_shape(metric: AnyMetric) -> None:
+    kind = kind_of(metric)
+    batch, alone = kind.batches(3)[0]
+    data = kind.data(batch)
+    assert metric.card.undefined or metric.card.degree == 1 or metric.key == "chi_squared_df"
     with np.errstate(all="ignore"):
         for condition in metric.card.undefined:
-            mask = np.asarray(condition.holds(table))
+            mask = np.asarray(condition.holds(data))
             assert mask.dtype == np.bool_
-            assert mask.shape == ((3,) if condition.overall else (3, 3))
+            assert mask.shape in ((len(alone),) if condition.overall else (len(alone), 3), (3,))
             assert condition.reason
             assert re.fullmatch(r"[a-z_]+", condition.code)
 
 
+def test_what_a_metric_takes_is_what_its_card_says() -> None:
+    for metric in ALL:
+        data, *_ = inspect.signature(metric.compute).parameters.values()
+        assert data.annotation is (Table if metric.card.inputs is Inputs.MATRIX else Scores), metric.key
+
+
 def test_orientation_and_ideal_agree() -> None:
-    for metric in MATRIX:
+    for metric in ALL:
         if metric.card.orientation is Orientation.NEAREST:
             assert metric.card.ideal is not None
         if metric.card.orientation is Orientation.LOWER and metric.card.ideal is not None:
