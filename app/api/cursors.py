@@ -13,7 +13,6 @@ import orjson
 from fastapi import Query
 
 from app.api.problems import InvalidQuery
-from app.domain.errors import Fault
 from app.domain.evaluation import Page
 
 Item = TypeVar("Item")
@@ -96,14 +95,10 @@ def decode_cursor(cursor: str, filters: Mapping[str, Any], types: tuple[type | U
     digest, *place = decoded
     place = [_typed(value, kind) for value, kind in zip(place, types, strict=True)]
     if digest != filters_digest(filters):
-        raise InvalidQuery(
-            [
-                Fault(
-                    "cursor",
-                    "cursor_of_another_list",
-                    "the cursor belongs to a list with other filters; send the same filters and sort with every page",
-                )
-            ]
+        raise InvalidQuery.at(
+            "cursor",
+            "cursor_of_another_list",
+            "the cursor belongs to a list with other filters; send the same filters and sort with every page",
         )
     return place
 
@@ -121,4 +116,4 @@ def _typed(value: Any, kind: type | UnionType) -> Any:
 
 def _invalid_cursor() -> InvalidQuery:
     """What is no cursor of ours."""
-    return InvalidQuery([Fault("cursor", "invalid_cursor", "expected the next_cursor of a page, got something else")])
+    return InvalidQuery.at("cursor", "invalid_cursor", "expected the next_cursor of a page, got something else")

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -64,6 +64,11 @@ class InvalidQuery(Exception):
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(faults[0].detail)
         self.faults = tuple(faults)
+
+    @classmethod
+    def at(cls, parameter: str, code: str, detail: str) -> Self:
+        """One fault."""
+        return cls([Fault(parameter, code, detail)])
 
 
 class MalformedRequest(Exception):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ class InvalidInput(DomainError):
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(faults[0].detail, pointer=faults[0].pointer)
         self.faults = tuple(faults)
+
+    @classmethod
+    def at(cls, pointer: str, code: str, detail: str) -> Self:
+        """One fault."""
+        return cls([Fault(pointer, code, detail)])
 
 
 class NotFound(DomainError):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import Column, encode
 
 MOST_FOLDS = 1000
@@ -25,12 +25,16 @@ def deal_out(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any
     """
     names = np.asarray(folds)
     if names.ndim != 1 or names.dtype.kind not in "iU":
-        raise _refused("not_folds", "expected integers or texts in the column 'fold'")
+        raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'")
     if len(names) != len(columns["y_true"]):
-        raise _refused("wrong_length", f"expected {len(columns['y_true'])} entries in the column 'fold'")
+        raise InvalidInput.at(
+            "/data", "wrong_length", f"expected {len(columns['y_true'])} entries in the column 'fold'"
+        )
     found, codes = np.unique(names, return_inverse=True)
     if len(found) > MOST_FOLDS:
-        raise _refused("too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}")
+        raise InvalidInput.at(
+            "/data", "too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}"
+        )
     labels = shared.get("labels", columns.get("labels"))
     if labels is None and len(names):
         labels = list(encode({name: columns[name] for name in _LABELLED if name in columns}, None, "/input").labels)
@@ -44,7 +48,3 @@ def deal_out(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any
 
 def _taken(column: Column, rows: Any) -> Column:
     return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
-
-
-def _refused(code: str, detail: str) -> InvalidInput:
-    return InvalidInput([Fault("/data", code, detail)])

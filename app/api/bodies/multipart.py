@@ -75,9 +75,7 @@ def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
 def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointer: str) -> None:
     twice = [name for name in names if name in members and name != "labels"]
     if twice:
-        raise InvalidInput(
-            [Fault(f"{pointer}/{twice[0]}", "given_twice", "expected it in the file only, or here only")]
-        )
+        raise InvalidInput.at(f"{pointer}/{twice[0]}", "given_twice", "expected it in the file only, or here only")
 
 
 def _labels(source: dict[str, Any]) -> list[str] | None:

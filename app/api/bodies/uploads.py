@@ -13,7 +13,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import Column
 
 # 400 MB as doubles. Compressed files say how much they hold, and that is asked before anything is unpacked.
@@ -63,7 +63,7 @@ def read_folds(file: BinaryIO, kind: str | None, labels: Sequence[str] | None) -
 
 def _check_kind(kind: str, pointer: str) -> None:
     if kind not in _OWN:
-        raise _refused(
+        raise InvalidInput.at(
             pointer, "no_columns", f"expected predictions, probabilities or scores with a file, got {kind!r}"
         )
 
@@ -84,11 +84,9 @@ def _reading() -> Iterator[None]:
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "the file is damaged"
-        raise _refused("/data", "unreadable_data", f"expected Parquet, Arrow IPC, CSV or NPZ: {reason}") from error
-
-
-def _refused(pointer: str, code: str, detail: str) -> InvalidInput:
-    return InvalidInput([Fault(pointer, code, detail)])
+        raise InvalidInput.at(
+            "/data", "unreadable_data", f"expected Parquet, Arrow IPC, CSV or NPZ: {reason}"
+        ) from error
 
 
 class _Source:
@@ -99,7 +97,7 @@ class _Source:
         self.read = read
         self.rows = rows
         if len(set(self.names)) < len(self.names):
-            raise _refused("/data", "duplicate_column", "expected columns with different names")
+            raise InvalidInput.at("/data", "duplicate_column", "expected columns with different names")
 
 
 class _Picked:
@@ -114,7 +112,7 @@ class _Picked:
         absent = [name for name in wanted if name not in self.source.names]
         if absent:
             have = ", ".join(map(repr, self.source.names[:20]))
-            raise _refused("/data", "missing_column", f"expected a column {absent[0]!r}, there are only {have}")
+            raise InvalidInput.at("/data", "missing_column", f"expected a column {absent[0]!r}, there are only {have}")
         found: dict[str, Any] = {}
         for name, member in {**needed, **_OPTIONAL}.items():
             if name in self.source.names:
@@ -129,7 +127,7 @@ class _Picked:
 
     def _check_size(self, width: int) -> None:
         if self.source.rows * width > MOST_ENTRIES:
-            raise _refused(
+            raise InvalidInput.at(
                 "/data", "too_much_data", f"expected at most {MOST_ENTRIES} entries, got {self.source.rows} rows"
             )
 
@@ -140,17 +138,21 @@ class _Picked:
         chosen = list(self.labels or [name for name in names if name not in {*_TRUTH, *_OPTIONAL, self.besides}])
         absent = [label for label in chosen if label not in names]
         if absent:
-            raise _refused("/data", "missing_column", f"expected a column of probabilities for the class {absent[0]!r}")
+            raise InvalidInput.at(
+                "/data", "missing_column", f"expected a column of probabilities for the class {absent[0]!r}"
+            )
         if len(chosen) < 2:
-            raise _refused("/data", "missing_column", "expected a column of probabilities for every class")
+            raise InvalidInput.at("/data", "missing_column", "expected a column of probabilities for every class")
         self._check_size(len(chosen))
         matrix = np.empty((self.source.rows, len(chosen)))
         for place, name in enumerate(chosen):
             column = self.source.read(name)
             if isinstance(column, list) or column.ndim != 1 or column.dtype.kind not in "fiu":
-                raise _refused("/data", "not_numbers", f"expected numbers in the column {name!r}")
+                raise InvalidInput.at("/data", "not_numbers", f"expected numbers in the column {name!r}")
             if len(column) != self.source.rows:
-                raise _refused("/data", "wrong_length", f"expected {self.source.rows} entries in the column {name!r}")
+                raise InvalidInput.at(
+                    "/data", "wrong_length", f"expected {self.source.rows} entries in the column {name!r}"
+                )
             matrix[:, place] = column
         return {_PROBABILITIES: matrix, "labels": chosen}
 
@@ -163,7 +165,9 @@ def _plain_column(column: pa.ChunkedArray, name: str) -> Column:
     """int64 or float64, or a list of texts."""
     if column.null_count:
         index = pc.index(column.is_null(), True).as_py()
-        raise _refused("/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}")
+        raise InvalidInput.at(
+            "/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}"
+        )
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -173,7 +177,7 @@ def _plain_column(column: pa.ChunkedArray, name: str) -> Column:
         return texts
     wanted = pa.int64() if pa.types.is_integer(kind) else pa.float64()
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise _refused("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+        raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
     array: NDArray[Any] = column.cast(wanted).to_numpy()
     return array
 
@@ -225,14 +229,14 @@ def _read_npz(file: BinaryIO) -> _Source:
     with zipfile.ZipFile(file) as archive:
         sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
     if sum(sizes.values()) > 8 * MOST_ENTRIES:
-        raise _refused("/data", "too_much_data", f"expected arrays of at most {8 * MOST_ENTRIES} bytes")
+        raise InvalidInput.at("/data", "too_much_data", f"expected arrays of at most {8 * MOST_ENTRIES} bytes")
     file.seek(0)
     arrays: Mapping[str, NDArray[Any]] = np.load(file, allow_pickle=False)
 
     def read(name: str) -> Column:
         array = arrays[name]
         if array.ndim == 0 or array.dtype.kind not in "fiuU":
-            raise _refused("/data", "not_a_column", f"expected an array of numbers or texts as {name!r}")
+            raise InvalidInput.at("/data", "not_a_column", f"expected an array of numbers or texts as {name!r}")
         return (
             array.tolist()
             if array.dtype.kind == "U"

@@ -248,14 +248,14 @@ def _sort(text: str) -> tuple[str | None, bool]:
         near = [other for other in suggest(name) if overall_key(other)]
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
-        raise InvalidQuery([Fault("sort", "unknown_metric", detail)])
+        raise InvalidQuery.at("sort", "unknown_metric", detail)
     return key, text.startswith("-")
 
 
 def _tag(text: str) -> tuple[str, str]:
     key, colon, value = text.partition(":")
     if not colon or not key:
-        raise InvalidQuery([Fault("tag", "invalid_tag", f"expected key:value, got {text!r}")])
+        raise InvalidQuery.at("tag", "invalid_tag", f"expected key:value, got {text!r}")
     return key, value
 
 

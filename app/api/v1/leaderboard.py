@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.deps import Project, UseServices, routes
 from app.api.problems import InvalidQuery
-from app.domain.errors import Fault, InvalidExpression, OutOfReach
+from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
 from app.services.rank.ranking import Leaderboard, LeaderboardQuery
@@ -46,5 +46,5 @@ async def get_leaderboard(
     try:
         board = await services.leaderboards.rank(project, query)
     except (InvalidExpression, OutOfReach) as error:
-        raise InvalidQuery([Fault("metric", error.code, error.detail)]) from None
+        raise InvalidQuery.at("metric", error.code, error.detail) from None
     return json_response(board)

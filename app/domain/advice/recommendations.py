@@ -7,7 +7,7 @@ from typing import Any
 
 from app.domain.advice.decision_tree import Advice, Leaf, Node, Source
 from app.domain.advice.metric_trees import TREES
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.references import REFERENCES
 
@@ -120,8 +120,8 @@ def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:
             branch = node.branch(answer)
         except KeyError:
             known = ", ".join(str(known) for branch in node.branches for known in branch.answers)
-            raise InvalidInput(
-                [Fault(f"/{node.about}", "unknown_answer", f"expected one of {known}, got {answer!r}")]
+            raise InvalidInput.at(
+                f"/{node.about}", "unknown_answer", f"expected one of {known}, got {answer!r}"
             ) from None
         path.append(Step(name, node.text, answer, branch.reason, node.source))
         node = branch.next

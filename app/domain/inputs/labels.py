@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 
 Label = str | int
 # A column of labels, ids or numbers: a JSON array as a list, or what a fast reader made of it.
@@ -50,8 +50,8 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         return _encode_integers(arrays, declared, pointer)
     if declared is None and len(set(kinds.values())) > 1:
         name = next(name for name, kind in kinds.items() if kind is int)
-        raise InvalidInput(
-            [Fault(f"{pointer}/{name}", "mixed_labels", "expected strings as in the other column, got integers")]
+        raise InvalidInput.at(
+            f"{pointer}/{name}", "mixed_labels", "expected strings as in the other column, got integers"
         )
     texts = {name: list(map(label_text, column)) for name, column in columns.items()}
     return _encode_texts(texts, declared, pointer)
@@ -72,11 +72,11 @@ def _kind(column: Column, pointer: str) -> type:
         allowed = str if str in types else int
         index, value = next((i, v) for i, v in enumerate(column) if type(v) is not allowed)
         if types == {int, str}:
-            raise InvalidInput(
-                [Fault(f"{pointer}/{index}", "mixed_labels", "expected labels of one type, got strings and integers")]
+            raise InvalidInput.at(
+                f"{pointer}/{index}", "mixed_labels", "expected labels of one type, got strings and integers"
             )
-    raise InvalidInput(
-        [Fault(f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {described(value)}")]
+    raise InvalidInput.at(
+        f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {described(value)}"
     )
 
 
@@ -108,14 +108,10 @@ def _integers(column: Column, pointer: str) -> NDArray[np.int64]:
         return np.asarray(column, dtype=np.int64)
     except OverflowError:
         index = next(i for i, v in enumerate(column) if not -(2**63) <= v < 2**63)
-        raise InvalidInput(
-            [
-                Fault(
-                    f"{pointer}/{index}",
-                    "label_too_large",
-                    "expected integer labels within 64 bits; send larger ones as strings",
-                )
-            ]
+        raise InvalidInput.at(
+            f"{pointer}/{index}",
+            "label_too_large",
+            "expected integer labels within 64 bits; send larger ones as strings",
         ) from None
 
 
@@ -161,7 +157,7 @@ def _encode_texts(columns: Mapping[str, Sequence[str]], declared: Sequence[str] 
 
 
 def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
-    return InvalidInput([Fault(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")])
+    return InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
 
 
 def shown(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
 from app.domain.inputs.samples import Samples, ids_as_array, joined
@@ -65,10 +65,6 @@ class MatrixInput:
         return GROUPS_FACT in self.facts
 
 
-def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
-    return InvalidInput([Fault(pointer, code, detail)])
-
-
 def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
     """Labels as text: at least two, at most 1,000, all different."""
     texts = tuple(label_text(label) for label in labels)
@@ -76,7 +72,7 @@ def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text in seen:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/{index}", "duplicate_label", f"expected labels that differ, got {shown(text)} twice"
             )
         seen.add(text)
@@ -86,16 +82,16 @@ def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
 def check_class_count(count: int, pointer: str) -> None:
     """Between 2 and 1,000 classes."""
     if count < 2:
-        raise _refuse(pointer, "too_few_classes", f"expected at least 2 classes, got {count}")
+        raise InvalidInput.at(pointer, "too_few_classes", f"expected at least 2 classes, got {count}")
     if count > MOST_CLASSES:
-        raise _refuse(pointer, "too_many_classes", f"expected at most {MOST_CLASSES} classes, got {count}")
+        raise InvalidInput.at(pointer, "too_many_classes", f"expected at most {MOST_CLASSES} classes, got {count}")
 
 
 def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) -> int | None:
     """Index of the positive class: the second label by default for two classes, none beyond two."""
     if len(labels) != 2:
         if positive is not None:
-            raise _refuse(
+            raise InvalidInput.at(
                 pointer,
                 "positive_needs_two_classes",
                 f"expected no positive class with {len(labels)} classes: it is a choice for two classes only",
@@ -105,7 +101,7 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
         return 1
     text = label_text(positive)
     if text not in labels:
-        raise _refuse(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+        raise InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
     return labels.index(text)
 
 
@@ -122,9 +118,9 @@ def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..
     with np.errstate(over="ignore"):
         largest = entries.sum()
     if largest == 0:
-        raise _refuse(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
+        raise InvalidInput.at(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
     if largest > LARGEST_TOTAL:
-        raise _refuse(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {largest:g}")
+        raise InvalidInput.at(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {largest:g}")
     small = (entries > 0) & (entries < SMALLEST_ENTRY)
     if small.any():
         raise _refuse_entry(entries, small, where, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}")
@@ -134,7 +130,7 @@ def _refuse_entry(
     entries: NDArray[np.float64], bad: NDArray[np.bool_], where: Callable[..., str], code: str, expected: str
 ) -> InvalidInput:
     first = tuple(int(index) for index in np.argwhere(bad)[0])
-    return _refuse(where(*first), code, f"{expected}, got {entries[first]:g}")
+    return InvalidInput.at(where(*first), code, f"{expected}, got {entries[first]:g}")
 
 
 def _square(rows: Sequence[Sequence[float]], labels: Sequence[Label] | None, pointer: str) -> NDArray[np.float64]:
@@ -142,13 +138,13 @@ def _square(rows: Sequence[Sequence[float]], labels: Sequence[Label] | None, poi
     check_class_count(count, f"{pointer}/matrix")
     for index, row in enumerate(rows):
         if len(row) != count:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/matrix/{index}",
                 "not_square",
                 f"expected {count} entries as there are {count} rows, got {len(row)}",
             )
     if labels is not None and len(labels) != count:
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/labels", "wrong_label_count", f"expected {count} labels for {count} rows, got {len(labels)}"
         )
     return np.array(rows, dtype=np.float64)
@@ -194,7 +190,9 @@ def from_binary_counts(
     check_entries(matrix, pointer, lambda row, column: f"{pointer}/{_COUNT_NAMES[row][column]}")
     names = (label_text(negative), label_text(positive))
     if names[0] == names[1]:
-        raise _refuse(f"{pointer}/positive", "duplicate_label", f"expected two different names, got {names[0]!r} twice")
+        raise InvalidInput.at(
+            f"{pointer}/positive", "duplicate_label", f"expected two different names, got {names[0]!r} twice"
+        )
     content = whole_or_weights(matrix)
     return MatrixInput(
         kind="binary_counts",
@@ -219,11 +217,11 @@ def from_predictions(
     """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted."""
     size = len(y_true)
     if size == 0:
-        raise _refuse(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
+        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
     columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
     for name, column in columns.items():
         if column is not None and len(column) != size:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/{name}",
                 "wrong_length",
                 f"expected {size} entries as in y_true, got {len(column)}",
@@ -254,7 +252,7 @@ def from_predictions(
 def check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
     """The same demands on labels that were found in the data as on declared ones."""
     if len(labels) == 1:
-        raise _refuse(
+        raise InvalidInput.at(
             pointer,
             "too_few_classes",
             f"expected at least 2 classes, got only {shown(labels[0])}; name all classes in `labels`",
@@ -269,7 +267,7 @@ def check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], poi
             for index, value in enumerate(column)
             if label_text(value) == text
         )
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/{name}/{index}",
             "bad_label",
             f"expected a label of 1 to {LONGEST_LABEL} characters without U+0000",
@@ -280,7 +278,7 @@ def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
     """Weights (n), finite and 0 or more."""
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
-        raise _refuse(f"{pointer}/{index}", "not_a_number", f"expected a number, got {described(value)}")
+        raise InvalidInput.at(f"{pointer}/{index}", "not_a_number", f"expected a number, got {described(value)}")
     try:
         weights = np.asarray(column, dtype=np.float64)
     except OverflowError:
@@ -288,7 +286,7 @@ def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         index = int(np.argmax(bad))
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
         )
     return weights
@@ -303,7 +301,7 @@ def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
     seen: dict[str, int] = {}
     for index, text in enumerate(texts):
         if text in seen:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/{index}",
                 "duplicate_sample_id",
                 f"expected ids that differ, got {shown(text)} at {seen[text]} and again here",
@@ -331,7 +329,7 @@ def _check_names(names: Column, pointer: str) -> None:
     elif not set(map(type, names)) <= {int, str}:
         index = next(i for i, v in enumerate(names) if type(v) not in (int, str))
     if index is not None:
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(names[index])}"
         )
 
@@ -344,7 +342,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
         _check_fold(fold, taken[0] if taken else fold, where)
         taken.append(fold)
         if len(taken) * fold.counts.size > MOST_FOLD_ENTRIES:
-            raise _refuse(
+            raise InvalidInput.at(
                 where,
                 "too_many_folds",
                 f"expected at most {MOST_FOLD_ENTRIES // fold.counts.size} folds of {len(fold.labels)} classes",
@@ -353,7 +351,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
     whole = all(fold.content is Content.counts for fold in taken)
     stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
     if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
-        raise _refuse(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
+        raise InvalidInput.at(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
     samples = [fold.samples for fold in taken if fold.samples is not None]
     together = joined(samples) if len(samples) == len(taken) else None
     return MatrixInput(
@@ -383,7 +381,7 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
             facts[name] = sum(values)
     rules = {fold.facts["rule"] for fold in folds}
     if len(rules) > 1:
-        raise _refuse(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
+        raise InvalidInput.at(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
     facts["rule"] = rules.pop()
     thresholds = [fold.facts["threshold"] for fold in folds if "threshold" in fold.facts]
     if thresholds:
@@ -395,19 +393,21 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
 
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
     if fold.kind != first.kind:
-        raise _refuse(f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}")
+        raise InvalidInput.at(
+            f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}"
+        )
     if fold.is_grouped != first.is_grouped:
-        raise _refuse(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
+        raise InvalidInput.at(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
     if fold.content is Content.rates:
-        raise _refuse(
+        raise InvalidInput.at(
             where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"
         )
     if fold.labels != first.labels:
-        raise _refuse(
+        raise InvalidInput.at(
             where,
             "mixed_labels",
             f"expected the labels of the first fold in the same order, {listed(first.labels)}, "
             f"got {listed(fold.labels)}; name all classes in the `labels` of every fold",
         )
     if fold.positive != first.positive:
-        raise _refuse(f"{where}/positive", "mixed_labels", "expected the positive class of the first fold")
+        raise InvalidInput.at(f"{where}/positive", "mixed_labels", "expected the positive class of the first fold")

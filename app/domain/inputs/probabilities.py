@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.inputs.content import Content
 from app.domain.inputs.labels import Column, Label, described, encode
 from app.domain.inputs.matrices import (
@@ -43,10 +43,6 @@ class Accompanying:
     threshold: float | None = None
 
 
-def _refuse(pointer: str, code: str, detail: str) -> InvalidInput:
-    return InvalidInput([Fault(pointer, code, detail)])
-
-
 def from_probabilities(
     y_true: Column, rows: Rows, beside: Accompanying, *, sum_tolerance: float, renormalize: bool, pointer: str
 ) -> MatrixInput:
@@ -60,7 +56,7 @@ def from_probabilities(
     matrix, changed = _check_matrix(matrix, f"{pointer}/probabilities", sum_tolerance, renormalize=renormalize)
     truth, labels = _read_truth(y_true, beside.labels, matrix.shape[1], pointer)
     if beside.threshold is not None and len(labels) != 2:
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/threshold",
             "threshold_needs_two_classes",
             f"expected no threshold with {len(labels)} classes: it is a choice for two classes only",
@@ -123,10 +119,10 @@ def _beside(beside: Accompanying) -> dict[str, Column | None]:
 def _check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
     size = len(y_true)
     if size == 0:
-        raise _refuse(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
+        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
     for name, column in columns.items():
         if column is not None and len(column) != size:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/{name}", "wrong_length", f"expected {size} entries as in y_true, got {len(column)}"
             )
     return size
@@ -137,7 +133,7 @@ def _read_truth(
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     texts = None if declared is None else check_labels(declared, f"{pointer}/labels")
     if texts is not None and len(texts) != columns:
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/labels",
             "wrong_label_count",
             f"expected {columns} labels for {columns} columns, got {len(texts)}",
@@ -145,7 +141,7 @@ def _read_truth(
     coded = encode({"y_true": y_true}, texts, pointer)
     if texts is None:
         if len(coded.labels) != columns:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/labels",
                 "labels_needed",
                 f"expected labels for {columns} columns, since {len(coded.labels)} different ones occur in y_true",
@@ -158,27 +154,33 @@ def _read_matrix(rows: Rows, pointer: str) -> NDArray[np.float64]:
     """[n, K] of finite numbers."""
     if isinstance(rows, np.ndarray):
         if rows.ndim != 2:
-            raise _refuse(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
+            raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
         matrix = rows.astype(np.float64, copy=False)
     else:
         matrix = _matrix_of_lists(rows, pointer)
     if matrix.shape[1] < 2:
-        raise _refuse(pointer, "too_few_classes", f"expected at least 2 probabilities in a row, got {matrix.shape[1]}")
+        raise InvalidInput.at(
+            pointer, "too_few_classes", f"expected at least 2 probabilities in a row, got {matrix.shape[1]}"
+        )
     if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
         row, column = _first(~np.isfinite(matrix))
-        raise _refuse(f"{pointer}/{row}/{column}", "not_finite", f"expected a finite number, got {matrix[row, column]}")
+        raise InvalidInput.at(
+            f"{pointer}/{row}/{column}", "not_finite", f"expected a finite number, got {matrix[row, column]}"
+        )
     return matrix
 
 
 def _matrix_of_lists(rows: list[Any], pointer: str) -> NDArray[np.float64]:
     if not isinstance(rows[0], list):
-        raise _refuse(f"{pointer}/0", "not_a_row", f"expected an array of numbers, got {described(rows[0])}")
+        raise InvalidInput.at(f"{pointer}/0", "not_a_row", f"expected an array of numbers, got {described(rows[0])}")
     width = len(rows[0])
     for index, row in enumerate(rows):
         if not isinstance(row, list):
-            raise _refuse(f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}")
+            raise InvalidInput.at(
+                f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}"
+            )
         if len(row) != width:
-            raise _refuse(
+            raise InvalidInput.at(
                 f"{pointer}/{index}", "ragged_row", f"expected {width} entries as in the first row, got {len(row)}"
             )
         if not set(map(type, row)) <= {int, float}:
@@ -187,11 +189,11 @@ def _matrix_of_lists(rows: list[Any], pointer: str) -> NDArray[np.float64]:
     try:
         return np.array(rows, dtype=np.float64)
     except OverflowError:
-        raise _refuse(pointer, "out_of_range", "expected probabilities between 0 and 1") from None
+        raise InvalidInput.at(pointer, "out_of_range", "expected probabilities between 0 and 1") from None
 
 
 def _not_a_number(pointer: str, value: Any) -> InvalidInput:
-    return _refuse(pointer, "not_a_number", f"expected a number, got {described(value)}")
+    return InvalidInput.at(pointer, "not_a_number", f"expected a number, got {described(value)}")
 
 
 def _read_numbers(column: Column, pointer: str) -> NDArray[np.float64]:
@@ -202,11 +204,11 @@ def _read_numbers(column: Column, pointer: str) -> NDArray[np.float64]:
         values = np.asarray(column, dtype=np.float64)
     except OverflowError:
         index = next(i for i, value in enumerate(column) if abs(value) > 1e300)
-        raise _refuse(f"{pointer}/{index}", "not_finite", "expected a number that fits a double") from None
+        raise InvalidInput.at(f"{pointer}/{index}", "not_finite", "expected a number that fits a double") from None
     bad = ~np.isfinite(values)
     if bad.any():
         index = int(np.argmax(bad))
-        raise _refuse(f"{pointer}/{index}", "not_finite", f"expected a finite number, got {values[index]}")
+        raise InvalidInput.at(f"{pointer}/{index}", "not_finite", f"expected a finite number, got {values[index]}")
     return values
 
 
@@ -223,7 +225,9 @@ def _check_matrix(
     if low < -tolerance or (high > 1.0 + tolerance and not renormalize):
         row, column = _first((matrix < -tolerance) | (matrix > (np.inf if renormalize else 1.0 + tolerance)))
         expected = "0 or more" if renormalize else "a probability between 0 and 1"
-        raise _refuse(f"{pointer}/{row}/{column}", "out_of_range", f"expected {expected}, got {matrix[row, column]:g}")
+        raise InvalidInput.at(
+            f"{pointer}/{row}/{column}", "out_of_range", f"expected {expected}, got {matrix[row, column]:g}"
+        )
     if low < 0.0 or (high > 1.0 and not renormalize):
         # Within the tolerance: rounding of whoever computed them.
         matrix = np.clip(matrix, 0.0, None if renormalize else 1.0)
@@ -231,14 +235,16 @@ def _check_matrix(
         sums = matrix @ np.ones(matrix.shape[1])
     if sums.min() <= 0.0:
         row = int(np.argmin(sums))
-        raise _refuse(f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros")
+        raise InvalidInput.at(
+            f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros"
+        )
     wrong = np.abs(sums - 1.0) > tolerance
     count = int(np.count_nonzero(wrong))
     if not count:
         return matrix, 0
     row = int(np.argmax(wrong))
     if not renormalize or not np.isfinite(sums).all():
-        raise _refuse(
+        raise InvalidInput.at(
             f"{pointer}/{row}",
             "row_sum",
             f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}; "

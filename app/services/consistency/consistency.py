@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.kernel.consistency.intervals import (
     Feasible,
     Fitting,
@@ -159,8 +159,8 @@ def _default_bound(given: int | None) -> int:
 
 def _affordable(sizes: list[tuple[int, int]], pointer: str, bound: int) -> list[tuple[int, int]]:
     if search_rows(sizes) > MOST_SEARCHED:
-        raise InvalidInput(
-            [Fault(pointer, "too_many_sizes", f"expected fewer samples, a search up to {bound} takes too long")]
+        raise InvalidInput.at(
+            pointer, "too_many_sizes", f"expected fewer samples, a search up to {bound} takes too long"
         )
     return sizes
 
@@ -217,14 +217,10 @@ def _further(texts: Sequence[str], found: Feasible) -> Json:
     if found.count == 0:
         return {}
     if found.count > MOST_EXAMINED:
-        raise InvalidInput(
-            [
-                Fault(
-                    "/metrics",
-                    "too_many_matrices",
-                    f"expected scores that at most {MOST_EXAMINED} matrices fit, for further metrics; {found.count} do",
-                )
-            ]
+        raise InvalidInput.at(
+            "/metrics",
+            "too_many_matrices",
+            f"expected scores that at most {MOST_EXAMINED} matrices fit, for further metrics; {found.count} do",
         )
     table = Table(_all_matrices(found))
     answer: Json = {}

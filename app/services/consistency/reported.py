@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.expressions.expressions import suggest
 from app.kernel.consistency.reported_scores import Printed as Printed
 from app.kernel.consistency.reported_scores import Range, printed_range
@@ -65,8 +65,8 @@ def ranges_of(report: Report, printed: Printed | None = None) -> dict[str, Range
         try:
             found[name] = printed_range(text, printed or report.printed)
         except ValueError:
-            raise InvalidInput(
-                [Fault(f"/scores/{name}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}")]
+            raise InvalidInput.at(
+                f"/scores/{name}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
             ) from None
     return found
 
@@ -75,7 +75,7 @@ def unknown_score(name: str, known: Sequence[str]) -> InvalidInput:
     """A score that this form of a report cannot be checked for."""
     near = [other for other in suggest(name) if other in known]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known here are {', '.join(known)}"
-    return InvalidInput([Fault(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")])
+    return InvalidInput.at(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
 
 
 def alternative(code: str, sentence: str, count: int | None) -> Json:

@@ -9,7 +9,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
@@ -93,7 +93,7 @@ def check_draws(draws: int, size: int, method: IntervalMethod = IntervalMethod.P
 
 
 def _refused(member: str, code: str, detail: str) -> InvalidInput:
-    return InvalidInput([Fault(f"/options/{member}", code, detail)])
+    return InvalidInput.at(f"/options/{member}", code, detail)
 
 
 def full_intervals(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
@@ -32,26 +32,18 @@ def check_groups(source: MatrixInput, options: Options) -> None:
         return
     if source.facts[GROUPS_FACT] < 2:
         where = "/input/folds" if source.kind == "folds" else "/input/group_ids"
-        raise InvalidInput(
-            [
-                Fault(
-                    where,
-                    "one_group",
-                    "expected at least two groups, got one for all samples: how groups differ is "
-                    "not known then, and no interval can be given; leave group_ids out if samples are independent",
-                )
-            ]
+        raise InvalidInput.at(
+            where,
+            "one_group",
+            "expected at least two groups, got one for all samples: how groups differ is "
+            "not known then, and no interval can be given; leave group_ids out if samples are independent",
         )
     if options.intervals is IntervalChoice.ALL and options.sampling.method is not IntervalMethod.BOOTSTRAP:
-        raise InvalidInput(
-            [
-                Fault(
-                    "/options/interval_method",
-                    "not_for_groups",
-                    "expected bootstrap, which draws whole groups, as the "
-                    f"samples come in groups; {options.sampling.method} takes them as independent",
-                )
-            ]
+        raise InvalidInput.at(
+            "/options/interval_method",
+            "not_for_groups",
+            "expected bootstrap, which draws whole groups, as the "
+            f"samples come in groups; {options.sampling.method} takes them as independent",
         )
 
 

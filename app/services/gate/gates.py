@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
-from app.domain.errors import Fault, InvalidInput, NotFound
+from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.members import rfc3339
@@ -97,9 +97,7 @@ class GateService:
         gate = await self._get(project, name)
         definition = definition_of(gate.definition)
         if definition.needs_baseline and baseline is None:
-            raise InvalidInput(
-                [Fault("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")]
-            )
+            raise InvalidInput.at("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")
         other = baseline if definition.needs_baseline else None
         aligned = await self._runs(project, evaluation, other)
         estimands = rule_estimands(definition, aligned)

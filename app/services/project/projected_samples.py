@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput, OutOfReach
+from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.probabilities import decide, decide_by_threshold
 from app.domain.inputs.samples import Rule
 from app.kernel.matrix.prevalence import recalibrate
@@ -58,12 +58,12 @@ class SampleRun:
         (scores, self._predicted), weights = of_samples.run, of_samples.weights
         self._scores: Scores = scores if weights is None else scores.with_weights(weights)
         if recalibrated_from is not None and not self._scores.are_probabilities:
-            raise InvalidInput(
-                [Fault("/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores")]
+            raise InvalidInput.at(
+                "/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores"
             )
         if isinstance(record.extra.get("threshold"), list) and recalibrated_from is not None:
-            raise InvalidInput(
-                [Fault("/recalibrate", "mixed_thresholds", "expected one threshold, the folds of the run have several")]
+            raise InvalidInput.at(
+                "/recalibrate", "mixed_thresholds", "expected one threshold, the folds of the run have several"
             )
         self._record, self._simulation, self._old = record, simulation, recalibrated_from
         self._positive = runs.positive or 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.matrix.share_ranges import ShareRanges
 from app.kernel.numerics.arrays import Array, Mask
@@ -122,4 +122,4 @@ class NamedRanges:
 
 def refused(pointer: str, code: str, detail: str) -> InvalidInput:
     """A fault of a member of the request."""
-    return InvalidInput([Fault(pointer, code, detail)])
+    return InvalidInput.at(pointer, code, detail)

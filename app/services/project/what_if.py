@@ -182,31 +182,23 @@ def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
         )
     counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
     if counts.sum() == 0:
-        raise InvalidInput([Fault("/predicted", "no_samples", "expected at least one prediction")])
+        raise InvalidInput.at("/predicted", "no_samples", "expected at least one prediction")
     return counts
 
 
 def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
     if probabilities.shape[1] != len(record.labels):
-        raise InvalidInput(
-            [
-                Fault(
-                    "/probabilities/0",
-                    "wrong_length",
-                    f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
-                )
-            ]
+        raise InvalidInput.at(
+            "/probabilities/0",
+            "wrong_length",
+            f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
         )
     off = np.abs(probabilities.sum(axis=1) - 1.0) > 1e-6
     if off.any():
         row = int(np.argmax(off))
-        raise InvalidInput(
-            [
-                Fault(
-                    f"/probabilities/{row}",
-                    "row_sum",
-                    f"expected probabilities that sum to 1, got {probabilities[row].sum():.6g}",
-                )
-            ]
+        raise InvalidInput.at(
+            f"/probabilities/{row}",
+            "row_sum",
+            f"expected probabilities that sum to 1, got {probabilities[row].sum():.6g}",
         )
     return probabilities
