@@ -86,9 +86,11 @@ def _fields(kind: Any, given: Mapping[Any, Any], *, required: bool) -> Iterator[
         if field.metadata.get("hidden"):
             continue
         if field.metadata.get("spread"):
-            parts = [part for part in (hint, *get_args(hint)) if is_dataclass(part)]
-            always = required and hint in parts
-            yield from (member for part in parts for member in _fields(part, given, required=always))
+            for part in (hint, *get_args(hint)):
+                if is_typeddict(part):
+                    yield from _keys(part)
+                elif is_dataclass(part):
+                    yield from _fields(part, given, required=required and part is hint)
             continue
         # An alias, since a member may be called as a field must not be called.
         name = field.metadata.get("name", field.name)

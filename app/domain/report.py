@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, Self, TypedDict
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import Content, InputFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.uncertainty.design import Prior as Prior
@@ -235,7 +235,6 @@ class InputSummary:
 
     Attributes:
         n_samples: null when the entries are rates.
-        facts: Of this kind of input.
     """
 
     kind: str
@@ -247,7 +246,7 @@ class InputSummary:
     orientation: Literal["actual_rows"] = "actual_rows"
     confusion_matrix: NDArray[Any] = field(metadata=typed(list[list[float]]))
     prevalence: Mapping[str, Value] = field(metadata=typed(Mapping[str, float]))
-    facts: Mapping[str, Any] = field(metadata=SPREAD)
+    facts: Mapping[str, Any] = field(metadata=SPREAD | typed(InputFacts))
 
     @classmethod
     def of(cls, source: MatrixInput, per_class: Mapping[str, GroupedMetrics]) -> Self:

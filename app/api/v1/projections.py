@@ -2,25 +2,24 @@
 
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import Project, StrictRoute, UseServices
-from app.api.documentation import PROBLEMS, body_schema
+from app.api.deps import Project, UseServices, routes
+from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import projections as requests
 from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
+router = routes("what-if")
 _HEAVY_BYTES = 256 * 1024
 
 
 @router.post(
     "/evaluations/{identifier}/projections",
-    response_class=Response,
-    responses=answers(Projection),
+    responses=answers(Projection) | NO_SAMPLES,
     openapi_extra=body_schema(requests.ProjectionRequest, requests.PROJECTIONS),
     operation_id="projectEvaluation",
 )
@@ -33,7 +32,6 @@ async def project_evaluation(identifier: UUID, request: Request, services: UseSe
 
 @router.post(
     "/evaluations/{identifier}/prevalence-estimates",
-    response_class=Response,
     responses=answers(PrevalenceEstimate),
     openapi_extra=body_schema(requests.EstimateRequest, requests.ESTIMATES),
     operation_id="estimatePrevalence",

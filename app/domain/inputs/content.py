@@ -1,6 +1,7 @@
 """What the entries of a matrix are, and what is noted of an input beside its numbers."""
 
 from enum import StrEnum
+from typing import Literal, TypedDict
 
 
 class Content(StrEnum):
@@ -9,6 +10,30 @@ class Content(StrEnum):
     counts = "counts"
     weights = "weights"
     rates = "rates"
+
+
+class InputFacts(TypedDict, total=False):
+    """What is noted of an input beside its matrix, as it is answered and kept.
+
+    Attributes:
+        rows: Samples that came, of inputs with probabilities, scores or weights.
+        rule: How probabilities or scores became decisions.
+        ties: Samples in which several classes were the most probable.
+        threshold: From which the positive class was decided for; of folds with different ones all of them.
+        threshold_assumed: The threshold was not given.
+        renormalized: Rows of probabilities that were divided by their sum.
+        fold_kind: The kind of input that every fold is.
+        n_groups: The groups that the samples came in.
+    """
+
+    rows: int
+    rule: Literal["argmax", "threshold"]
+    ties: int
+    threshold: float | list[float]
+    threshold_assumed: bool
+    renormalized: int
+    fold_kind: str
+    n_groups: int
 
 
 # Among the facts of an input whose samples come in groups: how many groups.

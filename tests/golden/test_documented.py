@@ -1,0 +1,73 @@
+"""The recorded answers have the shapes that the OpenAPI document shows, and no member that it does not."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from app.main import create_app
+from app.settings import Settings
+from tests.golden.playing import read_answers
+from tests.golden.requests import GROUPS
+
+DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
+
+
+def closed(schema: Any) -> Any:
+    """A schema whose objects have the members that are named and no others."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    members = {name: closed(value) for name, value in schema.items()}
+    return {"additionalProperties": False, **members} if "properties" in members else members
+
+
+COMPONENTS = closed(DOCUMENT["components"])
+
+
+@cache
+def operations() -> list[tuple[re.Pattern[str], str]]:
+    """Paths as patterns, those without parameters first."""
+    paths = sorted(DOCUMENT["paths"], key=lambda path: path.count("{"))
+    return [(re.compile(re.sub(r"\{[a-z]+\}", "[^/]+", path)), path) for path in paths]
+
+
+@cache
+def validator(method: str, path: str, status: int) -> Draft202012Validator:
+    documented = DOCUMENT["paths"][path][method]["responses"]
+    assert str(status) in documented, f"{method} {path} answers {status}, which the document does not say"
+    (content,) = documented[str(status)]["content"].values()
+    return Draft202012Validator({**content["schema"], "components": COMPONENTS})
+
+
+def answered(group: str) -> Iterator[tuple[str, str, str, int, Any]]:
+    """Name, method, path in the document, status and body of what was asked at an address and answered with a body."""
+    answers = read_answers(group)
+    for call in GROUPS[group]:
+        method, address = call.method.lower(), call.path.partition("?")[0]
+        path = next((path for pattern, path in operations() if pattern.fullmatch(address)), None)
+        answer = answers[call.name]
+        if path is not None and method in DOCUMENT["paths"][path] and answer.get("body") is not None:
+            yield call.name, method, path, answer["status"], answer["body"]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_answers_are_documented_to_the_last_member(group: str) -> None:
+    looked_at = 0
+    for name, method, path, status, body in answered(group):
+        errors = [
+            f"{error.instance_path}: {error.message[:200]}"
+            for error in validator(method, path, status).iter_errors(body)
+        ]
+        assert not errors, f"{group}/{name}: {errors[:3]}"
+        looked_at += 1
+    assert looked_at
+
+
+def test_every_schema_has_a_name_of_its_own() -> None:
+    """Two dataclasses of one name would be told apart by their modules."""
+    assert [name for name in DOCUMENT["components"]["schemas"] if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == []
