@@ -30,11 +30,12 @@ test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
 test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database
 	$(PY) -m pytest $(FAST_TESTS) $(PYTEST_ARGS)
 
-check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, imports, generated files
+check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, imports, unreached code, generated files
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
+	$(PY) -m scripts.unreached
 	$(PY) -m scripts.requirements --check
 	@for generator in $(GENERATORS); do echo "$(PY) -m $$generator --check"; $(PY) -m $$generator --check || exit 1; done
 

@@ -15,7 +15,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.clusters import GroupedRuns, group_intervals
 from app.kernel.uncertainty.group_headline import group_headline
-from app.kernel.uncertainty.headline import OverallInterval, headline
+from app.kernel.uncertainty.headline import OverallInterval, headlines
 from benchmarks.coverage import print_table
 
 TRUTHS = {"accuracy": 2 / 3, "balanced_accuracy": 2 / 3, "h_mean": 2 / 3, "macro_f1": 2 / 3, "mcc": 0.5}
@@ -56,7 +56,7 @@ def cover(design: str, n_groups: int, replicates: int) -> list[object]:
     closed, alone, drawn = [], [], []
     for number, run in enumerate(runs(design, n_groups, replicates)):
         closed.append(held(group_headline(run).headline.overall))
-        alone.append(held(headline(Table(run.matrices()[0])).overall)[0])
+        alone.append(held(headlines(Table(run.matrices()[0])).overall[0])[0])
         if number % 4 == 0:
             found = group_intervals(run, list(RESAMPLED.values()), seed=number, draws=DRAWS)
             pairs = zip(found, RESAMPLED, strict=True)

@@ -28,14 +28,12 @@ class Difference:
         interval: The difference with its limits.
         first_larger: Posterior probability that the first is larger by more than the region of equivalence.
         equivalent: That the two differ by no more than it.
-        second_larger: That the second is larger by more.
-        probability_error: Largest Monte-Carlo standard error of the three.
+        probability_error: Largest Monte-Carlo standard error of these two and of the rest.
     """
 
     interval: Summary
     first_larger: Array
     equivalent: Array
-    second_larger: Array
     probability_error: Array
 
 
@@ -63,7 +61,7 @@ def compare_draws(
         equivalent = (np.abs(gaps) <= rope).sum(axis=0) / present
         error = np.sqrt(np.maximum.reduce([p * (1.0 - p) for p in (larger, smaller, equivalent)]) / present)
     absent = np.isnan(estimate) | (interval.undefined > MOST_UNDEFINED * draws)
-    return Difference(interval, *(np.where(absent, np.nan, value) for value in (larger, equivalent, smaller, error)))
+    return Difference(interval, *(np.where(absent, np.nan, value) for value in (larger, equivalent, error)))
 
 
 def paired_variance(

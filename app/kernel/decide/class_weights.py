@@ -36,7 +36,6 @@ class WeightRule:
     weights: Array
     objective: float
     counts: Array
-    default_objective: float
     default_counts: Array
     evaluated: int
     corrected: Corrected | None
@@ -99,13 +98,11 @@ def search_weights(
     honest = None
     if correction is not Correction.NONE:
         honest = search.correct(best, rng, correction, resamples, starts=min(starts, 2), sweeps=sweeps, seed=seed)
-    equal = confusion(scores, scores.predicted)
     return WeightRule(
         weights=best,
         objective=search.value(best),
         counts=confusion(scores, decide(scores, best)),
-        default_objective=float(scalar(objective, Table(equal))),
-        default_counts=equal,
+        default_counts=confusion(scores, scores.predicted),
         evaluated=search.evaluated,
         corrected=honest,
     )

@@ -42,7 +42,6 @@ class ThresholdRule:
     objective: float
     counts: Array
     default_threshold: float | None
-    default_objective: float | None
     default_counts: Array | None
     thresholds: Array
     objectives: Array
@@ -153,7 +152,6 @@ def search_threshold(
         objective=float(values[chosen]),
         counts=cuts.counts[chosen],
         default_threshold=default_threshold,
-        default_objective=None if default is None else float(values[default]),
         default_counts=None if default is None else cuts.counts[default],
         thresholds=cuts.thresholds,
         objectives=values,

@@ -178,8 +178,8 @@ def headline_metrics() -> HeadlineMetrics:
     return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
 
 
-def headline(table: Table, level: float = 0.95) -> Headline:
-    """Headline intervals of one matrix of counts (K, K).
+def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:
+    """Headline intervals of matrices of counts (..., K, K), or of a selection of them that leaves the axes.
 
     Accuracy and rates by Wilson; balanced accuracy, G and H by MOVER on Jeffreys intervals of the recalls; macro F1,
     MCC and kappa by the delta method for multinomial counts, on the logit and the Fisher-z scale.
@@ -187,12 +187,6 @@ def headline(table: Table, level: float = 0.95) -> Headline:
     Raises:
         ValueError: the level is not between 0 and 1.
     """
-    found = headlines(table, level)
-    return Headline(level, found.overall[0], found.rates)
-
-
-def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:
-    """The same for a batch of matrices (..., K, K), or for a selection of it that leaves its axes."""
     with silently():
         rates = rate_intervals(table, level, of=of)
         parts = (*_shares(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))

@@ -61,7 +61,6 @@ class Layout:
 
     class_metrics: tuple[Metric[Table], ...]
     overall_metrics: tuple[Metric[Table], ...]
-    class_keys: tuple[str, ...]
     overall_keys: tuple[str, ...]
     per_class: Block
     overall: Block
@@ -78,7 +77,6 @@ def layout(*, binary: bool) -> Layout:
     return Layout(
         class_metrics=by_class,
         overall_metrics=overall,
-        class_keys=tuple(metric.key for metric in by_class),
         overall_keys=tuple(metric.key for metric in overall),
         per_class=_block(by_class, n_classes),
         overall=_block((*overall, *by_class) if binary else overall, n_classes),

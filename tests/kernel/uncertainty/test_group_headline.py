@@ -11,7 +11,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.clusters import GroupedRuns, Grouping, group_variance
 from app.kernel.uncertainty.group_headline import additive_influences, group_headline
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.headline import Given, Method, Refusal, headline, headline_metrics
+from app.kernel.uncertainty.headline import Given, Method, Refusal, headline_metrics, headlines
 from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.groups import design_effect, grouped_wilson
 from tests.kernel.probability.problems import softmax_problem
@@ -74,8 +74,8 @@ def test_design_effects_are_those_of_numeric_derivatives() -> None:
 def test_groups_of_one_have_the_intervals_of_independent_samples() -> None:
     _, truth, predicted = sample(np.random.default_rng(2), n_groups=100)
     runs = GroupedRuns.gather(np.arange(truth.size), truth, predicted, 3)
-    found, plain = group_headline(runs), headline(Table(runs.matrices()[0]))
-    for one, other in zip(found.headline.overall, plain.overall, strict=True):
+    found, plain = group_headline(runs), headlines(Table(runs.matrices()[0]))
+    for one, other in zip(found.headline.overall, plain.overall[0], strict=True):
         assert one.key == other.key
         assert found.design_effects[one.key] == pytest.approx(1.0, abs=0.01)
         width = other.high - other.low

@@ -18,7 +18,6 @@ from app.kernel.uncertainty.headline import (
     OverallInterval,
     Refusal,
     fisher_z_limits,
-    headline,
     headline_metrics,
     headlines,
     limits_on_scale,
@@ -34,7 +33,7 @@ SMOOTH = {metric.key: gradient for metric, gradient in headline_metrics().smooth
 
 
 def overall(counts: Array, level: float = 0.95) -> dict[str, OverallInterval]:
-    return {interval.key: interval for interval in headline(Table(counts), level).overall}
+    return {interval.key: interval for interval in headlines(Table(counts), level).overall[0]}
 
 
 def test_the_matrix_with_one_weak_class() -> None:
@@ -56,7 +55,7 @@ def test_accuracy_is_wilson() -> None:
 def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     rng = np.random.default_rng(5)
     table = Table(rng.integers(0, 30, (6, 6)))
-    rates = headline(table).rates
+    rates = headlines(table).rates
     declared = [
         metric.key
         for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
@@ -75,7 +74,7 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
 
 def test_rates_without_denominator_are_nan() -> None:
     counts = np.array([[5, 0, 1], [0, 0, 0], [2, 0, 3]])
-    rates = headline(Table(counts)).rates
+    rates = headlines(Table(counts)).rates
     position = {key: row for row, key in enumerate(rates.keys)}
     assert np.isnan(rates.low[position["recall"], 1])
     assert np.isnan(rates.high[position["precision"], 1])
@@ -198,7 +197,7 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
 def test_degenerate_matrices_neither_warn_nor_fail(counts: Array) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for interval in headline(Table(counts)).overall:
+        for interval in headlines(Table(counts)).overall[0]:
             assert (interval.refusal is None) == (not np.isnan(interval.low))
 
 
