@@ -66,6 +66,19 @@ class Module:
             elif _is_registered(statement):
                 self.registered += names
 
+    def leads_to(self, name: str) -> Iterator[Symbol]:
+        """What a name of this module uses; without a name, what importing the module does."""
+        yield self.name, ""
+        if name in self.definitions:
+            yield from self.mentioned(self.definitions[name])
+        elif name in self.imported:
+            yield self.imported[name]
+        elif not name:
+            yield from ((module, "") for module, _ in self.imported.values())
+            yield from ((self.name, registered) for registered in self.registered)
+            for statement in self.statements:
+                yield from self.mentioned(statement)
+
     def mentioned(self, node: ast.AST) -> Iterator[Symbol]:
         """Symbols of `app` that a piece of this module names."""
         for part in ast.walk(node):
@@ -124,20 +137,9 @@ def find_symbols(root: Path) -> Iterator[Found]:
     reached: set[Symbol] = set()
     while waiting:
         symbol = waiting.pop()
-        if symbol in reached or symbol[0] not in modules:
-            continue
-        reached.add(symbol)
-        module, name = modules[symbol[0]], symbol[1]
-        waiting.append((module.name, ""))
-        if name in module.definitions:
-            waiting += module.mentioned(module.definitions[name])
-        elif name in module.imported:
-            waiting.append(module.imported[name])
-        elif not name:
-            waiting += ((of, "") for of, _ in module.imported.values())
-            waiting += ((module.name, of) for of in module.registered)
-            for statement in module.statements:
-                waiting += module.mentioned(statement)
+        if symbol not in reached and symbol[0] in modules:
+            reached.add(symbol)
+            waiting += modules[symbol[0]].leads_to(symbol[1])
     for module in modules.values():
         for name, node in module.definitions.items():
             if (module.name, name) not in reached and not name.startswith("__"):

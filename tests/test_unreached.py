@@ -1,13 +1,22 @@
 """The check for code that no route and no command reaches."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scripts.unreached import problems
 
 FILES = {
-    "app/main.py": "from app.api import things\n\n\ndef create():\n    return things.router\n\n\nif __name__ == '__main__':\n    create()\n",
+    "app/main.py": """
+from app.api import things
+
+def create():
+    return things.router
+
+if __name__ == "__main__":
+    create()
+""",
     "app/api/things.py": """
 from app.kernel.sums import LIMIT, Total
 
@@ -71,7 +80,7 @@ def test_a_name_used_elsewhere_for_something_else_hides_nothing(tree: Path) -> N
 
 
 def test_an_entry_allows_what_it_names_and_is_needed(tree: Path) -> None:
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"in": "app/kernel/*", "reason": "the kernel of a test"},
         {"in": "app/api/*", "names": ["gone"], "reason": "something that is gone"},
     ]
