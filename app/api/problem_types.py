@@ -18,7 +18,6 @@ PROBLEM_TYPES = {
     "unknown_class": "The curve is one of a class: `class` has to name one of the evaluation.",
     "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
     "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",
-    "conflict": "The request contradicts the state it meets.",
     "method_not_allowed": "The address exists but does not take this method.",
     "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
     "unsupported_media_type": "The body has to be announced as application/json.",

@@ -14,7 +14,6 @@ from starlette.routing import Match
 
 from app.api.answers import write_json
 from app.domain.errors import (
-    Conflict,
     DomainError,
     Fault,
     InvalidExpression,
@@ -34,7 +33,6 @@ _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
-    (Conflict, HTTPStatus.CONFLICT),
     (NoSamples, HTTPStatus.CONFLICT),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),

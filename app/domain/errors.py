@@ -51,12 +51,6 @@ class NotFound(DomainError):
     code = "not_found"
 
 
-class Conflict(DomainError):
-    """The request contradicts the state it meets."""
-
-    code = "conflict"
-
-
 class Overloaded(DomainError):
     """More is under way than the service takes; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.api.bodies import matrices
 from app.api.bodies.columns import parse_large_body
-from app.api.bodies.matrices import carve
+from app.api.bodies.matrices import split_matrices
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.api.v1.requests.inputs import FoldsInput, ProbabilitiesInput
 
@@ -19,10 +19,10 @@ ROWS = np.random.default_rng(0).dirichlet(np.ones(3), 500)
 def test_the_same_numbers(monkeypatch: pytest.MonkeyPatch, separators: tuple[str, str], chunk: int) -> None:
     monkeypatch.setattr(matrices, "_CHUNK", chunk)
     text = json.dumps({"a": 1, "probabilities": ROWS.tolist(), "b": [1]}, separators=separators)
-    carved = carve(text.encode())
-    ((name, matrix),) = carved.matrices.items()
+    split = split_matrices(text.encode())
+    ((name, matrix),) = split.matrices.items()
     np.testing.assert_array_equal(matrix, ROWS)
-    assert json.loads(carved.rest) == {"a": 1, "probabilities": name, "b": [1]}
+    assert json.loads(split.rest) == {"a": 1, "probabilities": name, "b": [1]}
 
 
 def test_folds_have_a_matrix_each() -> None:
@@ -32,7 +32,7 @@ def test_folds_have_a_matrix_each() -> None:
         for part in parts
     ]
     body = json.dumps({"input": {"kind": "folds", "folds": folds}}).encode()
-    assert len(carve(body).matrices) == 5
+    assert len(split_matrices(body).matrices) == 5
     source = parse_large_body(body, EvaluationRequest).input
     assert isinstance(source, FoldsInput)
     for fold, part in zip(source.folds, parts, strict=True):
@@ -73,16 +73,16 @@ def test_folds_have_a_matrix_each() -> None:
 def test_anything_else_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, rows: str, chunk: int) -> None:
     monkeypatch.setattr(matrices, "_CHUNK", chunk)
     body = ('{"probabilities": ' + rows + "}").encode()
-    carved = carve(body)
-    assert carved.rest == body
-    assert not carved.matrices
+    split = split_matrices(body)
+    assert split.rest == body
+    assert not split.matrices
 
 
 def test_names_in_texts_are_no_members() -> None:
     body = json.dumps({"tags": {"a": '"probabilities": [[1,2]]'}, "kind": "probabilities"}).encode()
-    assert carve(body).rest == body
+    assert split_matrices(body).rest == body
 
 
 def test_a_wide_first_row_reserves_nothing() -> None:
     body = ('{"probabilities": [[' + ",".join(["1"] * 100_000) + "]" + ",[]" * 100_000 + "]}").encode()
-    assert not carve(body).matrices
+    assert not split_matrices(body).matrices

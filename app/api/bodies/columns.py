@@ -12,7 +12,7 @@ import simdjson
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from app.api.bodies.matrices import carve
+from app.api.bodies.matrices import split_matrices
 from app.api.bodies.parsing import Body, parse_body, parse_value
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -28,20 +28,20 @@ def parse_large_body(body: Body, model: type[Model]) -> Model:
     Raises:
         MalformedRequest: as ``parse_body``, which is asked for the words when simdjson finds no JSON.
     """
-    carved = carve(body)
+    split = split_matrices(body)
     try:
-        document = simdjson.Parser().parse(bytes(carved.rest))
+        document = simdjson.Parser().parse(bytes(split.rest))
     except (ValueError, RuntimeError):
         # simdjson does not say where: a bare NaN, a number too large, a comma too many, too many brackets.
         return parse_body(body, model)
     if not isinstance(document, simdjson.Object):
         return parse_body(body, model)
     try:
-        lifter = _Lifter(carved.matrices, flat=True)
+        lifter = _Lifter(split.matrices, flat=True)
         lifted = lifter.object(document)
-        if lifter.arrays != carved.rest.count(b"["):
+        if lifter.arrays != split.rest.count(b"["):
             # A column may hold arrays, which a buffer would flatten in silence, or a text a bracket: look at each.
-            lifted = _Lifter(carved.matrices, flat=False).object(document)
+            lifted = _Lifter(split.matrices, flat=False).object(document)
     except (_RepeatedMember, RecursionError):
         # Both are to end as they do in a small body.
         return parse_body(body, model)

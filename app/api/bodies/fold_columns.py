@@ -1,4 +1,4 @@
-"""The rows of a file dealt out to the folds that its column `fold` names, each an input as it stands in JSON."""
+"""The rows of a file distributed over the folds that its column `fold` names, each an input as it stands in JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MOST_FOLDS = 1000
 _LABELLED = ("y_true", "y_pred")
 
 
-def deal_out(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Inputs of the folds, integers by value and texts by alphabet; rows keep their order.
 
     Args:

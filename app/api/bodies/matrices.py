@@ -27,14 +27,14 @@ _CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Carved:
+class SplitBody:
     """A body with names of matrices in the place of the matrices."""
 
     rest: Body
     matrices: Mapping[str, NDArray[np.float64]]
 
 
-def carve(body: Body) -> Carved:
+def split_matrices(body: Body) -> SplitBody:
     """Take the matrices out of a body; their names are texts that nobody can have foreseen."""
     pieces: list[Body] = []
     matrices: dict[str, NDArray[np.float64]] = {}
@@ -54,7 +54,7 @@ def carve(body: Body) -> Carved:
         pieces += [body[done : found.end()], b'"', name.encode(), b'"']
         done = matrix.end
         place = body.find(_NAME, done)
-    return Carved(b"".join([*pieces, body[done:]]) if matrices else body, matrices)
+    return SplitBody(b"".join([*pieces, body[done:]]) if matrices else body, matrices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
-from app.api.bodies.fold_columns import deal_out
+from app.api.bodies.fold_columns import distribute
 from app.api.bodies.parsing import parse_value
 from app.api.bodies.uploads import read_columns, read_folds
 from app.api.problems import MalformedRequest
@@ -69,7 +69,7 @@ def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     kind, columns, folds = read_folds(file, kind, _labels(shared))
     _refuse_given_twice(columns, shared, "/input/fold")
     own = {name: value for name, value in source.items() if name != "fold"}
-    return {**own, "folds": deal_out(columns, folds, {**shared, "kind": kind})}
+    return {**own, "folds": distribute(columns, folds, {**shared, "kind": kind})}
 
 
 def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointer: str) -> None:

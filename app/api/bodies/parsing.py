@@ -14,6 +14,8 @@ from app.domain.errors import Fault
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
+# From here on bodies are parsed in a thread.
+HEAVY_BYTES = 256 * 1024
 _MOST_FAULTS = 50
 # What pydantic puts into a location that is no place in the JSON: the tag of a union.
 TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})

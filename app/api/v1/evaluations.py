@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.bodies.multipart import is_multipart, read_upload
-from app.api.bodies.parsing import Body, parse_body, parse_value, read_body
+from app.api.bodies.parsing import HEAVY_BYTES, Body, parse_body, parse_value, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Project, Services, UseContext, UseServices, routes
 from app.api.documentation import body_schema
@@ -28,8 +28,6 @@ from app.domain.members import LEFT_OUT, typed
 from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
 
 router = routes()
-# Bodies from here on are parsed in a thread.
-_HEAVY_BYTES = 256 * 1024
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
 _BATCH_AT_ONCE = 32
 
@@ -100,7 +98,7 @@ async def create_batch(
 ) -> Response:
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
     body = await read_body(request)
-    values = await services.compute.run(lambda: _read_batch(body), heavy=len(body) > _HEAVY_BYTES)
+    values = await services.compute.run(lambda: _read_batch(body), heavy=len(body) > HEAVY_BYTES)
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
 
     async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
@@ -113,10 +111,10 @@ async def create_batch(
 
 def _read_batch(body: Body) -> list[tuple[Any, bool]]:
     """The items of a batch, none of them checked yet, and whether each is so large that it takes a thread."""
-    if len(body) <= _HEAVY_BYTES:
+    if len(body) <= HEAVY_BYTES:
         return [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     return [
-        (value, byte_size(value) > _HEAVY_BYTES) for value in parse_large_body(body, requests.BatchRequest).evaluations
+        (value, byte_size(value) > HEAVY_BYTES) for value in parse_large_body(body, requests.BatchRequest).evaluations
     ]
 
 
@@ -153,7 +151,7 @@ async def _read_new(request: Request, services: Services) -> NewEvaluation:
         upload = await read_upload(request)
         return await services.compute.run(lambda: upload.parse(requests.EvaluationRequest).to_domain(), heavy=True)
     body = await read_body(request)
-    heavy = len(body) > _HEAVY_BYTES
+    heavy = len(body) > HEAVY_BYTES
     parse = parse_large_body if heavy else parse_body
     return await services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
 
@@ -182,7 +180,7 @@ async def _answer(
 
 def _is_long(evaluation: Evaluation) -> bool:
     """Has its answer so many classes that writing it takes a thread?"""
-    return evaluation.report.input.confusion_matrix.size > _HEAVY_BYTES // 64
+    return evaluation.report.input.confusion_matrix.size > HEAVY_BYTES // 64
 
 
 @router.get(

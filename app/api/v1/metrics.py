@@ -13,7 +13,6 @@ from app.api.deps import routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
-from app.domain.advice.recommendations import Request as Question
 from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
@@ -68,7 +67,7 @@ async def get_metric(key: str) -> Response:
 async def recommend_metrics(request: Request) -> Response:
     """Recommend metrics by the survey's decision tree and the advice of the other papers."""
     asked = parse_body(await read_body(request), requests.RecommendationRequest)
-    return json_response(recommend(Question(**asked.model_dump())))
+    return json_response(recommend(asked.to_domain()))
 
 
 @router.post(

@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.bodies.parsing import parse_body, read_body
+from app.api.bodies.parsing import HEAVY_BYTES, parse_body, read_body
 from app.api.deps import Project, UseServices, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import projections as requests
@@ -14,7 +14,6 @@ from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 
 router = routes("what-if")
-_HEAVY_BYTES = 256 * 1024
 
 
 @router.post(
@@ -40,6 +39,6 @@ async def estimate_prevalence(identifier: UUID, request: Request, services: UseS
     """Estimate the class shares where a model is used, from its predictions on samples without labels."""
     body = await read_body(request)
     seen = await services.compute.run(
-        lambda: parse_body(body, requests.EstimateRequest).to_domain(), heavy=len(body) > _HEAVY_BYTES
+        lambda: parse_body(body, requests.EstimateRequest).to_domain(), heavy=len(body) > HEAVY_BYTES
     )
     return json_response(await services.what_if.estimate(project, identifier, seen))

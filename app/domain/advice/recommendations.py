@@ -19,12 +19,6 @@ NO_PROBABILITIES = (
 NOT_ALONE = "No single number settles it: read the per-class recalls beside whatever is chosen."
 
 
-class Task(StrEnum):
-    """What the model does."""
-
-    CLASSIFICATION = "classification"
-
-
 class Classes(StrEnum):
     """How many classes there are."""
 
@@ -47,7 +41,6 @@ class Request:
 
     classes: Classes
     balanced: bool
-    task: Task = Task.CLASSIFICATION
     error_priority: ErrorPriority = ErrorPriority.BOTH
     chance_corrected: bool = False
     graphical: bool = False

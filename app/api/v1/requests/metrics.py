@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
+from app.domain.advice.recommendations import Request as Question
 
 # Reciprocals of smaller recalls would lose what they are added to.
 _SMALLEST_RECALL = 1e-9
@@ -22,6 +23,10 @@ class RecommendationRequest(Wire):
     chance_corrected: bool = False
     graphical: bool = False
     inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1)
+
+    def to_domain(self) -> Question:
+        """The question as the trees know it; there is one task so far."""
+        return Question(**self.model_dump(exclude={"task"}))
 
 
 class BoundsRequest(Wire):
