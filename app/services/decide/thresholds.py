@@ -11,6 +11,7 @@ from app.domain.errors import InvalidExpression, NoRule, NotComparable
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Rule
+from app.domain.wording import rounded
 from app.kernel.decide.class_weights import search_weights
 from app.kernel.decide.rules import Constraint, NoFeasibleRule
 from app.kernel.decide.rules import Corrected as Corrected
@@ -258,6 +259,6 @@ def _note(corrected: Corrected | None, *, asked: bool, grouped: bool) -> str:
         return f"The rule was chosen on the samples that its value is computed from, so the value is optimistic. {why}"
     return (
         "The rule was chosen on the samples that its value is computed from, so the value is optimistic. The same "
-        f"search in {corrected.resamples} resamples puts the optimism at {corrected.optimism:.4f}: expect about "
-        f"{corrected.value:.4f} on new data of the same kind."
+        f"search in {corrected.resamples} resamples puts the optimism at {rounded(corrected.optimism, 4)}: expect "
+        f"about {rounded(corrected.value, 4)} on new data of the same kind."
     )

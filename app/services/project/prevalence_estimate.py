@@ -9,6 +9,7 @@ import numpy as np
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT
+from app.domain.wording import significant
 from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator
@@ -93,8 +94,8 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
         warnings.append(NOT_FOR_GROUPS)
     if found.condition > _LARGE_CONDITION:
         warnings.append(
-            f"The condition number is {found.condition:.3g}: classes are confused so much that small errors of the "
-            "matrix become large ones of the shares."
+            f"The condition number is {significant(found.condition, 3)}: classes are confused so much that small "
+            "errors of the matrix become large ones of the shares."
         )
     return PrevalenceEstimate(
         evaluation=record.id,

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
+from app.domain.wording import significant
 from app.kernel.matrix.share_ranges import ShareRanges
 from app.kernel.numerics.arrays import Array, Mask
 
@@ -64,7 +65,9 @@ def named_shares(classes: Classes, named: Mapping[str, float], pointer: str) -> 
     given = float(shares[~missing].sum())
     rest = 1.0 - given
     if rest < -_SUM_TOLERANCE or (not missing.any() and abs(rest) > _SUM_TOLERANCE):
-        raise refused(pointer, "shares_do_not_sum_to_one", f"expected shares that sum to 1, got {given:.6g}")
+        raise refused(
+            pointer, "shares_do_not_sum_to_one", f"expected shares that sum to 1, got {significant(given, 6)}"
+        )
     if missing.any():
         kept = np.where(missing, actual, 0.0)
         if rest > _SUM_TOLERANCE and kept.sum() == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
+from app.domain.wording import significant
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.compute import ComputePool
@@ -199,6 +200,6 @@ def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
         raise InvalidInput.at(
             f"/probabilities/{row}",
             "row_sum",
-            f"expected probabilities that sum to 1, got {probabilities[row].sum():.6g}",
+            f"expected probabilities that sum to 1, got {significant(probabilities[row].sum(), 6)}",
         )
     return probabilities
