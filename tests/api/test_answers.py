@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf, nan
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.api.answers import answer_model, write_json
-from app.domain.members import LEFT_OUT, SPREAD, named, plain, typed
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, plain, typed
 
 Item = TypeVar("Item")
 
@@ -165,6 +165,35 @@ def test_the_members_of_a_part_are_shown_beside_the_others() -> None:
     assert set(perhaps["properties"]) == set(always["properties"]) == {"run", "low", "high"}
     assert perhaps["required"] == ["run"]
     assert always["required"] == ["run", "low", "high"]
+
+
+class Facts(TypedDict, total=False):
+    """What is noted of an input.
+
+    Attributes:
+        rows: Samples that came.
+    """
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An input with what is noted of it."""
+
+    kind: str
+    facts: Mapping[str, Any] = field(metadata=SPREAD | typed(Facts))
+    kept: Facts
+    counts: Sequence[float] = field(default=(), metadata=HIDDEN)
+
+
+def test_typed_dicts_are_shown_and_hidden_fields_are_not() -> None:
+    schema = answer_model(Noted).model_json_schema()
+    assert schema["required"] == ["kind", "kept"]
+    assert set(schema["properties"]) == {"kind", "rows", "kept"}
+    assert schema["properties"]["rows"]["description"] == "Samples that came."
+    assert "required" not in schema["$defs"]["Facts"]
+    assert orjson.loads(write_json(Noted("folds", {"rows": 3}, {}, [1.0]))) == {"kind": "folds", "rows": 3, "kept": {}}
 
 
 def test_the_model_checks_what_is_sent() -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.members import LEFT_OUT, SPREAD, members, named, plain, rfc3339
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, members, named, plain, rfc3339
 
 
 class Colour(StrEnum):
@@ -48,6 +48,16 @@ class Whole:
 def test_the_members_of_a_part_stand_beside_the_others() -> None:
     assert members(Whole("a", Inner(1.0))) == {"name": "a", "only": 1.0}
     assert members(Whole("a", None)) == {"name": "a"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    value: float
+    draws: list[float] = field(metadata=HIDDEN)
+
+
+def test_a_hidden_field_is_no_member() -> None:
+    assert members(Measured(1.0, [0.5, 1.5])) == plain(Measured(1.0, [0.5])) == {"value": 1.0}
 
 
 def test_a_single_field_is_a_member_too() -> None:
