@@ -38,9 +38,8 @@ class StoreState:
         reachable: The database answered.
         revision: Schema revision found there; None when there is none or it could not be read.
         expected: Schema revision of this release.
-        newer: The revision is one this release does not know, so a newer release has migrated; migrations are written
-        to
-            let the release before go on beside them.
+        newer: This release does not know the revision, so a newer one has migrated. Migrations let the release before
+            go on beside them.
     """
 
     reachable: bool

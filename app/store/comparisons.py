@@ -6,7 +6,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
-from app.store.failures import translated
+from app.store.engine import reading, writing
 from app.store.tables import comparisons
 
 
@@ -19,15 +19,13 @@ class PostgresComparisonStore:
     async def add(self, project: str, record: ComparisonRecord) -> None:
         """Keep a comparison; durable on return."""
         row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
-        with translated():
-            async with self._engine.begin() as connection:
-                await connection.execute(insert(comparisons).values(row))
+        async with writing(self._engine) as connection:
+            await connection.execute(insert(comparisons).values(row))
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         """Return the comparison, or None when the project has none of that id."""
         columns = comparisons.c
         wanted = select(columns.kind, columns.answer).where(columns.project == project, columns.id == identifier)
-        with translated():
-            async with self._engine.connect() as connection:
-                row = (await connection.execute(wanted)).one_or_none()
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)

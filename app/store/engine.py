@@ -1,9 +1,13 @@
 """The connections to Postgres."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.store.failures import translated
 
 
 def create_engine(
@@ -43,3 +47,19 @@ def create_engine(
 def write_json(value: Any) -> str:
     """Serialise for a JSON column."""
     return orjson.dumps(value).decode()
+
+
+@asynccontextmanager
+async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """A connection to read with. Raises StoreUnavailableError when the database cannot be worked with."""
+    with translated():
+        async with engine.connect() as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def writing(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """A connection in a transaction that is committed at the end. Raises StoreUnavailableError as ``reading``."""
+    with translated():
+        async with engine.begin() as connection:
+            yield connection

@@ -22,11 +22,12 @@ from app.domain.evaluation import (
 from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
 from app.store import statements
+from app.store.engine import reading, writing
 from app.store.failures import translated
 from app.store.names import Names, NameTable, Ref
 from app.store.rows import decode_record, decode_summary, encode_record
 from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
-from app.store.sorted_lists.maintainer import ExtremeKeeper
+from app.store.sorted_lists.maintainer import TopEntriesMaintainer
 from app.store.sorted_lists.pages import fetch_by_metric
 from app.store.sorted_lists.partitions import Scope
 from app.store.tables import evaluations
@@ -40,7 +41,7 @@ class PostgresEvaluationStore:
         self._engine = engine
         self._writer = writer
         self._names = Names(engine)
-        self._keeper = ExtremeKeeper(engine)
+        self._maintainer = TopEntriesMaintainer(engine)
 
     async def prepare(self, metrics: Sequence[str]) -> None:
         """Give the metrics of the catalogue their slots in its order; without it slots come as values come."""
@@ -49,11 +50,11 @@ class PostgresEvaluationStore:
 
     async def rest(self) -> None:
         """Wait until nothing is being made in the background for the lists that were asked for."""
-        await self._keeper.rest()
+        await self._maintainer.rest()
 
     async def close(self) -> None:
         """Commit what waits and close all connections."""
-        await self._keeper.close()
+        await self._maintainer.close()
         await self._writer.close()
         await self._engine.dispose()
 
@@ -71,93 +72,83 @@ class PostgresEvaluationStore:
     async def _add_with_samples(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
         """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""
         packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
-        with translated():
-            async with self._engine.begin() as connection:
-                if packed is not None:
-                    await add_samples(connection, project, record.id, packed)
-                if record.part is not None:
-                    await add_report(connection, project, record.id, record.part)
-                driver: Any = (await connection.get_raw_connection()).driver_connection
-                # The same statement as the writer's, within the transaction that the lines above began.
-                await driver.execute(INSERT, *(row[name] for name in COLUMNS))
+        async with writing(self._engine) as connection:
+            if packed is not None:
+                await add_samples(connection, project, record.id, packed)
+            if record.part is not None:
+                await add_report(connection, project, record.id, record.part)
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            # The same statement as the writer's, within the transaction that the lines above began.
+            await driver.execute(INSERT, *(row[name] for name in COLUMNS))
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is kept of the samples of an evaluation."""
-        with translated():
-            async with self._engine.connect() as connection:
-                found = await find_samples(connection, project, [identifier])
+        async with reading(self._engine) as connection:
+            found = await find_samples(connection, project, [identifier])
         return (await asyncio.to_thread(found.samples)).get(identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         """Return the samples of those evaluations of which they were kept with ids."""
-        with translated():
-            async with self._engine.connect() as connection:
-                found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids", "groups"))
+        async with reading(self._engine) as connection:
+            found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids", "groups"))
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
-        with translated():
-            async with self._engine.connect() as connection:
-                found = await find_samples(connection, project, identifiers)
+        async with reading(self._engine) as connection:
+            found = await find_samples(connection, project, identifiers)
         return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not kept."""
-        with translated():
-            async with self._engine.connect() as connection:
-                return await read_report(connection, project, identifier)
+        async with reading(self._engine) as connection:
+            return await read_report(connection, project, identifier)
 
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """Return the record, or None when the project has none of that id."""
-        with translated():
-            async with self._engine.connect() as connection:
-                return await self._read(connection, project, identifier)
+        async with reading(self._engine) as connection:
+            return await self._read(connection, project, identifier)
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
-        with translated():
-            async with self._engine.connect() as connection:
-                rows = await _fetch(connection, statements.select_records(project, identifiers))
-                keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
+        async with reading(self._engine) as connection:
+            rows = await _fetch(connection, statements.select_records(project, identifiers))
+            keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
         records = [decode_record(row._mapping, keys) for row in rows]
         return {record.id: record for record in records}
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
         """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
-        with translated():
-            async with self._engine.begin() as connection:
-                record = await self._read(connection, project, identifier)
-                changed = await connection.execute(update(evaluations).where(*mine).values(tags=dict(tags)))
+        async with writing(self._engine) as connection:
+            record = await self._read(connection, project, identifier)
+            changed = await connection.execute(update(evaluations).where(*mine).values(tags=dict(tags)))
         return replace(record, tags=dict(tags)) if record is not None and changed.rowcount == 1 else None
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         """Remove the record for good; False when there was none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
-        with translated():
-            async with self._engine.begin() as connection:
-                gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
-                if gone:
-                    await remove_samples(connection, project, identifier)
+        async with writing(self._engine) as connection:
+            gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
+            if gone:
+                await remove_samples(connection, project, identifier)
         return gone
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
-        with translated():
-            async with self._engine.connect() as connection:
-                scope = await self._find_scope(connection, project, query)
-                if scope is None:
-                    return Page((), None)
-                # One more than asked for tells whether there is a next page.
-                if query.sort_metric is None:
-                    rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
-                else:
-                    slot = await self._names.slot_of(connection, query.sort_metric)
-                    rows = await fetch_by_metric(
-                        connection, scope, query, slot=slot, keeper=self._keeper, datasets=self._names.datasets
-                    )
-                items = await self._summaries(connection, rows[: query.limit])
+        async with reading(self._engine) as connection:
+            scope = await self._find_scope(connection, project, query)
+            if scope is None:
+                return Page((), None)
+            # One more than asked for tells whether there is a next page.
+            if query.sort_metric is None:
+                rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
+            else:
+                slot = await self._names.slot_of(connection, query.sort_metric)
+                rows = await fetch_by_metric(
+                    connection, scope, query, slot=slot, maintainer=self._maintainer, datasets=self._names.datasets
+                )
+            items = await self._summaries(connection, rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
         last = rows[query.limit - 1]._mapping
@@ -176,17 +167,16 @@ class PostgresEvaluationStore:
     ) -> tuple[Standing, ...]:
         """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
-        with translated():
-            async with self._engine.connect() as connection:
-                slot = await self._names.slot_of(connection, metric)
-                scope = await self._find_scope(connection, project, query)
-                if scope is None:
-                    return ()
-                rows = await _fetch(
-                    connection,
-                    statements.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
-                )
-                items = await self._summaries(connection, rows)
+        async with reading(self._engine) as connection:
+            slot = await self._names.slot_of(connection, metric)
+            scope = await self._find_scope(connection, project, query)
+            if scope is None:
+                return ()
+            rows = await _fetch(
+                connection,
+                statements.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
+            )
+            items = await self._summaries(connection, rows)
         values = [row._mapping["value"] for row in rows]
         return tuple(
             Standing(None if value is None else values.index(value) + 1, value, item)
@@ -228,9 +218,8 @@ class PostgresEvaluationStore:
     async def _list(
         self, table: NameTable[Ref], ref: type[Ref], project: str, limit: int, after: Ref | None
     ) -> Page[Ref, Ref]:
-        with translated():
-            async with self._engine.connect() as connection:
-                rows = (await connection.execute(table.select_used(project, limit + 1, after))).all()
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(table.select_used(project, limit + 1, after))).all()
         items = tuple(ref(*row) for row in rows[:limit])
         return Page(items, items[-1] if len(rows) > limit else None)
 

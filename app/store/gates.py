@@ -12,7 +12,7 @@ from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.kernel.compare.gates import Verdict
-from app.store.failures import translated
+from app.store.engine import reading, writing
 from app.store.tables import gate_checks, gates
 
 
@@ -24,40 +24,36 @@ class PostgresGateStore:
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
         """Make the definition the latest version, unless it is that already; True when there was no such gate."""
-        with translated():
-            async with self._engine.begin() as connection:
-                latest = await _latest(connection, project, name)
-                absent = latest is None or latest.definition is None
-                if latest is not None and latest.definition == definition:
-                    return _gate(latest), False
-                return await _add(connection, project, name, definition, latest), absent
+        async with writing(self._engine) as connection:
+            latest = await _latest(connection, project, name)
+            absent = latest is None or latest.definition is None
+            if latest is not None and latest.definition == definition:
+                return _gate(latest), False
+            return await _add(connection, project, name, definition, latest), absent
 
     async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
         """Return a version, the latest by default."""
         wanted = _versions(project, name).limit(1)
         if version is not None:
             wanted = wanted.where(gates.c.version == version)
-        with translated():
-            async with self._engine.connect() as connection:
-                row = (await connection.execute(wanted)).one_or_none()
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(wanted)).one_or_none()
         return None if row is None or row.definition is None else _gate(row)
 
     async def versions(self, project: str, name: str) -> Sequence[Gate]:
         """List all versions, latest first, those before a deletion too."""
-        with translated():
-            async with self._engine.connect() as connection:
-                rows = (await connection.execute(_versions(project, name))).all()
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(_versions(project, name))).all()
         return [_gate(row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
         """End a gate; False when there is none."""
-        with translated():
-            async with self._engine.begin() as connection:
-                latest = await _latest(connection, project, name)
-                if latest is None or latest.definition is None:
-                    return False
-                await _add(connection, project, name, None, latest)
-                return True
+        async with writing(self._engine) as connection:
+            latest = await _latest(connection, project, name)
+            if latest is None or latest.definition is None:
+                return False
+            await _add(connection, project, name, None, latest)
+            return True
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
         """List the latest versions by name."""
@@ -66,9 +62,8 @@ class PostgresGateStore:
             latest = latest.where(gates.c.name > after)
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None)).order_by(rows_of.c.name).limit(limit + 1)
-        with translated():
-            async with self._engine.connect() as connection:
-                rows = (await connection.execute(wanted)).all()
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
         items = tuple(_gate(row) for row in rows[:limit])
         return Page(items, items[-1].name if len(rows) > limit else None)
 
@@ -84,16 +79,14 @@ class PostgresGateStore:
             "verdict": check.verdict.value,
             "answer": dict(check.answer),
         }
-        with translated():
-            async with self._engine.begin() as connection:
-                await connection.execute(insert(gate_checks).values(row))
+        async with writing(self._engine) as connection:
+            await connection.execute(insert(gate_checks).values(row))
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         """Return a check of that gate."""
         wanted = _checks(project, name).where(gate_checks.c.id == identifier)
-        with translated():
-            async with self._engine.connect() as connection:
-                row = (await connection.execute(wanted)).one_or_none()
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else _check(row)
 
     async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
@@ -101,9 +94,8 @@ class PostgresGateStore:
         wanted = _checks(project, name).order_by(gate_checks.c.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(gate_checks.c.id < before)
-        with translated():
-            async with self._engine.connect() as connection:
-                rows = (await connection.execute(wanted)).all()
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
         items = tuple(_check(row) for row in rows[:limit])
         return Page(items, items[-1].id if len(rows) > limit else None)
 

@@ -34,10 +34,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from app.domain.evaluation import EvaluationQuery
+from app.domain.evaluation import EvaluationQuery, Position
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
-from app.store.sorted_lists.partitions import Part, Scope
+from app.store.sorted_lists.partitions import Partition, Scope
 from app.store.sorted_lists.visibility import in_time_since, late_since
 from app.store.tables import datasets, evaluations, models, value_in_slot
 
@@ -103,9 +103,7 @@ def select_by_metric(
         case Segment.defined:
             conditions.append(value.is_not(None))
             if after is not None:
-                here = tuple_(value, evaluations.c.id)
-                there = tuple_(literal(after.value, Double), literal(after.id, Uuid))
-                conditions.append(here < there if query.descending else here > there)
+                conditions.append(_after(after, value, evaluations.c.id, descending=query.descending))
             found = _search(scope, conditions, limit, value=value, descending=query.descending, indexed=indexed)
             order = [found.c.value, found.c.id]
         case Segment.undefined:
@@ -126,31 +124,29 @@ def has_index(slot: int | None) -> bool:
 
 
 def select_written_since(
-    scope: Scope, query: EvaluationQuery, parts: Sequence[tuple[Part, datetime | None]], *, slot: int
+    scope: Scope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]], *, slot: int
 ) -> Select[Any]:
-    """Select ids and values for one page, of what was written to each part since a moment, or of all of it.
+    """Select ids and values for one page, of what was written to each partition since a moment, or of all of it.
 
     An evaluation can come twice. What is beyond the end of a page does not come at all.
     """
     columns = (evaluations.c.id, value_in_slot(slot).label("value"))
     conditions = [*scope.conditions(), *_conditions(query)]
     selects = []
-    for part, moment in parts:
-        mine = select(*columns).where(part.condition(), *conditions)
+    for partition, moment in partitions:
+        mine = select(*columns).where(partition.condition(), *conditions)
         if moment is None:
             selects.append(mine)
         else:
-            late = mine.where(evaluations.c.project == part.project, late_since(moment))
+            late = mine.where(evaluations.c.project == partition.project, late_since(moment))
             selects += [mine.where(in_time_since(moment)), late]
     # Materialized, so that it is found by its ids: an index in the order of the metric would lead through everything.
     written = union_all(*selects).cte("written").prefix_with("MATERIALIZED")
     page = select(written.c.id, written.c.value).where(written.c.value.is_not(None))
     if query.after is not None and query.after.value is not None:
-        here = tuple_(written.c.value, written.c.id)
-        there = tuple_(literal(query.after.value, Double), literal(query.after.id, Uuid))
-        page = page.where(here < there if query.descending else here > there)
+        page = page.where(_after(query.after, written.c.value, written.c.id, descending=query.descending))
     order = _by_value(written, descending=query.descending)
-    return page.order_by(*order).limit(len(parts) * 2 * (query.limit + 1))
+    return page.order_by(*order).limit(len(partitions) * 2 * (query.limit + 1))
 
 
 def select_among(scope: Scope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
@@ -285,6 +281,13 @@ def _conditions(query: EvaluationQuery, rows: FromClause = evaluations) -> list[
 
 def _by_value(rows: FromClause, *, descending: bool) -> list[UnaryExpression[Any]]:
     return [_directed(column, descending=descending) for column in (rows.c.value, rows.c.id)]
+
+
+def _after(
+    place: Position, value: ColumnElement[Any], identifier: ColumnElement[UUID], *, descending: bool
+) -> ColumnElement[bool]:
+    here, there = tuple_(value, identifier), tuple_(literal(place.value, Double), literal(place.id, Uuid))
+    return here < there if descending else here > there
 
 
 def _beyond(identifier: UUID, *, descending: bool) -> ColumnElement[bool]:

@@ -17,11 +17,10 @@ from app.domain.identifiers import first_id_from, new_id
 from app.store import statements
 from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
-from app.store.sorted_lists import maintainer as keeper
-from app.store.sorted_lists import top_entries as extremes
+from app.store.sorted_lists import maintainer, top_entries
 from app.store.sorted_lists import visibility as lateness
-from app.store.sorted_lists.partitions import LARGE, Kind, Part
-from app.store.sorted_lists.visibility import find_complete_moment
+from app.store.sorted_lists.partitions import LARGE, Kind, Partition
+from app.store.sorted_lists.visibility import find_visibility_horizon
 from app.store.statements import Segment
 from app.store.tables import evaluations, extreme_scopes, extreme_values
 from app.store.writer import EvaluationWriter
@@ -36,11 +35,11 @@ START = first_id_from(datetime(2020, 1, 1, tzinfo=UTC))
 @pytest.fixture(autouse=True)
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is large, little is kept, and every look is worth it."""
-    monkeypatch.setattr(extremes, "CAPACITY", 9)
-    monkeypatch.setattr(keeper, "_MOST_SINCE", 0)
-    monkeypatch.setattr(keeper, "_CHUNK", 7)
+    monkeypatch.setattr(top_entries, "CAPACITY", 9)
+    monkeypatch.setattr(maintainer, "_MOST_SINCE", 0)
+    monkeypatch.setattr(maintainer, "_CHUNK", 7)
     for name in ("_LOOK", "_LOOK_SMALL", "_ANEW"):
-        monkeypatch.setattr(keeper, name, 0.0)
+        monkeypatch.setattr(maintainer, name, 0.0)
     monkeypatch.setattr(lateness, "_MARGIN", timedelta(0))
     for kind in LARGE:
         monkeypatch.setitem(LARGE, kind, 3)
@@ -108,30 +107,30 @@ async def test_lists_are_exact_whatever_is_kept(
     await add_all(store, project, records)
     await check(store, project, records)
     await store.rest()
-    assert await kept_parts(engine, project) > {Part(project, Kind.PROJECT)}
+    assert await kept_parts(engine, project) > {Partition(project, Kind.PROJECT)}
     await check(store, project, records)
     # Without a look at what is new: it must come from the table.
     more = [*make_all(make_record, 15, seed=2), *make_all(make_record, 15, seed=3, now=True)]
     await add_all(store, project, more)
-    await store._keeper.close()
-    store._keeper.want = lambda *_, **__: None  # type: ignore[method-assign]
+    await store._maintainer.close()
+    store._maintainer.want = lambda *_, **__: None  # type: ignore[method-assign]
     await check(store, project, [*records, *more])
     gone = random.Random(5).sample([*records, *more], 45)  # noqa: S311 - a sample, not a secret
     for record in gone:
         await store.delete(project, record.id)
     left = [record for record in [*records, *more] if record not in gone]
     await check(store, project, left)
-    del store._keeper.want
+    del store._maintainer.want
     await check(store, project, left)
     await store.rest()
     await check(store, project, left)
 
 
-async def kept_parts(engine: AsyncEngine, project: str) -> set[Part]:
+async def kept_parts(engine: AsyncEngine, project: str) -> set[Partition]:
     columns = extreme_scopes.c
     async with engine.connect() as connection:
         rows = await connection.execute(select(columns.kind, columns.member).where(columns.project == project))
-        return {Part(project, Kind(row.kind), row.member) for row in rows}
+        return {Partition(project, Kind(row.kind), row.member) for row in rows}
 
 
 async def test_a_first_page_needs_only_what_is_kept(
@@ -185,7 +184,7 @@ async def test_what_is_no_longer_large_is_forgotten(
     query = EvaluationQuery(sort_metric="plain", limit=5)
     await store.page(project, query)
     await store.rest()
-    assert await kept_parts(engine, project) == {Part(project, Kind.PROJECT)}
+    assert await kept_parts(engine, project) == {Partition(project, Kind.PROJECT)}
     for record in records[2:]:
         await store.delete(project, record.id)
     for _ in range(2):
@@ -205,7 +204,7 @@ async def test_small_parts_keep_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(LARGE, Kind.DATASET, 1000)
-    monkeypatch.setattr(keeper, "_LOOK_SMALL", 60.0)
+    monkeypatch.setattr(maintainer, "_LOOK_SMALL", 60.0)
     await add_all(store, project, make_all(make_record, 20, seed=4))
     await store.page(project, EvaluationQuery(sort_metric="plain", dataset="d"))
     await store.rest()
@@ -253,12 +252,12 @@ async def test_nothing_is_complete_while_a_writer_is_under_way(
 ) -> None:
     record = make_record()
     await store.add(project, record)
-    before = await find_complete_moment(engine)
+    before = await find_visibility_horizon(engine)
     assert before is not None
     async with engine.connect() as writer:
         await writer.execute(update(evaluations).where(evaluations.c.id == record.id).values(revision="2"))
-        assert await find_complete_moment(engine, tries=2) is None
-        waiting = asyncio.create_task(find_complete_moment(engine))
+        assert await find_visibility_horizon(engine, tries=2) is None
+        waiting = asyncio.create_task(find_visibility_horizon(engine))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await writer.commit()
@@ -317,8 +316,8 @@ async def test_a_metric_of_few_is_complete(
     board = await store.leaderboard(project, records[0].dataset, "log_loss", limit=5, higher_is_better=False)
     assert [(standing.rank, standing.value) for standing in board] == [(None, None)]
     async with engine.connect() as connection:
-        sizes = select(func.length(extreme_values.c.entries) / extremes.ENTRY.itemsize)
-        assert max((await connection.scalars(sizes)).all()) <= extremes.CAPACITY
+        sizes = select(func.length(extreme_values.c.entries) / top_entries.ENTRY.itemsize)
+        assert max((await connection.scalars(sizes)).all()) <= top_entries.CAPACITY
 
 
 async def test_a_leaderboard_by_a_metric_of_probabilities(
@@ -343,13 +342,13 @@ def stopped(database_url: str) -> str:
     return database_url.replace("?", "_none?") if "?" in database_url else f"{database_url}_none"
 
 
-async def test_a_database_that_is_away_does_not_end_the_keeper(
+async def test_a_database_that_is_away_does_not_end_the_maintainer(
     stopped: str, project: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = create_engine(stopped)
-    one = keeper.ExtremeKeeper(engine)
+    one = maintainer.TopEntriesMaintainer(engine)
     for _ in range(2):
-        one.want([Part(project, Kind.PROJECT)])
+        one.want([Partition(project, Kind.PROJECT)])
         await one.rest()
     assert len([record for record in caplog.records if "not brought up to date" in record.message]) == 2
     await one.close()

@@ -1,6 +1,6 @@
-"""Makes the first evaluations of large parts by every metric, and keeps them near the present, outside of requests.
+"""Makes the top entries of large partitions by every metric and keeps them near the present, outside of requests.
 
-A list that is sorted by a metric says which parts it asks of. Those that are large are read once from end to end;
+A list that is sorted by a metric says which partitions it asks of. Those that are large are read once from end to end;
 afterwards, whenever enough has been written since, only that is read. Nobody waits for it and nothing depends on it but
 speed: a list takes what was written since from the table (`app/store/sorted_lists/pages.py`).
 """
@@ -20,15 +20,15 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.store.sorted_lists.partitions import LARGE, Part
+from app.store.sorted_lists.partitions import LARGE, Partition
 from app.store.sorted_lists.top_entries import Entries, make_entries, merge_entries, no_entries, pack, unpack
-from app.store.sorted_lists.visibility import find_complete_moment, in_time_since, late_since
+from app.store.sorted_lists.visibility import find_visibility_horizon, in_time_since, late_since
 from app.store.tables import evaluations, extreme_scopes, extreme_values
 
 _CHUNK = 4_000
 # Read by every list in addition to what is kept, so the fewer the better; each time the kept is read and written again.
 _MOST_SINCE = 1_000
-# Seconds between two looks at one part, at a small one, and between two times of making one anew.
+# Seconds between two looks at one partition, at a small one, and between two times of making one anew.
 _LOOK, _LOOK_SMALL, _ANEW = 5.0, 60.0, 60.0
 _MOST_REMEMBERED = 65_536
 
@@ -39,38 +39,38 @@ Rows = Sequence[Row[Any]]
 Kept = dict[tuple[int, bool], Entries]
 
 
-class ExtremeKeeper:
-    """One per process. Several processes do not disturb each other: one works on a part, the others pass."""
+class TopEntriesMaintainer:
+    """One per process. Several processes do not disturb each other: one works on a partition, the others pass."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._wanted: dict[Part, bool] = {}
-        self._next_look: dict[Part, float] = {}
-        self._next_anew: dict[Part, float] = {}
-        self._small: dict[Part, float] = {}
+        self._wanted: dict[Partition, bool] = {}
+        self._next_look: dict[Partition, float] = {}
+        self._next_anew: dict[Partition, float] = {}
+        self._small: dict[Partition, float] = {}
         self._event = asyncio.Event()
         self._busy = False
         self._task: asyncio.Task[None] | None = None
 
-    def want(self, parts: Sequence[Part], *, anew: bool = False) -> None:
-        """Have a look at some parts soon; `anew` when what is kept has too few that still exist."""
+    def want(self, partitions: Sequence[Partition], *, anew: bool = False) -> None:
+        """Have a look at some partitions soon; `anew` when what is kept has too few that still exist."""
         now = time.monotonic()
         if len(self._next_look) > _MOST_REMEMBERED:
             for remembered in (self._next_look, self._next_anew, self._small):
                 remembered.clear()
-        for part in parts:
+        for partition in partitions:
             due = self._next_anew if anew else self._next_look
-            if now >= due.get(part, 0.0):
-                due[part] = now + (_ANEW if anew else _LOOK)
-                self._wanted[part] = self._wanted.get(part, False) or anew
+            if now >= due.get(partition, 0.0):
+                due[partition] = now + (_ANEW if anew else _LOOK)
+                self._wanted[partition] = self._wanted.get(partition, False) or anew
         if self._wanted:
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._run(), name="extreme-keeper")
+                self._task = asyncio.create_task(self._run(), name="top-entries")
             self._event.set()
 
-    def is_small(self, part: Part) -> bool:
-        """Whether a part was found to be small of late."""
-        return time.monotonic() < self._small.get(part, 0.0)
+    def is_small(self, partition: Partition) -> bool:
+        """Whether a partition was found to be small of late."""
+        return time.monotonic() < self._small.get(partition, 0.0)
 
     async def rest(self) -> None:
         """Wait until nothing is wanted."""
@@ -89,72 +89,72 @@ class ExtremeKeeper:
             await self._event.wait()
             self._event.clear()
             while self._wanted:
-                part, anew = self._wanted.popitem()
+                partition, anew = self._wanted.popitem()
                 self._busy = True
                 try:
-                    await self.keep(part, anew=anew)
+                    await self.maintain(partition, anew=anew)
                 except (DBAPIError, OSError, PoolTimeoutError) as error:
                     # Lists go on without it, more slowly, and the next one asks again.
-                    _log.warning("the extremes of %s were not brought up to date: %s", part, error)
+                    _log.warning("the top entries of %s were not brought up to date: %s", partition, error)
                 finally:
                     self._busy = False
 
-    async def keep(self, part: Part, *, anew: bool = False) -> None:
-        """Make what is kept of a part, or bring it up to date, if that is worth it."""
+    async def maintain(self, partition: Partition, *, anew: bool = False) -> None:
+        """Make what is kept of a partition, or bring it up to date, if that is worth it."""
         async with self._engine.begin() as connection:
-            found = await _find_state(connection, part)
-            if not await self._is_worth_it(connection, part, None if found is None or anew else found.complete_to):
-                if anew and found is not None and await _lock(connection, part):
+            found = await _find_state(connection, partition)
+            if not await self._is_worth_it(connection, partition, None if found is None or anew else found.complete_to):
+                if anew and found is not None and await _lock(connection, partition):
                     # Large once; the rest was deleted.
                     await _forget(connection, found.id)
                 return
-        moment = await find_complete_moment(self._engine)
+        moment = await find_visibility_horizon(self._engine)
         if moment is None:
             return
         async with self._engine.begin() as connection:
-            if not await _lock(connection, part):
+            if not await _lock(connection, partition):
                 return
-            found = await _find_state(connection, part)
+            found = await _find_state(connection, partition)
             since = None if found is None or anew else found.complete_to
             kept = {} if found is None or since is None else await _load(connection, found.id)
             changed: Kept = {}
-            async for rows in _read(connection, part, since):
+            async for rows in _read(connection, partition, since):
                 new = await asyncio.to_thread(_merge, kept, rows)
                 kept |= new
                 changed |= new
-            await _write(connection, part, moment, changed, anew=since is None)
+            await _write(connection, partition, moment, changed, anew=since is None)
 
-    async def _is_worth_it(self, connection: AsyncConnection, part: Part, since: datetime | None) -> bool:
+    async def _is_worth_it(self, connection: AsyncConnection, partition: Partition, since: datetime | None) -> bool:
         if since is not None:
-            return any([await _has_more(connection, where, _MOST_SINCE) for where in _written_since(part, since)])
-        large = await _has_more(connection, part.condition(), LARGE[part.kind])
+            return any([await _has_more(connection, where, _MOST_SINCE) for where in _written_since(partition, since)])
+        large = await _has_more(connection, partition.condition(), LARGE[partition.kind])
         if large:
-            self._small.pop(part, None)
+            self._small.pop(partition, None)
         else:
-            self._small[part] = self._next_look[part] = time.monotonic() + _LOOK_SMALL
+            self._small[partition] = self._next_look[partition] = time.monotonic() + _LOOK_SMALL
         return large
 
 
-async def _lock(connection: AsyncConnection, part: Part) -> bool:
-    """Whether this transaction is the one that may change what is kept of a part, until its end."""
-    name = func.hashtextextended(f"{part.project} {part.kind} {part.member}", 0)
+async def _lock(connection: AsyncConnection, partition: Partition) -> bool:
+    """Whether this transaction is the one that may change what is kept of a partition, until its end."""
+    name = func.hashtextextended(f"{partition.project} {partition.kind} {partition.member}", 0)
     return bool(await connection.scalar(select(func.pg_try_advisory_xact_lock(name))))
 
 
-async def _find_state(connection: AsyncConnection, part: Part) -> Any:
+async def _find_state(connection: AsyncConnection, partition: Partition) -> Any:
     columns = extreme_scopes.c
     mine = select(columns.id, columns.complete_to).where(
-        columns.project == part.project, columns.kind == part.kind.value, columns.member == part.member
+        columns.project == partition.project, columns.kind == partition.kind.value, columns.member == partition.member
     )
     return (await connection.execute(mine)).one_or_none()
 
 
-def _written_since(part: Part, since: datetime | None) -> list[ColumnElement[bool]]:
-    """Return the conditions that together are true of all of a part, or of all that was written since."""
+def _written_since(partition: Partition, since: datetime | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that together are true of all of a partition, or of all that was written since."""
     if since is None:
-        return [part.condition()]
-    late = (evaluations.c.project == part.project) & part.condition() & late_since(since)
-    return [part.condition() & in_time_since(since), late]
+        return [partition.condition()]
+    late = (evaluations.c.project == partition.project) & partition.condition() & late_since(since)
+    return [partition.condition() & in_time_since(since), late]
 
 
 async def _has_more(connection: AsyncConnection, where: ColumnElement[bool], than: int) -> bool:
@@ -175,9 +175,9 @@ async def _load(connection: AsyncConnection, scope_id: int) -> Kept:
     return {(row.slot, row.greatest): unpack(row.entries) for row in rows}
 
 
-async def _read(connection: AsyncConnection, part: Part, since: datetime | None) -> AsyncIterator[Rows]:
+async def _read(connection: AsyncConnection, partition: Partition, since: datetime | None) -> AsyncIterator[Rows]:
     """Read ids and values in chunks; what the present misses was written after the moment that is kept with it."""
-    for where in _written_since(part, since):
+    for where in _written_since(partition, since):
         last = UUID(int=0)
         while True:
             chunk = select(evaluations.c.id, evaluations.c.metric_values).where(where, evaluations.c.id > last)
@@ -208,8 +208,11 @@ def _merge(kept: Kept, rows: Rows) -> Kept:
     return changed
 
 
-async def _write(connection: AsyncConnection, part: Part, moment: datetime, changed: Kept, *, anew: bool) -> None:
-    row = {"project": part.project, "kind": part.kind.value, "member": part.member, "complete_to": moment}
+async def _write(
+    connection: AsyncConnection, partition: Partition, moment: datetime, changed: Kept, *, anew: bool
+) -> None:
+    kind, member = partition.key
+    row = {"project": partition.project, "kind": kind, "member": member, "complete_to": moment}
     add_scope = insert(extreme_scopes).values(row)
     identifier = await connection.scalar(
         add_scope.on_conflict_do_update(

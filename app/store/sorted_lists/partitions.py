@@ -10,7 +10,7 @@ from app.store.tables import evaluations
 
 
 class Kind(StrEnum):
-    """What has in common what belongs to a part."""
+    """What has in common what belongs to a partition."""
 
     PROJECT = "project"
     DATASET = "dataset"
@@ -30,12 +30,17 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Partition:
     """One such set. `member` is an id of its kind, 0 for the project itself."""
 
     project: str
     kind: Kind
     member: int = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return what tells it from the others of the project."""
+        return self.kind.value, self.member
 
     def condition(self) -> ColumnElement[bool]:
         """Return what is true of the evaluations that belong to it."""
@@ -63,14 +68,14 @@ class Scope:
                 conditions.append(column.in_(ids))
         return conditions
 
-    def parts(self, most: int) -> tuple[Part, ...]:
-        """Return the parts that it is within, none when there are more than `most` or it is small by its nature."""
+    def partitions(self, most: int) -> tuple[Partition, ...]:
+        """Return the partitions it is within, none when there are more than `most` or it is small by its nature."""
         if self.dataset_ids is not None:
             narrow = self.model_ids is not None or len(self.dataset_ids) > most
-            return () if narrow else tuple(Part(self.project, Kind.DATASET, one) for one in self.dataset_ids)
+            return () if narrow else tuple(Partition(self.project, Kind.DATASET, one) for one in self.dataset_ids)
         if self.model_ids is not None:
             many = len(self.model_ids) > most
-            return () if many else tuple(Part(self.project, Kind.MODEL, one) for one in self.model_ids)
+            return () if many else tuple(Partition(self.project, Kind.MODEL, one) for one in self.model_ids)
         if self.model_name_id is not None:
-            return (Part(self.project, Kind.MODEL_NAME, self.model_name_id),)
-        return (Part(self.project, Kind.PROJECT),)
+            return (Partition(self.project, Kind.MODEL_NAME, self.model_name_id),)
+        return (Partition(self.project, Kind.PROJECT),)

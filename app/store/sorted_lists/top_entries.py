@@ -71,13 +71,12 @@ def in_order(entries: Entries, *, greatest: bool) -> Entries:
 def beyond(entries: Entries, value: float, identifier: UUID, *, greatest: bool) -> Entries:
     """Return the entries after a place in the order."""
     high, low = np.uint64(identifier.int >> _HALF), np.uint64(identifier.int & _LOW)
-    ties = entries["value"] == value
-    highs, lows = entries["high"], entries["low"]
+    values, highs, lows = entries["value"], entries["high"], entries["low"]
     if greatest:
         later = (highs < high) | ((highs == high) & (lows < low))
-        return _those(entries, (entries["value"] < value) | (ties & later))
+        return _those(entries, (values < value) | ((values == value) & later))
     later = (highs > high) | ((highs == high) & (lows > low))
-    return _those(entries, (entries["value"] > value) | (ties & later))
+    return _those(entries, (values > value) | ((values == value) & later))
 
 
 def _those(entries: Entries, wanted: NDArray[np.bool_]) -> Entries:
@@ -85,14 +84,13 @@ def _those(entries: Entries, wanted: NDArray[np.bool_]) -> Entries:
     return chosen
 
 
-def made_from(entries: Entries, first: UUID) -> Entries:
-    """Return the entries made at a moment or later, given as the first id of it."""
-    return _those(entries, entries["high"] >= np.uint64(first.int >> _HALF))
-
-
-def made_before(entries: Entries, first: UUID) -> Entries:
-    """Return the entries made before a moment, given as the first id of it."""
-    return _those(entries, entries["high"] < np.uint64(first.int >> _HALF))
+def made_between(entries: Entries, first: UUID | None, end: UUID | None) -> Entries:
+    """Return the entries made from a moment until before another, each given as its first id; None is no bound."""
+    if first is not None:
+        entries = _those(entries, entries["high"] >= np.uint64(first.int >> _HALF))
+    if end is not None:
+        entries = _those(entries, entries["high"] < np.uint64(end.int >> _HALF))
+    return entries
 
 
 def identifiers_of(entries: Entries) -> list[UUID]:

@@ -40,7 +40,7 @@ def late_since(moment: datetime) -> ColumnElement[bool]:
     return evaluations.c.late_at >= moment
 
 
-async def find_complete_moment(engine: AsyncEngine, *, tries: int = 40) -> datetime | None:
+async def find_visibility_horizon(engine: AsyncEngine, *, tries: int = 40) -> datetime | None:
     """Return a moment of which is known: whatever was written before it is visible to every later statement.
 
     None when a transaction that may have written before goes on and on.

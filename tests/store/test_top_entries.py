@@ -4,7 +4,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.store.sorted_lists import top_entries as extremes
+from app.store.sorted_lists import top_entries
 from app.store.sorted_lists.top_entries import (
     beyond,
     identifiers_of,
@@ -19,7 +19,7 @@ from app.store.sorted_lists.top_entries import (
 Pair = tuple[float, UUID]
 
 
-def as_pairs(entries: extremes.Entries) -> list[Pair]:
+def as_pairs(entries: top_entries.Entries) -> list[Pair]:
     return list(zip(entries["value"].tolist(), identifiers_of(entries), strict=True))
 
 
@@ -34,7 +34,7 @@ def draw_pairs(chance: random.Random, count: int) -> list[Pair]:
 
 @pytest.mark.parametrize("greatest", [True, False])
 def test_merging_in_any_pieces_is_one_sort(monkeypatch: pytest.MonkeyPatch, greatest: bool) -> None:
-    monkeypatch.setattr(extremes, "CAPACITY", 12)
+    monkeypatch.setattr(top_entries, "CAPACITY", 12)
     chance = random.Random(3)  # noqa: S311 - a sample, not a secret
     for _ in range(200):
         pairs = list({pair[1]: pair for pair in draw_pairs(chance, chance.randrange(1, 60))}.values())
