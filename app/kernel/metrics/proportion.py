@@ -6,8 +6,9 @@ brings both to one form, so that they get the same limits and the same tests.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Flag, auto
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -163,20 +164,36 @@ class Proportion:
     def at(self, n_classes: int, of: int | None = None) -> Rate:
         """The rate for one of K classes, or for all: right answers before wrong ones, members before the rest."""
         line = ITSELF if self.line is None else self.line(n_classes)
-        known = Rate(self.hits, self.among, of, line, self.counted)
-        forms = [known]
-        if n_classes == 2 and of is not None:
-            rest = known.hits.seen_from_the_rest(), known.among.seen_from_the_rest()
-            forms.append(replace(known, hits=rest[0], among=rest[1], of=1 - of))
-        forms += [
-            replace(form, hits=form.among & ~form.hits, line=form.line.of_complement(), counted=form.counted)
-            for form in forms
-        ]
-        best = min(forms, key=_preference)
-        together = n_classes == 2 and best.hits is Cells.RIGHT and best.among is Cells.ALL
-        return replace(best, of=None) if together else best
+        form = _preferred(self.hits, self.among, of if n_classes == 2 else None)
+        return Rate(
+            form.hits,
+            form.among,
+            form.of if n_classes == 2 else of,
+            line.of_complement() if form.is_complement else line,
+            self.counted,
+        )
 
 
-def _preference(form: Rate) -> tuple[int, bool, int]:
-    right = form.hits & Cells.RIGHT
-    return -right.value.bit_count(), Cells.TP not in form.hits, form.of or 0
+class _Form(NamedTuple):
+    """Samples that count, among which: seen from one class, and perhaps those that do not count."""
+
+    hits: Cells
+    among: Cells
+    of: int | None
+    is_complement: bool = False
+
+
+@cache
+def _preferred(hits: Cells, among: Cells, of: int | None) -> _Form:
+    """Of all ways to say the same the one that all names share; ``of`` is one of two classes, or None."""
+    forms = [_Form(hits, among, of)]
+    if of is not None:
+        forms.append(_Form(hits.seen_from_the_rest(), among.seen_from_the_rest(), 1 - of))
+    forms += [form._replace(hits=form.among & ~form.hits, is_complement=True) for form in forms]
+    best = min(forms, key=_rank)
+    together = of is not None and best.hits is Cells.RIGHT and best.among is Cells.ALL
+    return best._replace(of=None) if together else best
+
+
+def _rank(form: _Form) -> tuple[int, bool, int]:
+    return -(form.hits & Cells.RIGHT).value.bit_count(), Cells.TP not in form.hits, form.of or 0
