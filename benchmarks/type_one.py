@@ -135,10 +135,11 @@ def errors_on_scores(classes: int, size: int, replicates: int) -> list[tuple[str
         )
         runs = Runs.align(records)
         answer = compare(asked, runs, understood(asked, runs), KeptSamples.of(outputs))
-        for text, metric in answer["metrics"].items():
-            (found,) = metric["differences"]
-            by_p[text] += int(found["p_value"] is not None and found["p_value"] < ALPHA)
-            by_interval[text] += int(found["low"] is not None and not found["low"] <= 0.0 <= found["high"])
+        for text, metric in answer.metrics.items():
+            (found,) = metric.differences
+            by_p[text] += int(found.p_value is not None and found.p_value < ALPHA)
+            ends = (found.low, found.high)
+            by_interval[text] += int(ends[0] is not None and ends[1] is not None and (ends[0] > 0 or ends[1] < 0))
     return [(name, by_p[text] / replicates, by_interval[text] / replicates) for text, name in EXPRESSIONS.items()]
 
 

@@ -6,8 +6,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.comparisons import ComparisonResponse
+from app.api.answers import answer_model
 from app.api.v1.requests.comparisons import COMPARISONS
+from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, with_ids
 
@@ -29,7 +30,7 @@ def only(answer: Json, metric: str) -> Json:
 def test_independent_runs(client: httpx.Client, pair: tuple[str, str]) -> None:
     """Verified: balanced accuracy -0.040 in [-0.132, 0.051], P(A > B) = 0.194."""
     answer = compare(client, *pair, metrics=["balanced_accuracy"], rope=0, draws=20_000, seed=1)
-    ComparisonResponse.model_validate(answer)
+    answer_model(RunComparison).model_validate(answer)
     assert not answer["design"]["paired"]
     assert answer["design"]["bond"] == "independent"
     found = only(answer, "balanced_accuracy")
@@ -91,7 +92,7 @@ def test_different_class_mixes(client: httpx.Client) -> None:
     first = keep(client, [[400, 100], [5, 45]], "negatives")
     second = keep(client, [[40, 10], [50, 450]], "positives")
     answer = compare(client, first, second, metrics=["h_mean", "accuracy", "mcc", "precision"])
-    ComparisonResponse.model_validate(answer)
+    answer_model(RunComparison).model_validate(answer)
     assert answer["design"]["common_prevalence"] == pytest.approx([0.5, 0.5])
     (note,) = answer["notes"]
     assert "accuracy, mcc, precision at one prevalence" in note
@@ -126,12 +127,17 @@ def test_metrics_that_disagree(client: httpx.Client) -> None:
     answer = compare(client, first, second, metrics=["accuracy", "h_mean", "balanced_accuracy"])
     assert answer["rank_agreement"]["metrics"] == ["accuracy", "h_mean", "balanced_accuracy"]
     assert answer["rank_agreement"]["kendall_tau"] == [[1, -1, -1], [-1, 1, 1], [-1, 1, 1]]
-    assert [entry["metrics"] for entry in answer["disagreements"]] == [
-        ["accuracy", "h_mean"], ["accuracy", "balanced_accuracy"],
-    ]  # fmt: skip
-    message = answer["disagreements"][0]["message"]
-    assert message.startswith("accuracy prefers lazy (0.9091) to careful (0.8909), but h_mean prefers careful (0.8471)")
-    assert answer["disagreements"][0]["prefer"] == [first, second]
+    (found,) = answer["disagreements"]
+    assert found["metrics"] == ["accuracy", "h_mean", "balanced_accuracy"]
+    assert found["prefer"] == [first, second]
+    assert found["prefers"] == [
+        {"evaluation": first, "metrics": ["accuracy"]},
+        {"evaluation": second, "metrics": ["h_mean", "balanced_accuracy"]},
+    ]
+    assert found["message"] == (
+        "accuracy prefers lazy (0.9091) to careful (0.8909), but h_mean (0.8471 against 0.1817) and balanced_accuracy "
+        "(0.85 against 0.545) prefer careful to lazy."
+    )
 
 
 def test_lists_are_one_family(client: httpx.Client) -> None:
@@ -236,7 +242,7 @@ def test_many_classes(client: httpx.Client) -> None:
 def test_the_examples_of_the_documentation(client: httpx.Client, name: str, pair: tuple[str, str]) -> None:
     reply = client.post("/v1/comparisons", json=with_ids(COMPARISONS[name], *pair))
     assert reply.status_code == 201, reply.text
-    ComparisonResponse.model_validate_json(reply.content)
+    answer_model(RunComparison).model_validate_json(reply.content)
 
 
 # What is refused.

@@ -7,9 +7,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.v1.gates import CheckResponse
+from app.api.answers import answer_model
 from app.api.v1.requests.gates import CHECKS, GATES
 from app.domain.decisions import GateVersion
+from app.services.gate.answers import CheckAnswer
 from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
 
@@ -39,7 +40,7 @@ def check(client: httpx.Client, name: str, evaluation: str, baseline: str | None
     reply = client.post(f"/v1/gates/{name}/checks", json=body)
     assert reply.status_code == 201, reply.text
     check_json(reply, named=("each",))
-    CheckResponse.model_validate_json(reply.content)
+    answer_model(CheckAnswer).model_validate_json(reply.content)
     assert client.get(reply.headers["location"]).content == reply.content
     answer: Json = reply.json()
     return answer
@@ -298,7 +299,7 @@ def test_the_examples_of_the_documentation(client: httpx.Client, name: str, titl
     for body in CHECKS.values():
         found = client.post(f"/v1/gates/{name}/checks", json=with_ids(body, *ids))
         assert found.status_code == 201, found.text
-        CheckResponse.model_validate_json(found.content)
+        answer_model(CheckAnswer).model_validate_json(found.content)
 
 
 # What is refused.

@@ -6,7 +6,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.v1.comparisons import ComparisonResponse
+from app.api.answers import answer_model
+from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare
 
@@ -39,7 +40,7 @@ def only(answer: Json, metric: str) -> Json:
 def test_mcnemar_and_tango(client: httpx.Client) -> None:
     """b = 40, c = 20, n = 160: 0.125 in [0.0309, 0.2181]; (1, 7): mid-p 0.0391."""
     answer = compare(client, *discordant(client, 40, 20, 160), metrics=["accuracy"])
-    ComparisonResponse.model_validate(answer)
+    answer_model(RunComparison).model_validate(answer)
     assert answer["design"]["paired"]
     assert answer["design"]["reason"] == "same 160 sample ids"
     found = only(answer, "accuracy")

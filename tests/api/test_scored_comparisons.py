@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from app.api.v1.comparisons import ComparisonResponse
+from app.api.answers import answer_model
 from app.kernel.compare.paired import mcnemar, tango_interval
+from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
 from tests.kernel.delong import area_difference, delong, equal_areas
@@ -37,7 +38,7 @@ def two(client: httpx.Client, truth: Any = TRUTH, **members: Any) -> tuple[Any, 
 def test_areas_have_delongs_test(client: httpx.Client) -> None:
     first, second, *ids = two(client)
     answer = compare(client, *ids, metrics=["roc_auc"])
-    ComparisonResponse.model_validate(answer)
+    answer_model(RunComparison).model_validate(answer)
     metric, found = answer["metrics"]["roc_auc"], only(answer, "roc_auc")
     expected = delong(TRUTH == 1, np.stack([first[:, 1], second[:, 1]]))
     theirs = area_difference(expected, 0, 1)

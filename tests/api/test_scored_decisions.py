@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from app.api.v1.gates import CheckResponse
+from app.api.answers import answer_model
 from app.kernel.uncertainty.influence import area_limits
+from app.services.gate.answers import CheckAnswer
 from app.services.rank.ranking import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
@@ -30,7 +31,7 @@ def check(client: httpx.Client, rules: list[Json], run: str, baseline: str | Non
     assert reply.status_code == 201, reply.text
     check_json(reply, named=("each",))
     answer: Json = reply.json()
-    CheckResponse.model_validate(answer)
+    answer_model(CheckAnswer).model_validate(answer)
     assert client.get(reply.headers["location"]).json() == answer
     return answer
 

@@ -7,8 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.v1.comparisons import TournamentResponse
+from app.api.answers import answer_model
 from app.api.v1.requests.comparisons import TOURNAMENTS
+from app.services.compare.model_answers import ModelComparison
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.kernel.compare.test_across_datasets import SCORES
 
@@ -37,7 +38,7 @@ def judge(client: httpx.Client, **body: Any) -> Json:
     reply = client.post("/v1/comparisons/across-datasets", json=body)
     assert reply.status_code == 201, reply.text
     check_json(reply)
-    TournamentResponse.model_validate_json(reply.content)
+    answer_model(ModelComparison).model_validate_json(reply.content)
     assert client.get(reply.headers["location"]).content == reply.content
     answer: Json = reply.json()
     return answer

@@ -1,6 +1,7 @@
 """A store in memory and the services on it: use cases without a database."""
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from app.api.answers import write_json
 from app.domain.decisions import ComparisonRecord, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
@@ -25,13 +27,22 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
 from app.domain.inputs.probabilities import Accompanying, from_probabilities
 from app.domain.inputs.samples import Samples
+from app.domain.members import plain
 from app.domain.report import Options
 from app.services.admission import Admission
+from app.services.compare.across_datasets import Tournament
+from app.services.compare.comparisons import ComparisonService, NewComparison
+from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
+from app.services.gate.answers import CheckAnswer
+from app.services.gate.gates import GateService
 from app.services.ports import SampleLabels
+from app.services.rank.leaderboards import LeaderboardService
+from app.services.rank.ranking import LeaderboardQuery
 
 Answer = TypeVar("Answer")
+Json = dict[str, Any]
 PROJECT = "tests"
 
 
@@ -195,6 +206,73 @@ class Bench:
             return keeping.evaluation.id
 
         return self.memory.evaluations[PROJECT][self.run(work)]
+
+    def _parts(self) -> dict[str, Any]:
+        return {"labels": self.memory, "compute": self.compute, "admission": self.admission}
+
+    def compare(self, records: Sequence[EvaluationRecord], *metrics: str, **members: Any) -> Json:
+        """What is answered, and kept, of some kept runs."""
+        service = ComparisonService(
+            self.memory,  # type: ignore[arg-type]
+            Comparisons(self.memory),
+            **self._parts(),
+        )
+        new = NewComparison(evaluations=tuple(record.id for record in records), metrics=metrics, **members)
+        answer = self.run(lambda: service.create(PROJECT, new))
+        return _kept(answer, self.run(lambda: service.read(PROJECT, answer.id)))
+
+    def check(
+        self,
+        rules: Sequence[Mapping[str, Any]],
+        record: EvaluationRecord,
+        baseline: EvaluationRecord | None = None,
+        **stated: Any,
+    ) -> Json:
+        """What is answered, and kept, of a run that is held against a gate with these rules."""
+        service = GateService(
+            self.memory,  # type: ignore[arg-type]
+            Gates(self.memory),  # type: ignore[arg-type]
+            **self._parts(),
+        )
+
+        async def work() -> CheckAnswer:
+            await service.put(PROJECT, "gate", {"rules": list(rules), **stated})
+            return await service.check(PROJECT, "gate", record.id, None if baseline is None else baseline.id)
+
+        answer = self.run(work)
+        return _kept(answer, self.memory.checks[PROJECT, answer.id].answer)
+
+    def rank(self, metric: str, dataset: str = "d", **members: Any) -> Json:
+        """A leaderboard."""
+        service = LeaderboardService(
+            self.memory,  # type: ignore[arg-type]
+            labels=self.memory,
+            compute=self.compute,
+        )
+        query = LeaderboardQuery(dataset=DatasetRef(dataset), metric=metric, **members)
+        found: Json = plain(self.run(lambda: service.rank(PROJECT, query)))
+        return found
+
+    def judge(self, asked: Tournament) -> Json:
+        """What is answered, and kept, of models across datasets."""
+        service = TournamentService(
+            self.memory,  # type: ignore[arg-type]
+            Comparisons(self.memory),
+            **self._parts(),
+        )
+        answer = self.run(lambda: service.create(PROJECT, asked))
+        return _kept(answer, self.memory.comparisons[PROJECT, answer.id].answer)
+
+
+def _kept(answer: Any, kept: Mapping[str, Any]) -> Json:
+    """The answer in the form in which it is kept, which is the form in which it is sent."""
+    assert json.loads(write_json(answer)) == json.loads(write_json(kept))
+    return dict(kept)
+
+
+def rule(metric: str, bound: str = "lower", level: float = 0.95, **demand: Any) -> Json:
+    """A rule of a gate as it is stated."""
+    return {"metric": metric, **demand, "bound": bound, "level": level}
 
 
 def matrix(rows: Any, labels: Sequence[Any] | None = None, positive: Any = None) -> MatrixInput:

@@ -1,6 +1,5 @@
 """Comparisons of runs without a database: what is equal under several names, what draws follow from, what is read."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,9 @@ import pytest
 
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.paired import mcnemar, tango_interval
-from app.services.compare.comparisons import ComparisonService, NewComparison
-from tests.services.memory import PROJECT, Bench, Comparisons, labelled, matrix
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import PairingMode
+from tests.services.memory import Bench, labelled, matrix, probable
 
 Json = dict[str, Any]
 
@@ -17,19 +17,6 @@ Json = dict[str, Any]
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
-
-
-def compare(bench: Bench, records: Sequence[EvaluationRecord], *metrics: str, **members: Any) -> Json:
-    """The answer about some kept runs."""
-    service = ComparisonService(
-        bench.memory,  # type: ignore[arg-type]  # what it does not ask for is not there
-        Comparisons(bench.memory),
-        labels=bench.memory,
-        compute=bench.compute,
-        admission=bench.admission,
-    )
-    asked = NewComparison(evaluations=tuple(record.id for record in records), metrics=metrics, **members)
-    return bench.run(lambda: service.create(PROJECT, asked))
 
 
 def only(answer: Json, metric: str) -> Json:
@@ -72,7 +59,7 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_one_quantity_has_one_test_under_all_its_names(bench: Bench, design: str, name: str) -> None:
     records = pair_of(bench, design)
-    answer = compare(bench, records, name, *NAMES[name], seed=3, rope=0)
+    answer = bench.compare(records, name, *NAMES[name], seed=3, rope=0)
     assert answer["design"]["bond"] == design
     first = only(answer, name)
     assert first["p_value"] is not None
@@ -91,7 +78,7 @@ def test_rates_of_a_class_against_the_rest_have_tests_of_shares(bench: Bench) ->
     truth = random.integers(0, 3, 300)
     first, second = noisy(truth, 0.8, 2), noisy(truth, 0.6, 3)
     records = [bench.keep(labelled(truth, one), f"m{seed}") for seed, one in enumerate((first, second))]
-    answer = compare(bench, records, "specificity@0", "fpr@0", "accuracy_ovr@2")
+    answer = bench.compare(records, "specificity@0", "fpr@0", "accuracy_ovr@2")
     rest = truth != 0
     b, c = (float(np.sum(rest & (one != 0) & (other == 0))) for one, other in ((first, second), (second, first)))
     found = only(answer, "specificity@0")
@@ -111,7 +98,96 @@ def test_numbers_of_errors_are_not_compared_where_the_runs_differ_in_size(bench:
         bench.keep(matrix([[80, 20], [20, 80]]), "a", "x"),
         bench.keep(matrix([[800, 200], [200, 800]]), "b", "y"),
     ]
-    answer = compare(bench, records, "zero_one_loss_count", "error_rate")
+    answer = bench.compare(records, "zero_one_loss_count", "error_rate")
     assert only(answer, "error_rate")["difference"] == 0
     assert only(answer, "zero_one_loss_count")["difference"] == -360
     assert only(answer, "zero_one_loss_count")["method"] == "posterior, delta"
+
+
+def three(bench: Bench) -> list[EvaluationRecord]:
+    """Three paired runs on three classes."""
+    truth = np.random.default_rng(5).integers(0, 3, 240)
+    return [bench.keep(labelled(truth, noisy(truth, 0.6 + seed / 20, seed)), f"m{seed}") for seed in range(3)]
+
+
+@pytest.mark.parametrize("kind", ["labels", "matrices", "probabilities"])
+def test_what_is_said_of_a_metric_does_not_depend_on_what_else_is_asked(bench: Bench, kind: str) -> None:
+    truth = np.random.default_rng(5).integers(0, 2, 120)
+    outputs = np.random.default_rng(6).dirichlet(np.ones(2), (2, 120))
+    if kind == "labels":
+        records = pair_of(bench, "sample_ids")
+    elif kind == "matrices":
+        records = pair_of(bench, "independent")
+    else:
+        records = [bench.keep(probable(truth, one), f"m{seed}") for seed, one in enumerate(outputs)]
+    asked = "average_precision@1" if kind == "probabilities" else "mcc"
+    beside = ["h_mean", "macro_f1"] + ["roc_auc@1", "log_loss"] * (kind == "probabilities")
+    alone = bench.compare(records, asked)
+    among = bench.compare(records, *beside, asked)
+    assert among["design"]["seed"] == alone["design"]["seed"]
+    assert among["metrics"][asked] == alone["metrics"][asked]
+    for other in beside:
+        assert bench.compare(records, other)["metrics"][other] == among["metrics"][other], other
+
+
+def test_the_same_evaluations_sent_again_are_compared_alike(bench: Bench) -> None:
+    first, second = (bench.compare(pair_of(bench, "sample_ids"), "mcc") for _ in range(2))
+    assert first["evaluations"] != second["evaluations"]
+    for member in ("low", "high", "p_value", "probability_a_better"):
+        assert only(first, "mcc")[member] == only(second, "mcc")[member]
+
+
+def test_runs_are_aligned_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    align = Runs.align.__func__  # type: ignore[attr-defined]
+
+    def counting(cls: Any, *arguments: Any) -> Runs:
+        found.append(arguments)
+        aligned: Runs = align(cls, *arguments)
+        return aligned
+
+    monkeypatch.setattr(Runs, "align", classmethod(counting))
+    bench.compare(three(bench), "accuracy", "macro_f1", "mcc")
+    assert len(found) == 1
+
+
+def test_metrics_that_disagree_are_grouped_by_the_run_they_prefer(bench: Bench) -> None:
+    lazy = bench.keep(matrix([[990, 10], [90, 10]]), "lazy")
+    careful = bench.keep(matrix([[900, 100], [20, 80]]), "careful")
+    asked = (
+        "accuracy", "h_mean", "balanced_accuracy", "g_mean", "recall", "informedness", "specificity", "mcc",
+        "macro_recall",
+    )  # fmt: skip
+    answer = bench.compare([lazy, careful], *asked)
+    (found,) = answer["disagreements"]
+    assert sorted(found["metrics"]) == sorted(asked)
+    assert found["prefer"] == [str(lazy.id), str(careful.id)]
+    assert [one["metrics"] for one in found["prefers"]] == [
+        ["accuracy", "specificity"],
+        ["h_mean", "balanced_accuracy", "g_mean", "recall", "informedness", "mcc", "macro_recall"],
+    ]
+    assert found["message"].startswith(
+        "accuracy (0.9091 against 0.8909) and specificity (0.99 against 0.9) prefer lazy to careful, but h_mean "
+    )
+    assert found["message"].endswith(" and 2 more prefer careful to lazy.")
+
+
+def test_each_two_runs_that_are_found_the_best_have_a_sentence(bench: Bench) -> None:
+    matrices = [[[990, 10], [90, 10]], [[900, 100], [20, 80]], [[500, 500], [1, 99]]]
+    records = [bench.keep(matrix(rows), model) for rows, model in zip(matrices, ("a", "b", "c"), strict=True)]
+    found = bench.compare(records, "accuracy", "h_mean", "recall", "specificity")["disagreements"]
+    names = {str(record.id): record.model.name for record in records}
+    assert [("".join(names[one] for one in each["prefer"]), each["metrics"]) for each in found] == [
+        ("ab", ["accuracy", "specificity", "h_mean"]),
+        ("ac", ["accuracy", "specificity", "recall"]),
+        ("bc", ["h_mean", "recall"]),
+    ]
+    assert bench.compare(records[:2], "h_mean", "recall")["disagreements"] == []
+
+
+def test_pairing_that_is_not_wanted_is_not_read(bench: Bench) -> None:
+    records = pair_of(bench, "sample_ids")
+    bench.memory.calls.clear()
+    answer = bench.compare(records, "accuracy", paired=PairingMode.FALSE)
+    assert (answer["design"]["bond"], answer["design"]["reason"]) == ("independent", "asked for as independent runs")
+    assert bench.memory.calls == ["get_many"]

@@ -46,8 +46,8 @@ def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None
     stated = rule("accuracy", better_than="baseline", margin=0.05)
     verdict, (result,) = check(stated, candidate, baseline)
     assert verdict is Verdict.INCONCLUSIVE
-    assert result["needed_samples"] is None
-    assert "no number of samples settles it" in result["message"]
+    assert result.needed_samples is None
+    assert "no number of samples settles it" in result.message
     assert write_json(result)
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.evaluation import EvaluationRecord
-from app.services.compare.comparisons import ComparisonService, NewComparison
-from app.services.gate.gates import GateService
-from tests.services.memory import PROJECT, Bench, Comparisons, Gates, probable
+from tests.services.memory import Bench, probable
 
 SAMPLES, CLASSES = 2000, 3
 
@@ -29,32 +27,12 @@ def runs(bench: Bench) -> tuple[EvaluationRecord, EvaluationRecord]:
     return bench.keep(probable(truth, true), "calibrated"), bench.keep(probable(truth, sharpened), "sharpened")
 
 
-def compared(bench: Bench, runs: tuple[EvaluationRecord, ...], *metrics: str, **asked: Any) -> Any:
-    service = ComparisonService(
-        bench.memory,  # type: ignore[arg-type]  # what it does not ask for is not there
-        Comparisons(bench.memory),
-        labels=bench.memory,
-        compute=bench.compute,
-        admission=bench.admission,
-    )
-    new = NewComparison(evaluations=tuple(run.id for run in runs), metrics=metrics, draws=200, **asked)
-    return bench.run(lambda: service.create(PROJECT, new))
+def compared(bench: Bench, runs: tuple[EvaluationRecord, ...], *metrics: str) -> Any:
+    return bench.compare(runs, *metrics, draws=200)
 
 
-def checked(bench: Bench, candidate: EvaluationRecord, baseline: EvaluationRecord, *rules: dict[str, Any]) -> Any:
-    service = GateService(
-        bench.memory,  # type: ignore[arg-type]
-        Gates(bench.memory),  # type: ignore[arg-type]
-        labels=bench.memory,
-        compute=bench.compute,
-        admission=bench.admission,
-    )
-
-    async def work() -> Any:
-        await service.put(PROJECT, "proper", {"rules": list(rules)})
-        return await service.check(PROJECT, "proper", candidate.id, baseline.id)
-
-    return bench.run(work)
+def checked(bench: Bench, candidate: EvaluationRecord, baseline: EvaluationRecord, rule: dict[str, Any]) -> Any:
+    return bench.check([rule], candidate, baseline)
 
 
 @pytest.mark.parametrize("metric", ["au_imcp", "au_mcp", "mean(mean_phi@*)", "fraction_correct_certain"])

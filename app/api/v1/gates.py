@@ -1,11 +1,10 @@
 """Routes of gates and of their checks."""
 
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
@@ -15,44 +14,10 @@ from app.api.deps import Project, UseServices, routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
+from app.services.gate.answers import CheckAnswer
 
 router = routes("gates")
 GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Verdict = Literal["pass", "fail", "inconclusive"]
-
-
-class RuleResult(BaseModel):
-    """What is said of one rule."""
-
-    rule: dict[str, Any]
-    verdict: Verdict
-    quantity: Literal["value", "difference"] | None = None
-    value: float | None = Field(description="The metric, or candidate less baseline.")
-    low: float | None
-    high: float | None
-    method: str | None = None
-    needed_samples: int | None = Field(description="What would settle an open rule, if the values stayed.")
-    message: str
-    candidate_value: float | None = None
-    baseline_value: float | None = None
-    decided_by: str | None = None
-    each: dict[str, dict[str, Any]] | None = None
-
-
-class CheckResponse(BaseModel):
-    """What a version of a gate says of an evaluation."""
-
-    id: UUID
-    created_at: str
-    gate: dict[str, Any]
-    evaluation: dict[str, Any]
-    baseline: dict[str, Any] | None
-    verdict: Verdict
-    exit_code: Literal[0, 1, 2] = Field(description="pass 0, fail 1, inconclusive 2: for scripts.")
-    results: list[RuleResult]
-    findings: list[dict[str, Any]] | None = Field(
-        None, description="Where a rule goes by a score that is not proper, and a proper one prefers the other run."
-    )
 
 
 @router.put(
@@ -107,7 +72,7 @@ async def delete_gate(name: GateName, services: UseServices, project: Project) -
 @router.post(
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": CheckResponse}},
+    responses=answers(CheckAnswer, status=201),
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
@@ -115,7 +80,7 @@ async def create_check(name: GateName, request: Request, services: UseServices, 
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     asked = parse_body(await read_body(request), requests.CheckRequest)
     answer = await services.gates.check(project, name, asked.evaluation, asked.baseline)
-    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer['id']}"})
+    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
 
 
 @router.get(
@@ -133,7 +98,7 @@ async def list_checks(
 
 @router.get(
     "/gates/{name}/checks/{identifier}",
-    responses={200: {"model": CheckResponse}},
+    responses=answers(CheckAnswer),
     operation_id="getCheck",
 )
 async def get_check(name: GateName, identifier: UUID, services: UseServices, project: Project) -> Response:

@@ -9,7 +9,7 @@ from app.kernel.uncertainty.intervals import one_sided_z
 # Relative to the larger of two numbers, or to 1, a gap between them below this is rounding.
 _ROUNDING = 1e-12
 # More samples than anybody has, and than a float counts one by one.
-_MOST_SAMPLES = 2.0**53
+MOST_SAMPLES = 2.0**53
 
 
 class Verdict(StrEnum):
@@ -116,7 +116,7 @@ def samples_to_settle(found: Interval, threshold: float, samples: float) -> floa
     if math.isnan(gap) or math.isnan(reach):
         return math.nan
     needed = math.inf if gap == 0 else max(samples * (reach / gap) ** 2, samples)
-    return float(math.ceil(needed)) if needed <= _MOST_SAMPLES else math.inf
+    return float(math.ceil(needed)) if needed <= MOST_SAMPLES else math.inf
 
 
 def paired_sample_size(

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import new_id
 from app.kernel.compare.datasets import (
     FEW,
     FEWEST,
@@ -22,6 +23,19 @@ from app.kernel.compare.signed_ranks import ZeroRule as ZeroRule
 from app.kernel.compare.signed_ranks import bayesian_signed_rank, wilcoxon
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator, seed_of
+from app.services.compare.answers import Multiplicity
+from app.services.compare.model_answers import (
+    AgainstControl,
+    BayesianSignedRank,
+    FriedmanTest,
+    ImanDavenport,
+    ModelComparison,
+    ModelPair,
+    NemenyiTest,
+    Outcomes,
+    TournamentDesign,
+    WilcoxonTest,
+)
 from app.services.estimands import (
     EVERYTHING,
     Better,
@@ -31,7 +45,6 @@ from app.services.estimands import (
     require_comparable,
     stored_key,
 )
-from app.services.json_values import Json, listed, plain
 from app.services.runs.aligned import ScoredRun
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.simulation import values_at
@@ -71,7 +84,7 @@ def judge_tournament(
     datasets: Sequence[DatasetRef],
     grid: Sequence[Sequence[EvaluationRecord]],
     kept: KeptSamples,
-) -> Json:
+) -> ModelComparison:
     """Everything that is said about models on datasets.
 
     Args:
@@ -90,33 +103,34 @@ def judge_tournament(
             f"{len(datasets)} datasets are too few to say anything about models: at least {FEWEST} are needed",
             pointer="/datasets",
         )
-    # Of the values alone: the draws say the same of the same.
+    # Of the values alone: the same is said of the same.
     seed = chosen_seed(asked.seed, values)
     scores = better.score(values)
     ranks = average_ranks(scores)
-    answer: Json = {
-        "metric": asked.metric,
-        "better": better.better.value,
-        "models": [{"name": model.name, "version": model.version} for model in asked.models],
-        "datasets": [{"name": d.name, "version": d.version, "split": d.split} for d in datasets],
-        "evaluations": [[str(record.id) for record in row] for row in grid],
-        "values": [listed(row) for row in values],
-        "average_ranks": listed(ranks),
-        "friedman": _friedman(scores, tie_corrected=asked.tie_corrected),
-        **_pairs(asked, scores, seed),
-        "nemenyi": _nemenyi(ranks, len(datasets), asked.level),
-        "design": {
-            "level": asked.level,
-            "rope": asked.rope,
-            "seed": seed,
-            "zeros": asked.zeros.value,
-            "multiplicity": {"method": asked.multiplicity.value, "family": "all pairs of models"},
-        },
-        "notes": _notes(len(datasets), insensitive=insensitive),
-    }
-    if asked.control is not None:
-        answer["control"] = _against_control(asked, ranks, len(datasets))
-    return answer
+    pairs, groups = _pairs(asked, scores, seed)
+    return ModelComparison(
+        id=new_id(),
+        metric=asked.metric,
+        better=better.better,
+        models=asked.models,
+        datasets=datasets,
+        evaluations=[[record.id for record in row] for row in grid],
+        values=values.tolist(),
+        average_ranks=ranks.tolist(),
+        friedman=_friedman(scores, tie_corrected=asked.tie_corrected),
+        pairwise=pairs,
+        cliques=groups,
+        nemenyi=_nemenyi(ranks, len(datasets), asked.level),
+        design=TournamentDesign(
+            level=asked.level,
+            rope=asked.rope,
+            seed=seed,
+            zeros=asked.zeros,
+            multiplicity=Multiplicity(method=asked.multiplicity, family="all pairs of models"),
+        ),
+        notes=_notes(len(datasets), insensitive=insensitive),
+        control=None if asked.control is None else _against_control(asked, asked.control, ranks, len(datasets)),
+    )
 
 
 def _values(
@@ -157,23 +171,19 @@ def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> f
     return np.nan if found is None else found
 
 
-def _friedman(scores: Array, *, tie_corrected: bool) -> Json:
+def _friedman(scores: Array, *, tie_corrected: bool) -> FriedmanTest:
     found = friedman(scores, tie_corrected=tie_corrected)
     datasets, models = scores.shape
-    return {
-        "chi_squared": plain(found.chi_squared),
-        "df": models - 1,
-        "p_value": plain(found.p),
-        "iman_davenport": {
-            "f": plain(found.f),
-            "df": [models - 1, (models - 1) * (datasets - 1)],
-            "p_value": plain(found.f_p),
-        },
-        "tie_corrected": found.tie_corrected,
-    }
+    return FriedmanTest(
+        chi_squared=found.chi_squared,
+        df=models - 1,
+        p_value=found.p,
+        iman_davenport=ImanDavenport(f=found.f, df=(models - 1, (models - 1) * (datasets - 1)), p_value=found.f_p),
+        tie_corrected=found.tie_corrected,
+    )
 
 
-def _pairs(asked: Tournament, scores: Array, seed: int) -> Json:
+def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair], list[list[int]]]:
     """Every pair by Wilcoxon's test and its Bayesian counterpart, and the groups of which no two differ."""
     pairs = list(itertools.combinations(range(len(asked.models)), 2))
     each = 2 * len(pairs) * (len(scores) + 1) ** 2
@@ -189,38 +199,38 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> Json:
         random = generator(seed_of(seed, a, b))
         found = bayesian_signed_rank(gap, rope=asked.rope, draws=draws, random=random)
         answers.append(
-            {
-                "a": a,
-                "b": b,
-                "median_difference": plain(float(np.median(gap))),
-                "wilcoxon": {"statistic": test.statistic, "p_value": test.p, "p_adjusted": p, "zeros": test.zeros},
-                "bayesian_signed_rank": {
-                    "draws": draws,
-                    **{
-                        name: {"b_better": part[0], "equivalent": part[1], "a_better": part[2]}
-                        for name, part in (("mass", found.mass), ("win", found.win))
-                    },
-                },
-            }
+            ModelPair(
+                a=a,
+                b=b,
+                median_difference=float(np.median(gap)),
+                wilcoxon=WilcoxonTest(statistic=test.statistic, p_value=test.p, p_adjusted=p, zeros=test.zeros),
+                bayesian_signed_rank=BayesianSignedRank(
+                    draws=draws, mass=_outcomes(found.mass), win=_outcomes(found.win)
+                ),
+            )
         )
-    return {"pairwise": answers, "cliques": [list(group) for group in cliques(indistinct)]}
+    return answers, [list(group) for group in cliques(indistinct)]
 
 
-def _nemenyi(ranks: Array, datasets: int, level: float) -> Json:
+def _outcomes(found: tuple[float, float, float]) -> Outcomes:
+    second, equal, first = found
+    return Outcomes(b_better=second, equivalent=equal, a_better=first)
+
+
+def _nemenyi(ranks: Array, datasets: int, level: float) -> NemenyiTest:
     difference = critical_difference(ranks.size, datasets, 1.0 - level)
     near = np.abs(ranks[:, None] - ranks[None, :]) < difference
-    return {"critical_difference": difference, "cliques": [list(group) for group in cliques(near)]}
+    return NemenyiTest(critical_difference=difference, cliques=[list(group) for group in cliques(near)])
 
 
-def _against_control(asked: Tournament, ranks: Array, datasets: int) -> list[Json]:
-    assert asked.control is not None  # noqa: S101 - asked for only then
-    control = asked.models.index(asked.control)
-    z, p = rank_z(ranks, datasets, control)
+def _against_control(asked: Tournament, control: ModelRef, ranks: Array, datasets: int) -> list[AgainstControl]:
+    place = asked.models.index(control)
+    z, p = rank_z(ranks, datasets, place)
     adjusted = adjust(p, asked.multiplicity)
     return [
-        {"model": index, "z": plain(z[index]), "p_value": plain(p[index]), "p_adjusted": plain(adjusted[index])}
+        AgainstControl(model=index, z=float(z[index]), p_value=float(p[index]), p_adjusted=float(adjusted[index]))
         for index in range(ranks.size)
-        if index != control
+        if index != place
     ]
 
 

@@ -1,140 +1,107 @@
-"""A comparison of runs as it is answered and kept."""
+"""What is said of runs that are compared: per metric, between metrics, and how it was found out."""
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from uuid import UUID
 
 import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.drift import ChiSquared, bhapkar, bowker, prediction_table, stuart_maxwell
+from app.kernel.compare.drift import bhapkar, bowker, prediction_table, stuart_maxwell
 from app.kernel.compare.many import cochran_q, confidence_set, kendall_tau, rank_runs
 from app.kernel.compare.multiplicity import Adjustment, adjust
 from app.kernel.numerics.arrays import Array
-from app.services.compare.fold_tests import fold_test
-from app.services.json_values import Json, listed, plain
+from app.services.compare.answers import (
+    ComparedMetric,
+    ComparedPair,
+    ComparedRun,
+    ComparisonDesign,
+    Multiplicity,
+    PredictionDrift,
+    RankAgreement,
+    Ranking,
+    RunComparison,
+)
+from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
+from app.services.compare.fold_tests import FoldTest, fold_test
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import Difference
 from app.services.runs.propriety import improper_preferences
+from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95
-_MOST_DISAGREEMENTS = 50
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Value:
-    """One value that runs are compared on: its name, where it stands, and the scores (R), higher is better."""
-
-    name: str
-    estimand: int
-    place: int
-    scores: Array
-
-
-def comparison_answer(comparison: Comparison, *, baseline: int | None, adjustment: Adjustment) -> Json:
-    """Everything that is said about runs: per metric, between metrics, and how it was found out."""
+def comparison_answer(
+    comparison: Comparison, identifier: UUID, *, baseline: int | None, adjustment: Adjustment
+) -> RunComparison:
+    """Everything that is said about runs."""
     records = comparison.runs.records
-    values = list(_values(comparison))
-    names = [_name(record) for record in records]
+    values = compared_values(comparison)
     folds = comparison.runs.fold_values(comparison.estimands)
-    metrics: Json = {}
+    metrics: dict[str, ComparedMetric] = {}
     for index in range(len(comparison.estimands)):
         by_value = comparison.differences(index)
         adjusted = adjust(np.array([[one.test.p for one in of_value] for of_value in by_value]).ravel(), adjustment)
         shares = adjusted.reshape(len(by_value), len(comparison.pairs))
         for value in (value for value in values if value.estimand == index):
-            answer = _metric(comparison, value, by_value[value.place], shares[value.place])
-            if folds is not None:
-                _add_fold_tests(answer, folds[index][:, :, value.place], comparison, value)
-            metrics[value.name] = answer
+            of_folds = None if folds is None else folds[index][:, :, value.place]
+            pairs = _pairs(comparison, value, by_value[value.place], shares[value.place], of_folds)
+            metrics[value.name] = _metric(comparison, value, pairs)
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
-    return {
-        "evaluations": [_run(record) for record in records],
-        "baseline": None if baseline is None else str(records[baseline].id),
-        "design": _design(comparison, adjustment),
-        "metrics": metrics,
-        "rank_agreement": _agreement(values),
-        "disagreements": _disagreements(values, comparison, names),
-        **_omnibus(comparison),
-        **({"findings": improper} if improper else {}),
-        "notes": _notes(comparison),
-    }
+    return RunComparison(
+        id=identifier,
+        evaluations=[_run(record) for record in records],
+        baseline=None if baseline is None else records[baseline].id,
+        design=_design(comparison, adjustment),
+        metrics=metrics,
+        rank_agreement=_agreement(values),
+        disagreements=disagreements(comparison, values),
+        omnibus=_omnibus(comparison),
+        prediction_drift=_drift(comparison),
+        findings=improper or None,
+        notes=_notes(comparison),
+    )
 
 
-def _values(comparison: Comparison) -> Iterator[_Value]:
-    for index, estimand in enumerate(comparison.estimands):
-        for place, name in enumerate(estimand.names):
-            yield _Value(name, index, place, comparison.scores(index)[:, place])
+def _run(record: EvaluationRecord) -> ComparedRun:
+    return ComparedRun(id=record.id, model=record.model, dataset=record.dataset, n_samples=int(record.n_samples))
 
 
-def _run(record: EvaluationRecord) -> Json:
-    return {
-        "id": str(record.id),
-        "model": {"name": record.model.name, "version": record.model.version},
-        "dataset": {
-            "name": record.dataset.name,
-            "version": record.dataset.version,
-            "split": record.dataset.split,
-        },
-        "n_samples": int(record.n_samples),
-    }
+def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
+    settings, pairing, shares = comparison.settings, comparison.runs.pairing, comparison.prevalence.shares
+    return ComparisonDesign(
+        paired=pairing.paired,
+        bond=pairing.design,
+        reason=pairing.reason,
+        resampling=comparison.design,
+        level=settings.level,
+        rope=settings.rope,
+        seed=settings.seed,
+        multiplicity=Multiplicity(method=adjustment, family="all pairs of one metric, and its classes for a list"),
+        common_prevalence=None if shares is None else shares.tolist(),
+    )
 
 
-def _name(record: EvaluationRecord) -> str:
-    return record.model.name if record.model.version is None else f"{record.model.name} {record.model.version}"
-
-
-def _design(comparison: Comparison, adjustment: Adjustment) -> Json:
-    settings, pairing = comparison.settings, comparison.runs.pairing
-    design: Json = {
-        "paired": pairing.paired,
-        "bond": pairing.design.value,
-        "reason": pairing.reason,
-        "class_counts": "fixed",
-        **comparison.design,
-        "level": settings.level,
-        "rope": settings.rope,
-        "seed": settings.seed,
-        "multiplicity": {"method": adjustment.value, "family": "all pairs of one metric, and its classes for a list"},
-    }
-    if comparison.prevalence.shares is not None:
-        design["common_prevalence"] = listed(comparison.prevalence.shares)
-    return design
-
-
-def _metric(comparison: Comparison, value: _Value, differences: Sequence[Difference], adjusted: Array) -> Json:
-    records = comparison.runs.records
+def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[ComparedPair]) -> ComparedMetric:
+    records, prevalence = comparison.runs.records, comparison.prevalence
     estimand = comparison.estimands[value.estimand]
-    found = comparison.values[value.estimand][:, value.place]
-    ranks = ranks_of(value.scores)
-    answer: Json = {
-        "values": listed(found),
-        "ranks": ranks,
-        "best": str(records[ranks.index(1)].id) if 1 in ranks else None,
-        "better": None if estimand.preference is None else estimand.preference.better.value,
-        "prevalence": "insensitive" if estimand.insensitive else "observed",
-        **_ranking(comparison, value),
-        "differences": [
-            _difference(records, one, float(p)) for one, p in zip(differences, adjusted.tolist(), strict=True)
-        ],
-    }
-    if comparison.prevalence.moves(estimand):
-        answer["prevalence"] = "reprojected" if comparison.prevalence.reachable else "incomparable"
-        answer["observed_values"] = listed(comparison.observed[value.estimand][:, value.place])
-    omnibus = comparison.omnibus(value.estimand, value.place)
-    if omnibus is not None:
-        answer["omnibus"] = omnibus
-    return answer
-
-
-def _add_fold_tests(answer: Json, values: Array, comparison: Comparison, value: _Value) -> None:
-    """Tests of the differences over the folds, beside those over the samples."""
-    estimand, settings = comparison.estimands[value.estimand], comparison.settings
-    for entry, (first, second) in zip(answer["differences"], comparison.pairs, strict=True):
-        found = fold_test(values[first], values[second], estimand.preference, level=settings.level, rope=settings.rope)
-        if found is not None:
-            entry["folds"] = found
+    assert estimand.preference is not None  # noqa: S101 - others are refused
+    ranks, moved = ranks_of(value.scores), prevalence.moves(estimand)
+    compared_at = "insensitive" if estimand.insensitive else "observed"
+    if moved:
+        compared_at = "reprojected" if prevalence.reachable else "incomparable"
+    return ComparedMetric(
+        values=value.values.tolist(),
+        ranks=ranks,
+        best=records[ranks.index(1)].id if 1 in ranks else None,
+        better=estimand.preference.better,
+        prevalence=compared_at,
+        ranking=_ranking(comparison, value),
+        differences=pairs,
+        observed_values=comparison.observed[value.estimand][:, value.place].tolist() if moved else None,
+        omnibus=comparison.omnibus(value.estimand, value.place),
+    )
 
 
 def ranks_of(scores: Array) -> list[int | None]:
@@ -142,112 +109,98 @@ def ranks_of(scores: Array) -> list[int | None]:
     return [None if np.isnan(score) else int((scores > score).sum()) + 1 for score in scores.tolist()]
 
 
-def _ranking(comparison: Comparison, value: _Value) -> Json:
+def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
     """Who may be best, from joint draws."""
-    nothing: Json = {"probability_best": None, "expected_ranks": None, "rank_intervals": None, "may_be_best": None}
     better = comparison.estimands[value.estimand].preference
     found = comparison.drawn(value.estimand)
     if found is None or better is None or np.isnan(value.scores).any():
-        return nothing
+        return Ranking()
     drawn = better.score(found[:, :, value.place])
     kept = drawn[np.isfinite(drawn).all(axis=1)]
     if len(kept) < _FEWEST_DEFINED * len(drawn):
-        return nothing
-    records = comparison.runs.records
-    ranking = rank_runs(kept, comparison.settings.level)
-    possible = confidence_set(kept, value.scores, comparison.settings.level).may_be_best
-    return {
-        "probability_best": listed(ranking.best),
-        "expected_ranks": listed(ranking.expected_rank),
-        "rank_intervals": [[float(low), float(high)] for low, high in zip(ranking.low, ranking.high, strict=True)],
-        "may_be_best": [str(record.id) for record, may in zip(records, possible.tolist(), strict=True) if may],
-    }
+        return Ranking()
+    level = comparison.settings.level
+    ranking = rank_runs(kept, level)
+    possible = confidence_set(kept, value.scores, level).may_be_best.tolist()
+    return Ranking(
+        probability_best=ranking.best.tolist(),
+        expected_ranks=ranking.expected_rank.tolist(),
+        rank_intervals=[*zip(ranking.low.tolist(), ranking.high.tolist(), strict=True)],
+        may_be_best=[record.id for record, may in zip(comparison.runs.records, possible, strict=True) if may],
+    )
 
 
-def _difference(records: Sequence[EvaluationRecord], found: Difference, adjusted: float) -> Json:
-    test = found.test
-    answer: Json = {
-        "a": str(records[found.first].id),
-        "b": str(records[found.second].id),
-        "difference": plain(found.value),
-        "low": plain(test.low),
-        "high": plain(test.high),
-        "p_value": plain(test.p),
-        "p_adjusted": plain(adjusted),
-        "probability_a_better": plain(found.first_better),
-        "probability_equivalent": plain(found.equivalent),
-        "probability_error": plain(found.probability_error),
-        "method": f"{found.limits}, {test.method}",
-    }
-    if test.smallest is not None:
-        answer["p_range"] = [plain(test.smallest), plain(test.p)]
-    if test.reason is not None:
-        answer["reason"] = test.reason
-    if test.discordant is not None:
-        answer["discordant"] = int(test.discordant)
-    return answer
-
-
-def _agreement(values: Sequence[_Value]) -> Json:
-    table = kendall_tau(np.stack([value.scores for value in values]))
-    return {"metrics": [value.name for value in values], "kendall_tau": [listed(row) for row in table]}
-
-
-def _disagreements(values: Sequence[_Value], comparison: Comparison, names: Sequence[str]) -> list[Json]:
-    """Pairs of metrics that crown different runs."""
-    records, found = comparison.runs.records, []
-    for one, other in itertools.combinations(values, 2):
-        if np.isnan(one.scores).any() or np.isnan(other.scores).any():
-            continue
-        mine, theirs = int(one.scores.argmax()), int(other.scores.argmax())
-        if one.scores[mine] == one.scores[theirs] or other.scores[mine] == other.scores[theirs]:
-            continue
-        found.append(
-            {
-                "metrics": [one.name, other.name],
-                "prefer": [str(records[mine].id), str(records[theirs].id)],
-                "message": f"{_preference(one, comparison, names, mine, theirs)}, but "
-                f"{_preference(other, comparison, names, theirs, mine)}.",
-            }
-        )
-        if len(found) == _MOST_DISAGREEMENTS:
-            break
+def _pairs(
+    comparison: Comparison,
+    value: ComparedValue,
+    differences: Sequence[Difference],
+    adjusted: Array,
+    of_folds: Array | None,
+) -> list[ComparedPair]:
+    """The differences of the pairs in order; values (R, F) on the folds where all runs have the same."""
+    estimand, settings = comparison.estimands[value.estimand], comparison.settings
+    found = []
+    for one, p in zip(differences, adjusted.tolist(), strict=True):
+        folds = None
+        if of_folds is not None:
+            first, second = of_folds[one.first], of_folds[one.second]
+            folds = fold_test(first, second, estimand.preference, level=settings.level, rope=settings.rope)
+        found.append(_pair(comparison.runs.records, one, p, folds))
     return found
 
 
-def _preference(value: _Value, comparison: Comparison, names: Sequence[str], best: int, rival: int) -> str:
-    found = comparison.values[value.estimand][:, value.place]
-    return f"{value.name} prefers {names[best]} ({found[best]:.4g}) to {names[rival]} ({found[rival]:.4g})"
+def _pair(
+    records: Sequence[EvaluationRecord], found: Difference, adjusted: float, folds: FoldTest | None
+) -> ComparedPair:
+    test = found.test
+    return ComparedPair(
+        a=records[found.first].id,
+        b=records[found.second].id,
+        difference=found.value,
+        low=test.low,
+        high=test.high,
+        p_value=test.p,
+        p_adjusted=adjusted,
+        probability_a_better=found.first_better,
+        probability_equivalent=found.equivalent,
+        probability_error=found.probability_error,
+        method=f"{found.limits}, {test.method}",
+        p_range=None if test.smallest is None else (test.smallest, test.p),
+        reason=test.reason,
+        discordant=None if test.discordant is None else int(test.discordant),
+        folds=folds,
+    )
 
 
-def _omnibus(comparison: Comparison) -> Json:
-    """Tests of all runs together, for paired runs."""
+def _agreement(values: Sequence[ComparedValue]) -> RankAgreement:
+    table = kendall_tau(np.stack([value.scores for value in values]))
+    return RankAgreement(metrics=[value.name for value in values], kendall_tau=table.tolist())
+
+
+def _omnibus(comparison: Comparison) -> OmnibusTest | None:
+    """Have three or more paired runs the same accuracy?"""
     joint = comparison.runs.pairing.joint
-    if joint is None or not comparison.independent:
-        return {}
-    if joint.n_runs > 2:
-        return {"omnibus": {"test": "cochran_q", "of": "equal accuracy", **_chi_squared(cochran_q(joint))}}
+    if joint is None or not comparison.independent or joint.n_runs < 3:
+        return None
+    return OmnibusTest(test="cochran_q", of="equal accuracy", found=ChiSquaredTest.of(cochran_q(joint)))
+
+
+def _drift(comparison: Comparison) -> PredictionDrift | None:
+    """Do two paired runs predict the classes equally often?"""
+    joint = comparison.runs.pairing.joint
+    if joint is None or not comparison.independent or joint.n_runs != 2:
+        return None
     table = prediction_table(joint)
-    tests: Mapping[str, ChiSquared] = {
-        "stuart_maxwell": stuart_maxwell(table),
-        "bhapkar": bhapkar(table),
-        "bowker": bowker(table),
-    }
-    return {
-        "prediction_drift": {
-            "message": "Do the runs predict the classes equally often? "
-            "This says nothing about which is right more often.",
-            **{name: _chi_squared(found) for name, found in tests.items()},
-        }
-    }
-
-
-def _chi_squared(found: ChiSquared) -> Json:
-    return {"statistic": plain(found.statistic), "df": found.freedom, "p_value": plain(found.p)}
+    return PredictionDrift(
+        message="Do the runs predict the classes equally often? This says nothing about which is right more often.",
+        stuart_maxwell=ChiSquaredTest.of(stuart_maxwell(table)),
+        bhapkar=ChiSquaredTest.of(bhapkar(table)),
+        bowker=ChiSquaredTest.of(bowker(table)),
+    )
 
 
 def _notes(comparison: Comparison) -> list[str]:
-    records, notes = comparison.runs.records, []
+    records, joint, notes = comparison.runs.records, comparison.runs.pairing.joint, []
     moved = [estimand.text for estimand in comparison.estimands if comparison.prevalence.moves(estimand)]
     if moved and comparison.prevalence.reachable:
         notes.append(
@@ -261,9 +214,7 @@ def _notes(comparison: Comparison) -> list[str]:
             "The runs have different class mixes, and a class that some run has no samples of: "
             f"{', '.join(moved)} cannot be brought to one prevalence and are not compared."
         )
-    if comparison.runs.pairing.joint is not None and any(
-        record.n_samples != comparison.runs.pairing.joint.n for record in records
-    ):
+    if joint is not None and any(record.n_samples != joint.n for record in records):
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )

@@ -1,8 +1,9 @@
 """Comparisons of runs: fetched, paired where possible, computed in a thread, kept whole."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
@@ -10,13 +11,14 @@ from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
+from app.domain.members import plain
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment as Adjustment
 from app.services.admission import Admission
+from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
-from app.services.json_values import Json
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -92,7 +94,7 @@ class ComparisonService:
         self._compute = compute
         self._admission = admission
 
-    async def create(self, project: str, new: NewComparison) -> Json:
+    async def create(self, project: str, new: NewComparison) -> RunComparison:
         """Compare runs and keep the answer.
 
         Raises:
@@ -105,8 +107,15 @@ class ComparisonService:
         runs = Runs.align(await fetch_runs(self._store, project, new.evaluations))
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
-        answer = await self._compute.run(lambda: compare(new, runs, estimands, kept), heavy=True)
-        return await self._keep(project, ComparisonKind.RUNS, answer)
+
+        def run() -> tuple[RunComparison, ComparisonRecord]:
+            answer = compare(new, runs, estimands, kept)
+            return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, plain(answer))
+
+        answer, record = await self._compute.run(run, heavy=True)
+        async with self._admission:
+            await self._comparisons.add(project, record)
+        return answer
 
     async def _samples(
         self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]
@@ -118,19 +127,12 @@ class ComparisonService:
             return KeptSamples()
         return await read_labels(self._labels, project, runs.records)
 
-    async def read(self, project: str, identifier: UUID) -> Json:
+    async def read(self, project: str, identifier: UUID) -> Mapping[str, Any]:
         """A comparison as it was answered."""
         record = await self._comparisons.get(project, identifier)
         if record is None:
             raise NotFound(f"there is no comparison {identifier}")
-        return dict(record.answer)
-
-    async def _keep(self, project: str, kind: ComparisonKind, answer: Json) -> Json:
-        identifier = new_id()
-        kept = {"id": str(identifier), **answer}
-        async with self._admission:
-            await self._comparisons.add(project, ComparisonRecord(identifier, kind, kept))
-        return kept
+        return record.answer
 
 
 def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
@@ -152,7 +154,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     return estimands
 
 
-def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples) -> Json:
+def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples) -> RunComparison:
     """What is said about the runs.
 
     Args:
@@ -175,4 +177,4 @@ def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], ke
         pairs = [(run, baseline) for run in places if run != baseline]
     settings = InferenceSettings(level=new.level, rope=new.rope, seed=runs.seed(new.seed), draws=new.draws)
     comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
-    return comparison_answer(comparison, baseline=baseline, adjustment=new.multiplicity)
+    return comparison_answer(comparison, new_id(), baseline=baseline, adjustment=new.multiplicity)

@@ -6,13 +6,13 @@ from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
-from app.domain.identifiers import new_id
+from app.domain.members import plain
 from app.kernel.metrics.expression import of_probabilities
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament, judge_tournament
+from app.services.compare.model_answers import ModelComparison
 from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, stored_key
-from app.services.json_values import Json
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.runs.reading import KeptSamples, read_outputs
 
@@ -37,7 +37,7 @@ class TournamentService:
         self._compute = compute
         self._admission = admission
 
-    async def create(self, project: str, asked: Tournament) -> Json:
+    async def create(self, project: str, asked: Tournament) -> ModelComparison:
         """Judge and keep.
 
         Raises:
@@ -53,12 +53,15 @@ class TournamentService:
             records = [record for row in complete for record in row]
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
-        answer = await self._compute.run(lambda: judge_tournament(asked, datasets, complete, samples), heavy=True)
-        identifier = new_id()
-        kept = {"id": str(identifier), **answer}
+
+        def run() -> tuple[ModelComparison, ComparisonRecord]:
+            answer = judge_tournament(asked, datasets, complete, samples)
+            return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, plain(answer))
+
+        answer, record = await self._compute.run(run, heavy=True)
         async with self._admission:
-            await self._comparisons.add(project, ComparisonRecord(identifier, ComparisonKind.ACROSS_DATASETS, kept))
-        return kept
+            await self._comparisons.add(project, record)
+        return answer
 
     async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
         """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""

@@ -9,11 +9,26 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Rule
 from app.kernel.compare.gates import Interval
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.proportion import Rate
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.own_intervals import own_intervals
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRate:
+    """A rate of paired runs.
+
+    Attributes:
+        discordant: Share of the samples it is among that count for exactly one of the runs.
+        share: Of all samples, those that it is among.
+    """
+
+    discordant: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +39,7 @@ class Measured:
         samples: How many the interval is from; NaN without one.
         of: The candidate's value, of a difference.
         than: The baseline's.
+        paired: Of the difference of a rate of paired runs.
         why: Why limits are missing, where that is known from the run.
     """
 
@@ -33,6 +49,7 @@ class Measured:
     samples: float = nan
     of: float = nan
     than: float = nan
+    paired: PairedRate | None = None
     why: str = ""
 
 
@@ -118,6 +135,7 @@ class Examination:
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
         samples = float(self._runs.counts[0].sum())
+        rates = estimand.rates or [None] * len(estimand.names)
         return [
             Measured(
                 name=name,
@@ -126,9 +144,19 @@ class Examination:
                 samples=samples,
                 of=a,
                 than=b,
+                paired=self._paired(rate, found.test.discordant, samples),
             )
-            for name, (a, b), (found,) in zip(estimand.names, values, both.differences(index, level), strict=True)
+            for name, (a, b), rate, (found,) in zip(
+                estimand.names, values, rates, both.differences(index, level), strict=True
+            )
         ]
+
+    def _paired(self, rate: Rate | None, discordant: float | None, samples: float) -> PairedRate | None:
+        """What decides how many samples the difference of a rate takes; None for all else."""
+        if rate is None or discordant is None or rate.counted or abs(rate.line.slope) != 1.0:
+            return None
+        members = float(rate.counts(Table(self._runs.counts[0]))[1])
+        return PairedRate(discordant / members, members / samples)
 
 
 def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:

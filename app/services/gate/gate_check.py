@@ -1,12 +1,16 @@
 """Holding an evaluation against the rules of a gate: a bound against a limit, and a sentence for each outcome."""
 
 from collections.abc import Sequence
-from math import inf, isfinite, isnan, nan
+from dataclasses import replace
+from math import ceil, inf, isfinite, isnan, nan
+from typing import Literal
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
+from app.domain.wording import percent, significant
 from app.kernel.compare.gates import (
+    MOST_SAMPLES,
     Bound,
     Interval,
     Verdict,
@@ -15,19 +19,24 @@ from app.kernel.compare.gates import (
     guardrail,
     judge,
     non_inferiority,
+    paired_sample_size,
     samples_to_settle,
     superiority,
 )
 from app.kernel.uncertainty.draws import bonferroni_level
 from app.services.estimands import Better, Estimand
+from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.examination import Examination, Measured
-from app.services.json_values import Json, plain
 from app.services.runs.aligned import Runs
 
-EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
+EXIT_CODES: dict[Verdict, Literal[0, 1, 2]] = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
+# The chance that as many samples as are named for a paired rate settle a rule.
+_POWER = 0.8
 
 
-def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> tuple[Verdict, list[Json]]:
+def check_gate(
+    definition: Definition, estimands: Sequence[Estimand], runs: Runs
+) -> tuple[Verdict, list[RuleResult | SamplesResult]]:
     """Verdict of all rules together, and what is said of each.
 
     Args:
@@ -40,26 +49,24 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
     """
     examination = Examination(definition, estimands, runs)
     asked = zip(definition.rules, estimands, strict=True)
-    results = [_judged(rule, estimand, examination) for rule, estimand in asked]
+    results: list[RuleResult | SamplesResult] = [_judged(rule, estimand, examination) for rule, estimand in asked]
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
-    return combine([Verdict(result["verdict"]) for result in results]), results
+    return combine([result.verdict for result in results]), results
 
 
-def _enough(minimum: int, record: EvaluationRecord) -> Json:
+def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
     enough = record.content is Content.counts and record.n_samples >= minimum
-    return {
-        "rule": {"minimum_samples": minimum},
-        "verdict": (Verdict.PASS if enough else Verdict.INCONCLUSIVE).value,
-        "value": record.n_samples if record.content is Content.counts else None,
-        "low": None,
-        "high": None,
-        "needed_samples": None if enough else minimum,
-        "message": f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
-    }
+    return SamplesResult(
+        rule=MinimumSamples(minimum_samples=minimum),
+        verdict=Verdict.PASS if enough else Verdict.INCONCLUSIVE,
+        value=record.n_samples if record.content is Content.counts else None,
+        needed_samples=None if enough else minimum,
+        message=f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
+    )
 
 
-def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> Json:
+def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> RuleResult:
     level = rule.level
     if estimand.is_list and rule.bound is Bound.UPPER:
         # One class that fails fails the rule, so the more classes the surer each has to be.
@@ -77,12 +84,18 @@ def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> Json:
         key=lambda index: _room(measured[index].interval, sign),
     )
     result = _result(rule, measured[place], verdict, sign)
-    if estimand.is_list:
-        result["decided_by"] = measured[place].name
-        result["each"] = {
-            one.name: {"verdict": found.value, **_ends(one)} for one, found in zip(measured, verdicts, strict=True)
-        }
-    return result
+    if not estimand.is_list:
+        return result
+    return replace(
+        result,
+        decided_by=measured[place].name,
+        each={
+            one.name: ClassVerdict(
+                verdict=found, value=one.interval.value, low=one.interval.low, high=one.interval.high
+            )
+            for one, found in zip(measured, verdicts, strict=True)
+        },
+    )
 
 
 def _room(interval: Interval, sign: float) -> float:
@@ -112,26 +125,40 @@ def _verdict(rule: Rule, interval: Interval) -> Verdict:
     return guardrail(interval, rule.limit) if rule.bound is Bound.UPPER else non_inferiority(interval, rule.limit)
 
 
-def _ends(one: Measured) -> Json:
-    interval = one.interval
-    return {"value": plain(interval.value), "low": plain(interval.low), "high": plain(interval.high)}
-
-
-def _result(rule: Rule, one: Measured, verdict: Verdict, sign: float) -> Json:
+def _result(rule: Rule, one: Measured, verdict: Verdict, sign: float) -> RuleResult:
     threshold = _threshold(rule, one.interval, sign)
-    needed = samples_to_settle(one.interval, threshold, one.samples) if verdict is Verdict.INCONCLUSIVE else nan
-    result: Json = {
-        "rule": dict(rule.stated),
-        "verdict": verdict.value,
-        "quantity": "difference" if rule.demand.needs_baseline else "value",
-        **_ends(one),
-        "method": one.method,
-        "needed_samples": int(needed) if isfinite(needed) else None,
-        "message": _sentence(rule, one, verdict, threshold, needed),
-    }
-    if rule.demand.needs_baseline:
-        result["candidate_value"], result["baseline_value"] = plain(one.of), plain(one.than)
-    return result
+    needed, power = _needed(rule, one, threshold) if verdict is Verdict.INCONCLUSIVE else (nan, None)
+    result = RuleResult(
+        rule=rule.stated,
+        verdict=verdict,
+        quantity="difference" if rule.demand.needs_baseline else "value",
+        value=one.interval.value,
+        low=one.interval.low,
+        high=one.interval.high,
+        method=one.method,
+        needed_samples=int(needed) if isfinite(needed) else None,
+        power=power,
+        message=_sentence(rule, one, verdict, threshold, needed, power),
+    )
+    return replace(result, candidate_value=one.of, baseline_value=one.than) if rule.demand.needs_baseline else result
+
+
+def _needed(rule: Rule, one: Measured, threshold: float) -> tuple[float, float | None]:
+    """Samples that would settle an open rule if the values stayed, and the chance of that where it is not a half."""
+    settling = samples_to_settle(one.interval, threshold, one.samples)
+    if one.paired is None or not isfinite(settling):
+        return settling, None
+    # Beyond the limit it is the failure that is to be shown, which is the mirror image.
+    away = 1.0 if one.interval.value > threshold else -1.0
+    members = paired_sample_size(
+        one.paired.discordant,
+        difference=away * one.interval.value,
+        margin=-away * threshold,
+        alpha=(1.0 - rule.level) / 2.0,
+        power=_POWER,
+    )
+    needed = ceil(members / one.paired.share)
+    return (needed, _POWER) if settling <= needed <= MOST_SAMPLES else (settling, None)
 
 
 def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
@@ -146,28 +173,30 @@ def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
     return rule.limit if interval.value > 0 else -rule.limit
 
 
-def _sentence(rule: Rule, one: Measured, verdict: Verdict, threshold: float, needed: float) -> str:
+def _sentence(rule: Rule, one: Measured, verdict: Verdict, threshold: float, needed: float, power: float | None) -> str:
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
-    interval = one.interval
+    interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):
         return f"{what} is undefined for this run, so nothing can be said."
-    shown = f"{what} is {interval.value:.4g}"
+    shown = f"{what} is {significant(interval.value)}"
     if rule.bound is Bound.VALUE:
         relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"
-        return f"{shown}, {relation} {threshold:.4g}; the uncertainty of the value was not looked at."
+        return f"{shown}, {relation} {limit}; the uncertainty of the value was not looked at."
     if isnan(interval.low):
-        return f"{shown}, without an interval{one.why}: a bound cannot be held against {threshold:.4g}."
-    shown += f" with {rule.level:.0%} limits {interval.low:.4g} and {interval.high:.4g}"
+        return f"{shown}, without an interval{one.why}: a bound cannot be held against {limit}."
+    level = percent(rule.level, None)
+    shown += f" with {level} limits {significant(interval.low)} and {significant(interval.high)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:
-            return f"{shown}: not beyond {threshold:.4g} for certain."
+            return f"{shown}: not beyond {limit} for certain."
         case Verdict.PASS:
-            return f"{shown}: on the right side of {threshold:.4g} even at the worse end."
+            return f"{shown}: on the right side of {limit} even at the worse end."
         case Verdict.FAIL:
-            return f"{shown}: on the wrong side of {threshold:.4g} even at the better end."
-    if isfinite(needed):
-        return (
-            f"{shown}: {threshold:.4g} cannot be excluded. About {int(needed)} samples instead of {int(one.samples)} "
-            "would settle it if the values stayed."
-        )
-    return f"{shown}: {threshold:.4g} cannot be excluded, and no number of samples settles it if the values stay."
+            return f"{shown}: on the wrong side of {limit} even at the better end."
+    if not isfinite(needed):
+        return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
+    chance = "" if power is None else f", with a chance of {percent(power, None)}"
+    return (
+        f"{shown}: {limit} cannot be excluded. About {int(needed)} samples instead of {int(one.samples)} would settle "
+        f"it if the values stayed{chance}."
+    )

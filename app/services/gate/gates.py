@@ -8,16 +8,15 @@ from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id, time_of
-from app.domain.members import rfc3339
+from app.domain.members import plain
 from app.domain.rules import Definition, check_rules, definition_of
-from app.kernel.compare.gates import Verdict
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.estimands import Estimand
+from app.services.gate.answers import CheckAnswer, CheckedGate, CheckedRun
 from app.services.gate.examination import rule_estimands
 from app.services.gate.gate_check import EXIT_CODES, check_gate
-from app.services.json_values import Json
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
@@ -83,7 +82,7 @@ class GateService:
         page = await self._gates.page(project, limit, after)
         return Page(tuple(gate.shown for gate in page.items), page.next_position)
 
-    async def check(self, project: str, name: str, evaluation: UUID, baseline: UUID | None) -> Json:
+    async def check(self, project: str, name: str, evaluation: UUID, baseline: UUID | None) -> CheckAnswer:
         """Hold an evaluation against the latest version, and keep what was found.
 
         Raises:
@@ -103,47 +102,30 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
-        def run() -> tuple[Verdict, list[Json], list[Json]]:
-            compared = [
-                one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline
-            ]
-            pairs = [(0, 1)] if other is not None else []
-            improper = improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts))
-            return *check_gate(definition, estimands, runs), improper
+        def run() -> tuple[CheckAnswer, Mapping[str, Any]]:
+            answer = _answer(gate, definition, estimands, runs)
+            return answer, plain(answer)
 
-        verdict, results, findings = await self._compute.run(run, heavy=True)
-        identifier = new_id()
-        answer: Json = {
-            "id": str(identifier),
-            "created_at": rfc3339(time_of(identifier)),
-            "gate": {"name": gate.name, "version": gate.version},
-            "evaluation": _run(runs.records[0]),
-            "baseline": None if other is None else _run(runs.records[1]),
-            "verdict": verdict.value,
-            "exit_code": EXIT_CODES[verdict],
-            "results": results,
-        }
-        if findings:
-            answer["findings"] = findings
+        answer, kept = await self._compute.run(run, heavy=True)
         check = GateCheck(
-            id=identifier,
+            id=answer.id,
             gate=gate.name,
             version=gate.version,
             evaluation=evaluation,
             baseline=other,
-            verdict=verdict,
-            answer=answer,
+            verdict=answer.verdict,
+            answer=kept,
         )
         async with self._admission:
             await self._gates.add_check(project, check)
         return answer
 
-    async def read_check(self, project: str, name: str, identifier: UUID) -> Json:
+    async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""
         check = await self._gates.get_check(project, name, identifier)
         if check is None:
             raise NotFound(f"there is no check {identifier} of the gate {name!r}")
-        return dict(check.answer)
+        return check.answer
 
     async def checks(self, project: str, name: str, limit: int, before: UUID | None) -> Page[CheckSummary, UUID]:
         """The checks of a gate, latest first, also of one that was deleted."""
@@ -181,14 +163,32 @@ class GateService:
         return runs.pair(kept, mode)
 
 
-def _run(record: EvaluationRecord) -> Json:
-    """Which run it was, with a digest of its matrix: what was judged can be told apart from what was sent later."""
-    return {
-        "id": str(record.id),
-        "model": {"name": record.model.name, "version": record.model.version},
-        "dataset": {"name": record.dataset.name, "version": record.dataset.version, "split": record.dataset.split},
-        "matrix_digest": f"{seed_of(record.labels, record.counts):016x}",
-    }
+def _answer(gate: Gate, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> CheckAnswer:
+    verdict, results = check_gate(definition, estimands, runs)
+    compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
+    pairs = [(0, 1)] if len(runs) > 1 else []
+    candidate, *others = (_run(record) for record in runs.records)
+    identifier = new_id()
+    return CheckAnswer(
+        id=identifier,
+        created_at=time_of(identifier),
+        gate=CheckedGate(name=gate.name, version=gate.version),
+        evaluation=candidate,
+        baseline=others[0] if others else None,
+        verdict=verdict,
+        exit_code=EXIT_CODES[verdict],
+        results=results,
+        findings=improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts)) or None,
+    )
+
+
+def _run(record: EvaluationRecord) -> CheckedRun:
+    return CheckedRun(
+        id=record.id,
+        model=record.model,
+        dataset=record.dataset,
+        matrix_digest=f"{seed_of(record.labels, record.counts):016x}",
+    )
 
 
 def _missing(name: str, version: int | None = None) -> NotFound:

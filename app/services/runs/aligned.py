@@ -160,6 +160,11 @@ class Runs:
         """K."""
         return len(self.labels)
 
+    def name(self, index: int) -> str:
+        """What texts call a run: its model, with the version if it has one."""
+        model = self.records[index].model
+        return model.name if model.version is None else f"{model.name} {model.version}"
+
     @cached_property
     def counts(self) -> Array:
         """Matrices (R, K, K), of paired runs of what all of them have seen."""

@@ -8,13 +8,19 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.json_values import Json
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Difference, Test, simulated
 from app.services.runs.group_draws import ResampledGroups, SharedGroups
 from app.services.runs.matrix_draws import IndependentMatrices, PairedMatrices
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import CommonPrevalence, InferenceSettings, Resampling, Setup
+from app.services.runs.resampling import (
+    CommonPrevalence,
+    InferenceSettings,
+    OmnibusTest,
+    Resampling,
+    ResamplingDesign,
+    Setup,
+)
 from app.services.runs.sample_draws import NormalDraws, ResampledSamples, closed_forms
 
 Pairs = Sequence[tuple[int, int]]
@@ -69,8 +75,9 @@ class Comparison:
 
     @cached_property
     def ways(self) -> tuple[Resampling, ...]:
-        """The ways in which the estimands are resampled."""
-        return tuple({id(way): way for way, _ in self._places}.values())
+        """The ways in which the estimands are resampled, those of matrices first."""
+        known = {id(way): way for way, _ in self._places}.values()
+        return tuple(sorted(known, key=lambda way: way.estimands[0].scored))
 
     @cached_property
     def _places(self) -> list[tuple[Resampling, int]]:
@@ -78,7 +85,7 @@ class Comparison:
         found: dict[int, tuple[Resampling, int]] = {}
         indices = range(len(self.estimands))
         of_matrices = [index for index in indices if not self.estimands[index].scored]
-        if of_matrices or not self.estimands:
+        if of_matrices:
             way: Resampling
             if self._groups is not None:
                 way = ResampledGroups(*self._given(of_matrices), groups=self._groups)
@@ -113,16 +120,18 @@ class Comparison:
         return way.drawn[place]
 
     @property
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """How it was simulated; the draws are those of the matrices where there are any."""
-        return {name: value for way in reversed(self.ways) for name, value in way.design.items()}
+        designs = [way.design for way in self.ways]
+        of_samples = next((design for design in designs if design.resamples is not None), designs[0])
+        return replace(designs[0], resamples=of_samples.resamples, resampled_subsets_of=of_samples.resampled_subsets_of)
 
     @property
     def notes(self) -> list[str]:
         """What could not be done."""
         return [note for way in self.ways for note in way.notes]
 
-    def omnibus(self, index: int, place: int) -> Json | None:
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """A test that all runs have the same value, where there is one."""
         way, own = self._places[index]
         return way.omnibus(own, place)

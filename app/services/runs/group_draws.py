@@ -24,10 +24,9 @@ from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
 from app.kernel.uncertainty.headline import Method
 from app.services.estimands import Estimand
-from app.services.json_values import Json
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
-from app.services.runs.resampling import PERMUTATIONS, Resampling, Setup
+from app.services.runs.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
 from app.services.runs.simulation import affordable_draws
 
 _MCNEMAR = "grouped_mcnemar"
@@ -142,10 +141,10 @@ class ResampledGroups(Resampling):
             return [estimand.values(values) for estimand, values in zip(self.estimands, found, strict=True)]
 
     @property
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """What is resampled, and how often."""
         count = self._groups.runs.n_groups
-        return {"class_counts": "random", "resampled": "groups", "n_groups": count, "draws": self.draws}
+        return ResamplingDesign(class_counts="random", resampled="groups", n_groups=count, draws=self.draws)
 
     @property
     def notes(self) -> list[str]:

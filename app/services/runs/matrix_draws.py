@@ -13,13 +13,12 @@ from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.delta import variance
-from app.kernel.uncertainty.design import ClassCounts, generator, seed_of
+from app.kernel.uncertainty.design import ClassCounts, Prior, generator, seed_of
 from app.kernel.uncertainty.draws import Functional
 from app.services.estimands import Estimand
-from app.services.json_values import Json
 from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling
+from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling, ResamplingDesign
 from app.services.runs.simulation import affordable_draws, draw_independent, draw_paired
 
 # Cells of the permuted matrices of all pairs.
@@ -55,9 +54,9 @@ class MatrixDraws(Resampling):
         """Draws (D, R, V) of each estimand."""
 
     @property
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """The prior, and how many draws."""
-        return {"prior": "edge", "draws": self.draws}
+        return ResamplingDesign(prior=Prior.EDGE.value, draws=self.draws)
 
     @property
     def notes(self) -> list[str]:

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.members import plain
 from app.domain.wording import significant
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands
-from app.services.json_values import Json
 from app.services.runs.aligned import Runs
 from app.services.runs.resampling import CommonPrevalence
 
@@ -41,7 +39,7 @@ class _Score:
 
 def improper_preferences(
     runs: Runs, estimands: Sequence[Estimand], pairs: Sequence[tuple[int, int]], prevalence: CommonPrevalence
-) -> list[Json]:
+) -> tuple[Finding, ...]:
     """A finding for every improper score that prefers a run which a proper score finds worse.
 
     Args:
@@ -52,11 +50,11 @@ def improper_preferences(
     """
     improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
     if not improper or not pairs:
-        return []
+        return ()
     proper = parse_estimands(_proper_scores(), runs.labels, runs.positive, inputs=EVERYTHING)
     references = [*_scores(runs, proper, prevalence)]
     found = [_finding(score, references, runs, pairs) for score in _scores(runs, improper, prevalence)]
-    return [plain(finding) for finding in found if finding is not None]
+    return tuple(finding for finding in found if finding is not None)
 
 
 def _proper_scores() -> list[str]:
@@ -88,8 +86,8 @@ def _finding(
     more = f" So it is for {len(found) - 1} more pair{'s' * (len(found) > 2)} of runs." if len(found) > 1 else ""
     return Finding.warning(
         "improper_score_disagrees",
-        f"{score.name} prefers {_name(runs, best)} to {_name(runs, rival)} ({_both(score, best, rival)}), but {others} "
-        f"prefer{'s' * (len(against) == 1)} {_name(runs, rival)}. {score.name} is no proper score: probabilities that "
+        f"{score.name} prefers {runs.name(best)} to {runs.name(rival)} ({_both(score, best, rival)}), but {others} "
+        f"prefer{'s' * (len(against) == 1)} {runs.name(rival)}. {score.name} is no proper score: probabilities that "
         f"are not the true ones can do better by it.{more}",
         metric=score.name,
         pairs=[
@@ -109,8 +107,3 @@ def _finding(
 
 def _both(score: _Score, best: int, rival: int) -> str:
     return " against ".join(significant(score.values[run]) for run in (best, rival))
-
-
-def _name(runs: Runs, index: int) -> str:
-    model = runs.records[index].model
-    return model.name if model.version is None else f"{model.name} {model.version}"

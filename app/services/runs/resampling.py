@@ -4,14 +4,15 @@ paired runs, one for groups of samples, and two for probabilities: in closed for
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from app.domain.members import LEFT_OUT, SPREAD
+from app.kernel.compare.drift import ChiSquared
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.json_values import Json
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 
@@ -37,6 +38,57 @@ class InferenceSettings:
     rope: float = 0.01
     seed: int = 0
     draws: int = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResamplingDesign:
+    """What was simulated, and how often.
+
+    Attributes:
+        class_counts: `fixed`: the numbers of samples per class are taken as chosen; `random`: they came with
+            groups.
+        prior: Of matrices that were drawn.
+        draws: Of each run; 0 where they would be too many.
+        resampled: `groups` where whole groups of samples were drawn.
+        n_groups: How many there are.
+        resamples: For metrics of probabilities without a closed form: how often samples were drawn.
+        resampled_subsets_of: With so many samples that subsets of them stood for all.
+    """
+
+    class_counts: str = "fixed"
+    prior: str | None = field(default=None, metadata=LEFT_OUT)
+    draws: int = 0
+    resampled: str | None = field(default=None, metadata=LEFT_OUT)
+    n_groups: int | None = field(default=None, metadata=LEFT_OUT)
+    resamples: int | None = field(default=None, metadata=LEFT_OUT)
+    resampled_subsets_of: int | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChiSquaredTest:
+    """A chi-squared test."""
+
+    statistic: float | None
+    df: int
+    p_value: float | None
+
+    @classmethod
+    def of(cls, found: ChiSquared) -> "ChiSquaredTest":
+        """What the kernel found."""
+        return cls(statistic=found.statistic, df=found.freedom, p_value=found.p)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmnibusTest:
+    """A test that all runs are equal.
+
+    Attributes:
+        of: In what.
+    """
+
+    test: str
+    of: str
+    found: ChiSquaredTest = field(metadata=SPREAD)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +156,7 @@ class Resampling(ABC):
 
     @property
     @abstractmethod
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """What is to be told of how it was simulated."""
 
     @property
@@ -112,7 +164,7 @@ class Resampling(ABC):
         """What is to be told of what could not be done."""
         return []
 
-    def omnibus(self, index: int, place: int) -> Json | None:  # noqa: ARG002 - for those who can tell
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - for those who can tell
         """A test that all runs have the same value, where there is one."""
         return None
 

@@ -23,7 +23,6 @@ from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.influence import Influences, Linearisation
 from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
 from app.services.estimands import Estimand, make_estimand
-from app.services.json_values import Json, plain
 from app.services.reasons import requested_values
 from app.services.runs.differences import (
     NO_LIMITS,
@@ -35,7 +34,15 @@ from app.services.runs.differences import (
     range_tests,
 )
 from app.services.runs.pairing import Pairing, PairingDesign
-from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling, Setup
+from app.services.runs.resampling import (
+    FEWEST_PERMUTATIONS,
+    PERMUTATIONS,
+    ChiSquaredTest,
+    OmnibusTest,
+    Resampling,
+    ResamplingDesign,
+    Setup,
+)
 from app.services.runs.simulation import affordable_draws, draw_independent, draw_paired
 
 # Probabilities passed over in all permutations together: some seconds.
@@ -129,9 +136,9 @@ class NormalDraws(Resampling):
         return draw_independent(form.counts, shares, draws=draws, seed=self._seed)[0][:, :, 0]
 
     @property
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """How many draws."""
-        return {"draws": self.settings.draws}
+        return ResamplingDesign(draws=self.settings.draws)
 
     @property
     def notes(self) -> list[str]:
@@ -149,7 +156,7 @@ class NormalDraws(Resampling):
                 return found
         return linear_test(form.runs, *pair, self.runs.pairing, level)
 
-    def omnibus(self, index: int, place: int) -> Json | None:
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """Three or more paired runs: the chi-squared test that all have the same value."""
         form = self.forms[index][place]
         if not self.runs.pairing.paired or len(self.runs) < 3 or not np.isfinite(form.runs.values).all():
@@ -159,15 +166,7 @@ class NormalDraws(Resampling):
         else:
             found = form.runs.equality()
             name = "delong" if set(form.runs.methods) == {Method.DELONG_LOGIT} else "wald"
-        if found.freedom == 0:
-            return None
-        return {
-            "test": name,
-            "of": "equal values",
-            "statistic": plain(found.statistic),
-            "df": found.freedom,
-            "p_value": plain(found.p),
-        }
+        return OmnibusTest(test=name, of="equal values", found=ChiSquaredTest.of(found)) if found.freedom else None
 
 
 class ResampledSamples(Resampling):
@@ -216,14 +215,14 @@ class ResampledSamples(Resampling):
         return [np.concatenate(values, axis=1) for values in zip(*apart, strict=True)]
 
     @property
-    def design(self) -> Json:
+    def design(self) -> ResamplingDesign:
         """How many resamples, and of what."""
-        design: Json = {"draws": self.settings.draws}
-        if self._at_prevalences():
-            design["resamples"] = 0 if self.plan is None else self.plan.draws
-            if self.plan is not None and not self.plan.of_all:
-                design["resampled_subsets_of"] = self.plan.subset
-        return design
+        made, asked = self.plan, bool(self._at_prevalences())
+        return ResamplingDesign(
+            draws=self.settings.draws,
+            resamples=(0 if made is None else made.draws) if asked else None,
+            resampled_subsets_of=made.subset if asked and made is not None and not made.of_all else None,
+        )
 
     @property
     def notes(self) -> list[str]:

@@ -1,0 +1,193 @@
+"""What is answered, and kept, of runs that are compared; lists of numbers are in the order of the evaluations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.findings import Finding
+from app.domain.members import LEFT_OUT, SPREAD
+from app.kernel.compare.multiplicity import Adjustment
+from app.services.compare.fold_tests import FoldTest
+from app.services.estimands import Better
+from app.services.runs.pairing import PairingDesign
+from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, ResamplingDesign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRun:
+    """One of the runs that are compared."""
+
+    id: UUID
+    model: ModelRef
+    dataset: DatasetRef
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiplicity:
+    """How p is adjusted.
+
+    Attributes:
+        family: Which p-values are adjusted together.
+    """
+
+    method: Adjustment
+    family: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonDesign:
+    """How runs were compared.
+
+    Attributes:
+        paired: Is it known which prediction belongs to which?
+        bond: What the runs have in common.
+        reason: Why that is thought.
+        resampling: What was simulated.
+        rope: Half width of the region of equivalence, in units of the metric.
+        seed: Of everything that is simulated. It follows from the evaluations, unless it was given.
+        common_prevalence: The class shares that runs of different class mixes are compared at.
+    """
+
+    paired: bool
+    bond: PairingDesign
+    reason: str
+    resampling: ResamplingDesign = field(metadata=SPREAD)
+    level: float
+    rope: float
+    seed: int
+    multiplicity: Multiplicity
+    common_prevalence: Sequence[float] | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPair:
+    """a less b in the unit of the metric.
+
+    Attributes:
+        p_value: Two-sided. With `p_range` its upper end, which holds whatever the pairing.
+        probability_a_better: By more than the region of equivalence.
+        probability_error: Monte-Carlo standard error of the probabilities at most.
+        method: Of the limits, and of p.
+        p_range: What the unknown pairing of one test set allows.
+        discordant: Samples that count for exactly one of the two.
+        reason: Why there is no test, or one that says little.
+        folds: For runs on the same folds: corrected t and the Bayesian correlated t over them.
+    """
+
+    a: UUID
+    b: UUID
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    probability_a_better: float | None
+    probability_equivalent: float | None
+    probability_error: float | None
+    method: str
+    p_range: tuple[float | None, float | None] | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+    discordant: int | None = field(default=None, metadata=LEFT_OUT)
+    folds: FoldTest | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Who may be best by one metric; `null` where nothing was drawn, or values are missing.
+
+    Attributes:
+        may_be_best: The runs that are not worse than the best beyond doubt.
+    """
+
+    probability_best: Sequence[float] | None = None
+    expected_ranks: Sequence[float] | None = None
+    rank_intervals: Sequence[tuple[float, float]] | None = None
+    may_be_best: Sequence[UUID] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedMetric:
+    """What is said of the runs by one metric.
+
+    Attributes:
+        ranks: 1 is best; equal values share a rank; `null` without a value.
+        prevalence: Does prevalence leave the metric alone, or were the runs compared as observed, or at one
+            prevalence? `incomparable`: they cannot be brought to one.
+        omnibus: For three or more paired runs and values with a covariance: do all have the same?
+    """
+
+    values: Sequence[float | None]
+    ranks: Sequence[int | None]
+    best: UUID | None
+    better: Better
+    prevalence: str
+    ranking: Ranking = field(metadata=SPREAD)
+    differences: Sequence[ComparedPair]
+    observed_values: Sequence[float | None] | None = field(default=None, metadata=LEFT_OUT)
+    omnibus: OmnibusTest | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankAgreement:
+    """Kendall's tau-b between the orders that the metrics give."""
+
+    metrics: Sequence[str]
+    kendall_tau: Sequence[Sequence[float | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferring:
+    """Metrics that prefer one run."""
+
+    evaluation: UUID
+    metrics: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """Metrics that find one run the best, and others that find another the best.
+
+    Attributes:
+        metrics: All of them, those that prefer the first run before the others.
+        prefer: The two runs.
+        prefers: The metrics by the run that they prefer.
+    """
+
+    metrics: Sequence[str]
+    prefer: tuple[UUID, UUID]
+    prefers: tuple[Preferring, Preferring]
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionDrift:
+    """Do two paired runs predict the classes equally often?"""
+
+    message: str
+    stuart_maxwell: ChiSquaredTest
+    bhapkar: ChiSquaredTest
+    bowker: ChiSquaredTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """A comparison of runs.
+
+    Attributes:
+        baseline: The run that all others were compared with, if it was not every pair.
+        findings: Where a score that is not proper prefers the run that a proper one finds worse.
+    """
+
+    id: UUID
+    evaluations: Sequence[ComparedRun]
+    baseline: UUID | None
+    design: ComparisonDesign
+    metrics: Mapping[str, ComparedMetric]
+    rank_agreement: RankAgreement
+    disagreements: Sequence[Disagreement]
+    omnibus: OmnibusTest | None = field(default=None, metadata=LEFT_OUT)
+    prediction_drift: PredictionDrift | None = field(default=None, metadata=LEFT_OUT)
+    findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
+    notes: Sequence[str]
