@@ -93,7 +93,7 @@ def _matrices(tp: Array, fp: Array, positive: int) -> Array:
     return counts
 
 
-def _best(values: Array, allowed: Mask, closeness: Array, sign: float) -> int:
+def _best(values: Array, allowed: Mask, distances: Array, sign: float) -> int:
     """Index of the best allowed value; of equal ones the closest to the default."""
     usable = allowed & ~np.isnan(values)
     if not usable.any():
@@ -102,7 +102,7 @@ def _best(values: Array, allowed: Mask, closeness: Array, sign: float) -> int:
     top = float(signed.max())
     equal = signed == top if np.isinf(top) else signed >= top - EQUAL * max(1.0, abs(top))
     candidates = np.flatnonzero(equal)
-    return int(candidates[np.argmin(closeness[candidates])])
+    return int(candidates[np.argmin(distances[candidates])])
 
 
 def search_threshold(

@@ -88,7 +88,7 @@ def mass_starts(ranking: Ranking, bins: int) -> Positions:
     if ranking.plain:
         inner = np.ceil(np.arange(1, bins) * (size / bins) - 0.5).astype(np.intp)
         return np.concatenate([[0], inner, [size]])
-    ends = np.arange(size) if ranking.ends is None else ranking.ends
+    ends = ranking.last
     reached = ends + 1.0 if ranking.weights is None else np.cumsum(ranking.weights).take(ends)
     middle = reached - 0.5 * np.diff(reached, prepend=0.0)
     cuts = np.searchsorted(middle * bins, np.arange(1, bins) * reached[-1], side="left")
@@ -151,10 +151,9 @@ class Reliability:
 def murphy(scores: Scores, code: int) -> Reliability:
     """Decomposition of the binary Brier score of a class over the distinct values of its probability (Murphy 1973)."""
     ranking = scores.ranking(code)
-    size = ranking.values.size
-    ends = np.arange(size) if ranking.ends is None else ranking.ends
+    ends = ranking.last
     starts = np.concatenate([[0], ends[:-1] + 1])
-    weights = np.ones(size) if ranking.weights is None else ranking.weights
+    weights = np.ones(ranking.values.size) if ranking.weights is None else ranking.weights
     weight = np.add.reduceat(weights, starts, axis=-1)
     hits = np.add.reduceat(weights * ranking.members, starts, axis=-1)
     everyone = weight.sum(axis=-1)

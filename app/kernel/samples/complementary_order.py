@@ -33,7 +33,7 @@ class Rising(NamedTuple):
     weights: Array | None
 
 
-class Fold:
+class ComplementaryOrder:
     """Samples of two classes ordered by the smaller probability; the larger is read as 1 minus it."""
 
     # Smaller problems are sorted column by column, exactly as they came.
@@ -49,7 +49,7 @@ class Fold:
 
     @classmethod
     def of(cls, probabilities: Array, y: NDArray[np.intp], weights: Array | None) -> Self | None:
-        """The fold of rows (n, 2); None where there are too few, or one misses 1 by more than rounding."""
+        """The order of rows (n, 2); None where there are too few, or one misses 1 by more than rounding."""
         size = probabilities.shape[0]
         if size < cls.minimum_size:
             return None

@@ -1,35 +1,37 @@
-"""Rankings that are read off a fold: no scores are made before they are asked for; the two classes share their work."""
+"""Rankings read off one order of both classes: no scores are made before they are asked for, and work is shared."""
 
 from functools import cached_property
 
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, lazy
-from app.kernel.samples.complementary_order import Fold
+from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.ranking import Positions, Ranking
 
 
-class FoldedRanking(Ranking):
+class ComplementaryRanking(Ranking):
     """Samples by falling probability of one of two classes."""
 
-    def __init__(self, fold: Fold, code: int) -> None:
-        self.fold, self.code = fold, code
-        super().__init__(lambda: fold.values(code), fold.members(code), fold.weights_of(code), distinct=fold.distinct)
+    def __init__(self, order: ComplementaryOrder, code: int) -> None:
+        self.order, self.code = order, code
+        super().__init__(
+            lambda: order.values(code), order.members(code), order.weights_of(code), distinct=order.distinct
+        )
 
     def values_between(self, start: int, stop: int) -> Array:
         """Probabilities of some samples, without making all."""
-        return self.fold.values(self.code, start, stop)
+        return self.order.values(self.code, start, stop)
 
     def above(self, limits: Array) -> Positions:
         """How many samples have a higher probability than each limit."""
-        return self.fold.above(self.code, limits)
+        return self.order.above(self.code, limits)
 
 
-class MirroredRanking(FoldedRanking):
-    """Class 0 of a fold without ties, beside that of class 1: what does not depend on the side is taken from there."""
+class MirroredRanking(ComplementaryRanking):
+    """Class 0 of an order without ties: what does not depend on the side is taken from the ranking of class 1."""
 
-    def __init__(self, fold: Fold, other: Ranking) -> None:
-        super().__init__(fold, 0)
+    def __init__(self, order: ComplementaryOrder, other: Ranking) -> None:
+        super().__init__(order, 0)
         self.other = other
 
     @lazy
@@ -56,14 +58,14 @@ class MirroredRanking(FoldedRanking):
 class TopLabelRanking(Ranking):
     """Samples by falling confidence; members are predicted rightly."""
 
-    def __init__(self, fold: Fold) -> None:
-        self.fold = fold
-        super().__init__(lambda: 1.0 - fold.small, fold.correct, fold.weights, distinct=fold.distinct)
+    def __init__(self, order: ComplementaryOrder) -> None:
+        self.order = order
+        super().__init__(lambda: 1.0 - order.small, order.correct, order.weights, distinct=order.distinct)
 
     def values_between(self, start: int, stop: int) -> Array:
         """Confidence in some samples, without making all."""
-        return 1.0 - self.fold.small[start:stop]
+        return 1.0 - self.order.small[start:stop]
 
     def above(self, limits: Array) -> Positions:
         """In how many samples the confidence is above each limit."""
-        return np.searchsorted(self.fold.small, 1.0 - limits, side="left")
+        return np.searchsorted(self.order.small, 1.0 - limits, side="left")

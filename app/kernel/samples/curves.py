@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.calibration import equal_width
-from app.kernel.samples.losses import closeness
+from app.kernel.samples.losses import phi_of
 from app.kernel.samples.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
@@ -86,7 +86,7 @@ def cuts_of(ranking: Ranking) -> Cuts:
     """
     if ranking.weights is not None and ranking.weights.ndim > 1:
         raise ValueError("one vector of weights at a time")
-    ends = np.arange(ranking.members.size) if ranking.ends is None else ranking.ends
+    ends = ranking.last
     weights = 1.0 if ranking.weights is None else ranking.weights
     tp = np.cumsum(ranking.members * weights, dtype=np.float64).take(ends)
     fp = np.cumsum(~ranking.members * weights, dtype=np.float64).take(ends)
@@ -178,7 +178,7 @@ def _bars(name: CurveName, p_true: Array, widths: Array, axis: str) -> Curve:
     """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars."""
     present = widths > 0
     p_true, widths = p_true[present], widths[present]
-    phi = closeness(p_true)
+    phi = phi_of(p_true)
     middle = np.cumsum(widths) - 0.5 * widths
     x = np.concatenate([[0.0], middle, [1.0]])
     y = np.concatenate([phi[:1], phi, phi[-1:]])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.complementary_order import Fold
+from app.kernel.samples.complementary_order import ComplementaryOrder
 
 Codes = NDArray[np.intp]
 
@@ -23,11 +23,11 @@ _BY_PRODUCT = 8
 class Losses(NamedTuple):
     """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
 
-    ``surprise`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
+    ``log_loss`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
     more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
     """
 
-    surprise: Array
+    log_loss: Array
     squared_error: Array
     cosine: Array
     sure: Array
@@ -50,7 +50,7 @@ class Piece(NamedTuple):
         sums += (values if self.weights is None else self.weights[..., None, :] * values) @ self.truth.T
 
 
-def closeness(p_true: Array, out: Array | None = None) -> Array:
+def phi_of(p_true: Array, out: Array | None = None) -> Array:
     """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
     values: Array = np.sqrt(p_true, out=out)
     np.subtract(1.0, values, out=values)
@@ -84,7 +84,7 @@ def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array
     size = _BLOCK // 4
     for start in range(0, y.size, size):
         part = slice(start, start + size)
-        phi = closeness(entries_of_truth(probabilities[part], y[part]))
+        phi = phi_of(entries_of_truth(probabilities[part], y[part]))
         if weights is not None:
             phi = phi * weights[..., part]
         if n_classes < _BY_PRODUCT:
@@ -116,7 +116,7 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
     return made.total(lowest, highest)
 
 
-class FoldedLosses(NamedTuple):
+class ComplementaryLosses(NamedTuple):
     """The losses, the sums of phi (..., K), and sum (y_{i+1} - y_i)(phi_{i+1} - phi_i) along rising p_true.
 
     The last is None with ties or weights.
@@ -127,16 +127,16 @@ class FoldedLosses(NamedTuple):
     cross_steps: float | None
 
 
-def folded_losses(fold: Fold) -> FoldedLosses:
-    """The same for a folded problem in one pass, by rising p_true. No probability is so small that it is clipped."""
-    sums = np.zeros((*(() if fold.weights is None else fold.weights.shape[:-1]), 5, 2))
+def complementary_losses(order: ComplementaryOrder) -> ComplementaryLosses:
+    """The same for one order of both classes, in one pass by rising p_true. No probability is so small as to be cut."""
+    sums = np.zeros((*(() if order.weights is None else order.weights.shape[:-1]), 5, 2))
     steps, ends = _CrossSteps(), []
-    for p_true, complement, members, weights in fold.pieces():
+    for p_true, complement, members, weights in order.pieces():
         values, truth = np.empty((5, p_true.size)), np.empty((2, p_true.size))
         truth[1] = members
         np.subtract(1.0, truth[1], out=truth[0])
-        surprise, error_of_one, error_of_zero, cosine, phi = values
-        np.log(p_true, out=surprise)
+        log_p, error_of_one, error_of_zero, cosine, phi = values
+        np.log(p_true, out=log_p)
         # The error is that of the probability of class 1, to the last digit, so the classes differ by rounding.
         np.subtract(1.0, p_true, out=error_of_one)
         np.multiply(error_of_one, error_of_one, out=error_of_one)
@@ -144,15 +144,15 @@ def folded_losses(fold: Fold) -> FoldedLosses:
         np.multiply(p_true, p_true, out=cosine)
         cosine += error_of_zero
         np.divide(p_true, np.sqrt(cosine, out=cosine), out=cosine)
-        closeness(p_true, out=phi)
+        phi_of(p_true, out=phi)
         sums += (values if weights is None else weights[..., None, :] * values) @ truth.T
         steps.add(truth[1], phi)
         ends.append((float(p_true[0]), float(p_true[-1])))
-    surprise, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
+    log_p, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
     squared_error = np.stack([error_of_zero[..., 0], error_of_one[..., 1]], axis=-1)
-    sure, ruled_out = fold.farther_than(TOLERANCE)
-    losses = Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest=ends[0][0], highest=ends[-1][1])
-    return FoldedLosses(losses, phi, steps.total if fold.distinct and fold.weights is None else None)
+    sure, ruled_out = order.farther_than(TOLERANCE)
+    losses = Losses(-log_p, squared_error, cosine, sure, ruled_out, lowest=ends[0][0], highest=ends[-1][1])
+    return ComplementaryLosses(losses, phi, steps.total if order.distinct and order.weights is None else None)
 
 
 class _CrossSteps:
@@ -185,5 +185,5 @@ class _Sums:
         piece.add(values, self.sums)
 
     def total(self, lowest: float, highest: float) -> Losses:
-        surprise, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
-        return Losses(-surprise, squared_error, cosine, sure, ruled_out, lowest, highest)
+        log_p, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
+        return Losses(-log_p, squared_error, cosine, sure, ruled_out, lowest, highest)

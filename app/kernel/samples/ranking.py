@@ -22,6 +22,7 @@ from app.kernel.samples.cuts import (
     precision_at,
     precision_of,
 )
+from app.kernel.samples.losses import sums_by_code
 
 Positions = NDArray[np.intp]
 # From so many cuts on, the hull of some of them is used to drop most others.
@@ -75,10 +76,10 @@ class Ranking:
         reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
         return self.ends[np.flatnonzero(np.diff(reached, prepend=0))]
 
-    @cached_property
-    def thresholds(self) -> Array:
-        """Scores of the cuts that hold members, shape (c,), falling."""
-        return self.values.take(self.at)
+    @property
+    def last(self) -> Positions:
+        """Last positions of all cuts, with members or without."""
+        return np.arange(self.members.size) if self.ends is None else self.ends
 
     @cached_property
     def _members_among(self) -> Counts:
@@ -263,9 +264,7 @@ class Ranking:
         if self.weights is not None:
             lost = lost * self.weights
         # A non-member loses to the members above it; what is left of the members are those that lose to it.
-        rows = lost.reshape(-1, codes.size)
-        counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
-        return counted.reshape(*lost.shape[:-1], n_classes)
+        return sums_by_code(codes, lost, n_classes)
 
     @lazy
     def wins(self) -> Array:

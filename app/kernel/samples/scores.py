@@ -8,16 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
 from app.kernel.numerics.sorting import MAX_BITS, Flagged, Range, ascending_order, sort_flagged
-from app.kernel.samples.complementary_order import Fold
-from app.kernel.samples.complementary_rankings import FoldedRanking, MirroredRanking, TopLabelRanking
+from app.kernel.samples.complementary_order import ComplementaryOrder
+from app.kernel.samples.complementary_rankings import ComplementaryRanking, MirroredRanking, TopLabelRanking
 from app.kernel.samples.losses import (
-    FoldedLosses,
+    ComplementaryLosses,
     Losses,
-    closeness,
+    complementary_losses,
     entries_of_truth,
-    folded_losses,
     losses_by_class,
     phi_by_class,
+    phi_of,
     sums_by_code,
 )
 from app.kernel.samples.ranking import Ranking, last_of_ties
@@ -152,15 +152,15 @@ class Scores:
     @lazy
     def phi(self) -> Array:
         """1 - Hellinger distance between row and truth = 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
-        return closeness(self.p_true)
+        return phi_of(self.p_true)
 
     @lazy
     def phi_sums(self) -> Array:
         """Sum of phi over the samples of each class, shape (..., K)."""
         if not self.are_probabilities:
             return np.full(self.actual.shape, np.nan)
-        if self.folded_losses is not None:
-            return self.folded_losses.phi
+        if self.complementary_losses is not None:
+            return self.complementary_losses.phi
         return phi_by_class(self.probabilities, self.y, self.weights)
 
     @cached_property
@@ -168,30 +168,23 @@ class Scores:
         """What is added up over the samples, all NaN for scores that are no probabilities."""
         if not self.are_probabilities:
             unknown = np.full(self.actual.shape, np.nan)
-            return Losses(
-                surprise=unknown,
-                squared_error=unknown,
-                cosine=unknown,
-                sure=unknown,
-                ruled_out=unknown,
-                lowest=np.nan,
-                highest=np.nan,
-            )
-        if self.folded_losses is not None:
-            return self.folded_losses.losses
+            return Losses(unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
+        if self.complementary_losses is not None:
+            return self.complementary_losses.losses
         return losses_by_class(self.probabilities, self.y, self.weights)
 
     @cached_property
-    def folded_losses(self) -> FoldedLosses | None:
-        """Both by the fold, where its reading of the larger probability is exact enough for phi."""
-        return None if self.fold is None or not self.fold.unsaturated else folded_losses(self.fold)
+    def complementary_losses(self) -> ComplementaryLosses | None:
+        """Both by the one order, where its reading of the larger probability is exact enough for phi."""
+        order = self.complementary
+        return None if order is None or not order.unsaturated else complementary_losses(order)
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
         return sums_by_code(self.y, values if self.weights is None else self.weights * values, self.n_classes)
 
     @cached_property
-    def ahead(self) -> NDArray[np.int32]:
+    def truth_rank(self) -> NDArray[np.int32]:
         """How many classes come before the actual one when the most probable comes first, ties by index, shape (n,)."""
         own = self.p_true if self.are_probabilities else np.where(self.y == 1, self.columns[1], self.columns[0])
         count = np.zeros(self.n_samples, dtype=np.int32)
@@ -224,11 +217,11 @@ class Scores:
     # Orders.
 
     @cached_property
-    def fold(self) -> Fold | None:
+    def complementary(self) -> ComplementaryOrder | None:
         """One order that serves every ranking of a binary problem; None where it does not apply."""
         if not self.are_probabilities or self.n_classes != 2:
             return None
-        return Fold.of(self.probabilities, self.y, self.weights)
+        return ComplementaryOrder.of(self.probabilities, self.y, self.weights)
 
     def ranking(self, code: int) -> Ranking:
         """Samples ordered by the probability of one class."""
@@ -243,24 +236,28 @@ class Scores:
         return [self.ranking(code) for code in range(self.n_classes)]
 
     def _rank(self, code: int) -> Ranking:
-        if self.fold is not None:
-            if code == 0 and self.fold.distinct:
-                return MirroredRanking(self.fold, self.ranking(1))
-            return FoldedRanking(self.fold, code)
+        if self.complementary is not None:
+            if code == 0 and self.complementary.distinct:
+                return MirroredRanking(self.complementary, self.ranking(1))
+            return ComplementaryRanking(self.complementary, code)
         made, codes = self._rank_column(code)
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
 
     def _rank_column(self, code: int) -> tuple[Ranking, Codes]:
-        order, rising = ascending_order(self.columns[code])
-        order = order[::-1]
+        order, falling, weights = self._falling(self.columns[code])
         codes = self.y.take(order)
-        weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        return Ranking(rising[::-1], codes == code, weights), codes
+        return Ranking(falling, codes == code, weights), codes
+
+    def _falling(self, values: Array) -> tuple[Codes, Array, Array | None]:
+        """The order of falling values (n,), the values in it, and the weights."""
+        order, rising = ascending_order(values)
+        order = order[::-1]
+        return order, rising[::-1], None if self.weights is None else self.weights.take(order, axis=-1)
 
     def literal_ranking(self, code: int) -> Ranking:
         """The same with the scores to the last digit as they came: for thresholds that are told and applied."""
-        return self.ranking(code) if self.fold is None else self._rank_column(code)[0]
+        return self.ranking(code) if self.complementary is None else self._rank_column(code)[0]
 
     @cached_property
     def _pair_losses(self) -> dict[int, Array]:
@@ -272,7 +269,7 @@ class Scores:
 
         Shape (..., K, K); the diagonal means nothing.
         """
-        if self.fold is not None:
+        if self.complementary is not None:
             table = np.zeros((*self.n.shape, 2, 2))
             table[..., 0, 1], table[..., 1, 0] = self.ranking(0).losses, self.ranking(1).losses
             return table
@@ -282,12 +279,10 @@ class Scores:
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correctly classified ones."""
-        if self.fold is not None:
-            return TopLabelRanking(self.fold)
-        order, rising = ascending_order(self.confidence)
-        order = order[::-1]
-        weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        return Ranking(rising[::-1], (self.ahead == 0).take(order), weights)
+        if self.complementary is not None:
+            return TopLabelRanking(self.complementary)
+        order, falling, weights = self._falling(self.confidence)
+        return Ranking(falling, (self.truth_rank == 0).take(order), weights)
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:
@@ -316,15 +311,15 @@ class Scores:
             How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and
             the precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
         """
-        if self.fold is not None and self.fold.distinct:
-            return self._common_threshold_folded(self.fold)
+        if self.complementary is not None and self.complementary.distinct:
+            return self._common_threshold_complementary(self.complementary)
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
         codes: NDArray[np.intp | np.bool_]
-        if self.fold is None:
+        if self.complementary is None:
             thresholds, codes, weights = self.by_p_true
         else:
-            thresholds, _, codes, weights = self.fold.by_p_true()
+            thresholds, _, codes, weights = self.complementary.by_p_true()
         if weights is None and (tied := tied_groups(thresholds, codes, self.n_classes)) is not None:
             thresholds, codes, weights = tied.values, tied.codes, tied.held.astype(np.float64)
         for other, ranking in enumerate(self.rankings):
@@ -338,12 +333,12 @@ class Scores:
             precision[..., other, other] = ranking.precision_sum
         return above, precision
 
-    def _common_threshold_folded(self, fold: Fold) -> tuple[Array, Array]:
+    def _common_threshold_complementary(self, order: ComplementaryOrder) -> tuple[Array, Array]:
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, 2, 2))
         for code in (0, 1):
             own, other = self.ranking(code), self.ranking(1 - code)
-            predicted, precision[..., code, 1 - code] = other.precision_along(own, fold.crossing(code))
+            predicted, precision[..., code, 1 - code] = other.precision_along(own, order.crossing(code))
             precision[..., code, code] = own.precision_sum
             above += predicted + own.losses + 0.5 * own.positives**2
         return above, precision

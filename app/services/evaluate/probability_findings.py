@@ -65,7 +65,7 @@ def _named(labels: Sequence[str]) -> str:
 def _confident_mistakes(scores: Scores) -> Finding | None:
     sure = scores.confidence >= CONFIDENT
     total = int(np.count_nonzero(sure))
-    wrong = int(np.count_nonzero(sure & (scores.ahead > 0)))
+    wrong = int(np.count_nonzero(sure & (scores.truth_rank > 0)))
     expected = float((1.0 - scores.confidence[sure]).sum())
     # More than chance makes of the probabilities as they are stated.
     if wrong <= expected + 3.0 * sqrt(expected) + 0.5:
@@ -85,7 +85,7 @@ def _miscalibrated(source: MatrixInput, scores: Scores, error: Mapping[str, Any]
     if error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
         return None
     weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-    excess = scores.confidence - (scores.ahead == 0)
+    excess = scores.confidence - (scores.truth_rank == 0)
     confidence, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, excess))
     noise = float(np.sqrt(np.sum((weights * (excess - gap)) ** 2)) / weights.sum())
     if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:

@@ -9,7 +9,7 @@ import pytest
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
 from app.kernel.samples.curves import imbalanced_performance, performance
-from app.kernel.samples.losses import closeness
+from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
@@ -68,7 +68,7 @@ def test_ties_go_by_class_here_and_by_rounding_in_the_package() -> None:
     assert 1e-4 < abs(package - ours) < 2e-3
     p_true = p[np.arange(60), y]
     order = np.lexsort((y, p_true))
-    phi, width = closeness(p_true[order]), 1 / (3 * np.bincount(y))[y[order]]
+    phi, width = phi_of(p_true[order]), 1 / (3 * np.bincount(y))[y[order]]
     along = np.concatenate([[0], np.cumsum(width) - width / 2, [1]])
     assert ours == pytest.approx(np.trapezoid(np.concatenate([phi[:1], phi, phi[-1:]]), x=along), rel=1e-12)
     # The means over the classes know no order.
@@ -105,7 +105,7 @@ PRINTED_DISTANCES = [
 
 @pytest.mark.parametrize(("row", "truth", "printed", "tolerance"), PRINTED_DISTANCES)
 def test_printed_distances(row: tuple[float, ...], truth: int, printed: float, tolerance: float) -> None:
-    distance = 1.0 - float(closeness(np.array([row[truth]]))[0])
+    distance = 1.0 - float(phi_of(np.array([row[truth]]))[0])
     assert abs(distance - printed) <= tolerance
     assert distance == pytest.approx(1.0 - full_phi(np.array([truth]), np.array([row]))[0], abs=1e-12)
 
@@ -120,8 +120,8 @@ def test_printed_thresholds() -> None:
 
 
 def test_thresholds_are_those_of_the_regions() -> None:
-    assert float(closeness(np.array([0.5]))[0]) == pytest.approx(threshold_correct(), rel=1e-15)
-    assert float(closeness(np.array([1.0 / 35.0]))[0]) == pytest.approx(threshold_incorrect(35), rel=1e-13)
+    assert float(phi_of(np.array([0.5]))[0]) == pytest.approx(threshold_correct(), rel=1e-15)
+    assert float(phi_of(np.array([1.0 / 35.0]))[0]) == pytest.approx(threshold_incorrect(35), rel=1e-13)
 
 
 def test_regions() -> None:
@@ -158,7 +158,7 @@ def test_quartiles(n: int, classes: int, problem: object) -> None:
     y, p = problem(n, classes, n)  # type: ignore[operator]
     ours = phi_quartiles(Scores(y, p))
     for code in range(classes):
-        phi = closeness(p[y == code, code])
+        phi = phi_of(p[y == code, code])
         expected = np.quantile(phi, [0.25, 0.5, 0.75], method="averaged_inverted_cdf")
         np.testing.assert_allclose(ours[:, code], expected, rtol=1e-12)
 

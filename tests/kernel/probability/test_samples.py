@@ -1,4 +1,4 @@
-"""Metrics of probabilities: the order of the samples, their weights, and rankings that are folded."""
+"""Metrics of probabilities: the order of samples, their weights, and rankings read off one order of both classes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from app.domain.inputs.probabilities import decide
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.complementary_order import Fold
+from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
@@ -54,7 +54,7 @@ def test_weights_count_as_replication(metric: Metric[Scores], problem: tuple[int
 @METRIC
 @pytest.mark.parametrize("weighted", ["no", "one", "batch"])
 @pytest.mark.parametrize("kind", ["distinct", "tied", "half", "saturated"])
-def test_folding_changes_nothing(
+def test_one_order_for_both_classes_changes_nothing(
     metric: Metric[Scores], weighted: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large binary problem is sorted once by its smaller probability, a small one column by column."""
@@ -67,18 +67,18 @@ def test_folding_changes_nothing(
         p[300:350] = np.array([1.0, 2e-20])
     rng = np.random.default_rng(0)
     weights = {"no": None, "one": rng.gamma(1.0, size=600), "batch": rng.poisson(1.0, (3, 600)).astype(float)}[weighted]
-    monkeypatch.setattr(Fold, "minimum_size", 10**9)
+    monkeypatch.setattr(ComplementaryOrder, "minimum_size", 10**9)
     apart = compute(metric, y, p, weights)
-    monkeypatch.setattr(Fold, "minimum_size", 2)
-    assert Scores(y, p, weights).fold is not None
+    monkeypatch.setattr(ComplementaryOrder, "minimum_size", 2)
+    assert Scores(y, p, weights).complementary is not None
     np.testing.assert_allclose(compute(metric, y, p, weights), apart, rtol=1e-12, atol=1e-14)
 
 
-def test_rows_that_are_not_complementary_are_not_folded() -> None:
+def test_rows_that_are_not_complementary_have_no_common_order() -> None:
     y, p = softmax_problem(5000, 2, 1)
-    assert Scores(y, p).fold is not None
+    assert Scores(y, p).complementary is not None
     p[17, 0] += 1e-9
-    assert Scores(y, p).fold is None
+    assert Scores(y, p).complementary is None
 
 
 def test_constant_scores_have_the_values_of_chance() -> None:
@@ -115,5 +115,5 @@ def test_shared_tops_are_counted_and_go_to_the_first_class() -> None:
     assert scores.predicted.tolist() == [0, 1, 0, 0]
     codes, ties = decide(p)
     assert (codes.tolist(), ties) == (scores.predicted.tolist(), 3)
-    assert (scores.ahead == 0).tolist() == [False, True, True, False]
+    assert (scores.truth_rank == 0).tolist() == [False, True, True, False]
     assert Scores([0, 1], [[0.5, 0.5], [0.5, 0.5]]).predicted.tolist() == [0, 0]

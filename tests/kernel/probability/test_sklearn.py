@@ -9,7 +9,7 @@ from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.losses import closeness
+from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
@@ -150,5 +150,5 @@ def test_losses_of_nearly_certain_models(exponent: int, column: int) -> None:
     np.testing.assert_allclose(value("brier_score", scores), sk.brier_score_loss(y, p[:, 1]), rtol=1e-10, atol=1e-18)
     np.testing.assert_allclose(value("brier_score", scores), np.mean((y - p[:, 1]) ** 2), rtol=1e-10)
     np.testing.assert_allclose(value("log_loss", scores), sk.log_loss(y, p), rtol=1e-10, atol=2.3e-16)
-    phi = [closeness(p[y == code, code]).mean() for code in (0, 1)]
+    phi = [phi_of(p[y == code, code]).mean() for code in (0, 1)]
     np.testing.assert_allclose(value("mean_phi", scores), phi, rtol=1e-10)

@@ -59,7 +59,7 @@ def test_every_distinct_cut_and_no_other(positive: int, weighted: bool, make: ob
 
 @pytest.mark.parametrize("n", [6000])
 def test_thresholds_part_the_very_scores_that_came(n: int) -> None:
-    """Decimals whose complement is off by the last digit, in a problem large enough to be folded."""
+    """Decimals whose complement is off by the last digit, in a problem large enough for one order of both classes."""
     rng = np.random.default_rng(0)
     one = np.round(rng.random(n), 3)
     p = np.column_stack([np.round(1.0 - one, 3), one])

@@ -11,7 +11,7 @@ from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Sco
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
 from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, mean_of_members, share_of
-from app.kernel.samples.losses import TOLERANCE, closeness
+from app.kernel.samples.losses import TOLERANCE, phi_of
 from app.kernel.samples.scores import Scores
 
 # Samples handled at once: the arrays of a piece fit in the second-level cache.
@@ -82,15 +82,15 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or (s.actual == 0).any():
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.actual)
-    folded = s.folded_losses
-    if folded is not None and folded.cross_steps is not None:
-        return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * folded.cross_steps
+    complementary = s.complementary_losses
+    if complementary is not None and complementary.cross_steps is not None:
+        return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * complementary.cross_steps
     values, codes, _ = s.by_p_true
     area = 0.0
     for start in range(0, s.n_samples, _BLOCK):
         # With the first sample of the next block, to which the last one of this makes a step.
         part = slice(start, start + _BLOCK + 1)
-        heights, along = closeness(values[part]), widths.take(codes[part])
+        heights, along = phi_of(values[part]), widths.take(codes[part])
         area += float(along[:_BLOCK].dot(heights[:_BLOCK]))
         area -= 0.25 * float((along[1:] - along[:-1]).dot(heights[1:] - heights[:-1]))
     return np.asarray(area)
@@ -125,7 +125,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     if s.weights is not None or s.n_samples < 2:
         return np.full(s.n.shape, np.nan)
     average = au_mcp.compute(s)
-    ends = closeness(np.array([s.losses.lowest, s.losses.highest]))
+    ends = phi_of(np.array([s.losses.lowest, s.losses.highest]))
     area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
     return area
 
@@ -159,7 +159,7 @@ def median_phi(s: Scores, quantile: float = 0.5) -> Array:
         return np.full(s.actual.shape, np.nan)
     ends = [ranking.member_quantile(quantile) for ranking in s.rankings]
     lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
-    return 0.5 * (closeness(lower) + closeness(upper))
+    return 0.5 * (phi_of(lower) + phi_of(upper))
 
 
 def phi_quartiles(s: Scores) -> Array:

@@ -31,7 +31,7 @@ _loss = partial(
 )
 
 
-def _surprise(s: Scores, parameters: Parameters) -> Array:
+def _log_losses(s: Scores, parameters: Parameters) -> Array:
     losses: Array = -np.log(np.maximum(s.p_true, parameters["clip"]))
     return losses
 
@@ -62,9 +62,9 @@ def _saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
     return Influence(influence, Method.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
 
 
-def _surprise_sums(s: Scores, clip: float) -> Array:
+def _log_loss_sums(s: Scores, clip: float) -> Array:
     if clip == CLIP:
-        return s.losses.surprise
+        return s.losses.log_loss
     return s.sums_of(-np.log(np.maximum(s.p_true, clip)))
 
 
@@ -80,11 +80,11 @@ def _surprise_sums(s: Scores, clip: float) -> Array:
     references=("good1952", "gneiting2007"),
     headline=True,
     proper=True,
-    influence=mean_of(_surprise),
+    influence=mean_of(_log_losses),
     details=lambda s: {"clipped": np.count_nonzero(s.p_true < CLIP), "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
-    return ratio(total(_surprise_sums(s, clip)), s.n)
+    return ratio(total(_log_loss_sums(s, clip)), s.n)
 
 
 @_loss(
@@ -114,10 +114,10 @@ def brier_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, RULED_OUT),
     references=("good1952",),
     proper=False,
-    influence=mean_of_class_means(_surprise),
+    influence=mean_of_class_means(_log_losses),
 )
 def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
-    return mean(ratio(_surprise_sums(s, clip), s.actual))
+    return mean(ratio(_log_loss_sums(s, clip), s.actual))
 
 
 @_loss(

@@ -58,7 +58,7 @@ def _among_first(of: Unweighted, class_index: int | None, parameters: Parameters
     if parameters["k"] >= of.scores.n_classes:
         # By definition 1: there is nothing to be unsure of.
         return Influence(np.zeros(of.scores.n_samples), Method.INFLUENCE)
-    return share_of(lambda s, p: (s.ahead < p["k"]).astype(np.float64)).make(of, class_index, parameters)
+    return share_of(lambda s, p: (s.truth_rank < p["k"]).astype(np.float64)).make(of, class_index, parameters)
 
 
 @_per_class(
@@ -366,4 +366,4 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:
         return ratio(s.n, s.n)
-    return s.share(s.ahead < k)
+    return s.share(s.truth_rank < k)
