@@ -115,11 +115,6 @@ class Rate:
     counted: bool = False
 
     @property
-    def is_plain(self) -> bool:
-        """Is the metric the rate itself?"""
-        return self.line == ITSELF and not self.counted
-
-    @property
     def by_truth(self) -> bool:
         """Do the actual classes alone say among which samples? Then several runs on the same samples share them."""
         return self.among in (Cells.ALL, Cells.ACTUAL, Cells.REST)
