@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.evaluation import EvaluationRecord
+from app.kernel.compare.multiplicity import Adjustment, adjust
 from app.kernel.compare.paired import mcnemar, tango_interval
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
@@ -191,3 +192,43 @@ def test_pairing_that_is_not_wanted_is_not_read(bench: Bench) -> None:
     answer = bench.compare(records, "accuracy", paired=PairingMode.FALSE)
     assert (answer["design"]["bond"], answer["design"]["reason"]) == ("independent", "asked for as independent runs")
     assert bench.memory.calls == ["get_many"]
+
+
+@pytest.mark.parametrize("paired", [PairingMode.AUTO, PairingMode.FALSE])
+def test_max_t_adjusts_over_the_whole_request_by_what_varies_together(bench: Bench, paired: PairingMode) -> None:
+    metrics = ("accuracy", "macro_f1", "balanced_accuracy", "mcc", "cohen_kappa", "recall@*")
+    records = three(bench)
+    answer = bench.compare(records, *metrics, seed=1, multiplicity=Adjustment.MAX_T, paired=paired)
+    assert answer["design"]["multiplicity"] == {"method": "max_t", "family": "all differences of the request"}
+    found = [one for metric in answer["metrics"].values() for one in metric["differences"]]
+    p, adjusted = (np.array([one[member] for one in found]) for member in ("p_value", "p_adjusted"))
+    assert len(found) == 24
+    holm = adjust(p)
+    assert ((p <= adjusted) & (adjusted <= holm)).all()
+    # Metrics of the same predictions move together: there are far fewer than 24 things to be wrong about.
+    assert (adjusted[p < 0.05] < 0.7 * holm[p < 0.05]).all()
+    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
+    assert bench.compare(records, *metrics, seed=1, multiplicity=Adjustment.MAX_T, paired=paired) != answer
+    again = bench.compare(records, *metrics, seed=1, multiplicity=Adjustment.MAX_T, paired=paired)
+    assert again["metrics"] == answer["metrics"]
+
+
+def test_max_t_of_one_difference_is_its_p(bench: Bench) -> None:
+    records = pair_of(bench, "same_test_set")
+    for metric in ("accuracy", "mcc"):
+        found = only(bench.compare(records, metric, multiplicity=Adjustment.MAX_T), metric)
+        assert found["p_adjusted"] == found["p_value"]
+
+
+def test_max_t_takes_metrics_in_closed_form_as_independent(bench: Bench) -> None:
+    truth = np.random.default_rng(5).integers(0, 2, 200)
+    random = np.random.default_rng(6)
+    outputs = [random.beta(2 + 2 * truth, 4 - 2 * truth) for _ in range(3)]
+    records = [bench.keep(probable(truth, np.stack([1 - one, one], axis=1)), f"m{i}") for i, one in enumerate(outputs)]
+    metrics = ("log_loss", "roc_auc@1", "average_precision@1", "mcc")
+    answer = bench.compare(records, *metrics, seed=2, multiplicity=Adjustment.MAX_T)
+    found = [one for metric in answer["metrics"].values() for one in metric["differences"]]
+    p, adjusted = (np.array([one[member] for one in found]) for member in ("p_value", "p_adjusted"))
+    assert ((p <= adjusted) & (adjusted <= adjust(p))).all()
+    smallest = p.min()
+    assert adjusted[p.argmin()] <= 1 - (1 - smallest) ** len(p) + 0.02

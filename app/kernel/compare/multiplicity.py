@@ -9,11 +9,15 @@ from enum import StrEnum
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.special import normal_quantile
+
+# Smaller ones have no quantile.
+_SMALLEST = 1e-300
 
 
 class Adjustment(StrEnum):
     """Holm is the default; Hochberg needs positive dependence; BH and BY bound the share of false discoveries
-    instead.
+    instead. Max-T uses how the differences vary together, which takes draws of them: see ``adjust_jointly``.
     """
 
     NONE = "none"
@@ -22,6 +26,7 @@ class Adjustment(StrEnum):
     HOCHBERG = "hochberg"
     BENJAMINI_HOCHBERG = "benjamini_hochberg"
     BENJAMINI_YEKUTIELI = "benjamini_yekutieli"
+    MAX_T = "max_t"
 
 
 def _step_down(ordered: Array) -> Array:
@@ -47,13 +52,30 @@ _ADJUSTERS: dict[Adjustment, Callable[[Array], Array]] = {
 
 
 def adjust(p_values: Array, method: Adjustment = Adjustment.HOLM) -> Array:
-    """Adjusted p-values, at most 1, to be compared with the level of the whole family."""
+    """Adjusted p-values, at most 1, to be compared with the level of the whole family; not for MAX_T."""
     p = np.asarray(p_values, dtype=np.float64)
     present = np.flatnonzero(~np.isnan(p))
     adjusted = np.full(p.shape, np.nan)
     if present.size:
         order = present[np.argsort(p[present], kind="stable")]
         adjusted[order] = np.minimum(_ADJUSTERS[method](p[order]), 1.0)
+    return adjusted
+
+
+def adjust_jointly(p_values: Array, deviations: Array) -> Array:
+    """Max-T adjusted p-values (m): never above Holm's, whose bound needs no draws, and never below p itself.
+
+    Args:
+        p_values: (m), two-sided.
+        deviations: (B, m) joint draws of what was tested, about their means in standard deviations.
+    """
+    present = np.flatnonzero(~np.isnan(p_values))
+    adjusted = np.full(p_values.shape, np.nan)
+    if present.size:
+        p = p_values[present]
+        statistics = -normal_quantile(np.maximum(p, _SMALLEST) / 2.0)
+        found = max_t_adjust(statistics, np.abs(deviations[:, present]))
+        adjusted[present] = np.clip(found, p, adjust(p))
     return adjusted
 
 

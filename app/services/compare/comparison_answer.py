@@ -23,6 +23,7 @@ from app.services.compare.answers import (
 )
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
 from app.services.compare.fold_tests import FoldTest, fold_test
+from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import Difference
 from app.services.runs.propriety import improper_preferences
@@ -30,6 +31,7 @@ from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95
+_OF_ONE_METRIC = "all pairs of one metric, and its classes for a list"
 
 
 def comparison_answer(
@@ -40,14 +42,13 @@ def comparison_answer(
     values = compared_values(comparison)
     folds = comparison.runs.fold_values(comparison.estimands)
     metrics: dict[str, ComparedMetric] = {}
-    for index in range(len(comparison.estimands)):
-        by_value = comparison.differences(index)
-        adjusted = adjust(np.array([[one.test.p for one in of_value] for of_value in by_value]).ravel(), adjustment)
-        shares = adjusted.reshape(len(by_value), len(comparison.pairs))
-        for value in (value for value in values if value.estimand == index):
-            of_folds = None if folds is None else folds[index][:, :, value.place]
-            pairs = _pairs(comparison, value, by_value[value.place], shares[value.place], of_folds)
-            metrics[value.name] = _metric(comparison, value, pairs)
+    differences = [comparison.differences(index) for index in range(len(comparison.estimands))]
+    adjusted = _adjusted(comparison, differences, adjustment)
+    for value in values:
+        index, place = value.estimand, value.place
+        of_folds = None if folds is None else folds[index][:, :, place]
+        pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
+        metrics[value.name] = _metric(comparison, value, pairs)
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
@@ -64,6 +65,16 @@ def comparison_answer(
     )
 
 
+def _adjusted(
+    comparison: Comparison, differences: Sequence[Sequence[Sequence[Difference]]], adjustment: Adjustment
+) -> list[Array]:
+    """By estimand, adjusted p (V, P) of the differences of its values."""
+    if adjustment is Adjustment.MAX_T:
+        return joint_adjustment(comparison, differences)
+    found = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
+
+
 def _run(record: EvaluationRecord) -> ComparedRun:
     return ComparedRun(id=record.id, model=record.model, dataset=record.dataset, n_samples=int(record.n_samples))
 
@@ -78,7 +89,9 @@ def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
         level=settings.level,
         rope=settings.rope,
         seed=settings.seed,
-        multiplicity=Multiplicity(method=adjustment, family="all pairs of one metric, and its classes for a list"),
+        multiplicity=Multiplicity(
+            method=adjustment, family=ALL_DIFFERENCES if adjustment is Adjustment.MAX_T else _OF_ONE_METRIC
+        ),
         common_prevalence=None if shares is None else shares.tolist(),
     )
 

@@ -36,7 +36,11 @@ class ComparisonRequest(Wire):
     minimum_matched: float = Field(
         1.0, gt=0, le=1, description="Share of the largest run's sample ids that all runs must have in common."
     )
-    multiplicity: Multiplicity = Field("holm", description="How p is adjusted over pairs and classes.")
+    multiplicity: Multiplicity | Literal["max_t"] = Field(
+        "holm",
+        description="How p is adjusted over pairs and classes. `max_t`: over all differences of the request, by how "
+        "they vary together.",
+    )
     seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000, description="Simulated matrices per run.")
 
