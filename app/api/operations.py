@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.deps import UseServices
+from app.api.deps import UseContext
 from app.api.documentation import PROBLEMS
 from app.api.problem_types import PROBLEM_TYPES
 from app.api.problems import Problem, respond
@@ -65,9 +65,9 @@ async def is_alive() -> Response:
     responses=answers(Ready) | {503: PROBLEMS[503]},
     operation_id="isReady",
 )
-async def is_ready(request: Request, services: UseServices) -> Response:
+async def is_ready(request: Request, context: UseContext) -> Response:
     """Tell whether the database answers and its schema is the one of this release."""
-    state = await services.readiness.check()
+    state = await context.services.readiness.check()
     facts = SchemaFacts(state.reachable, state.revision, state.expected)
     if state.current:
         return json_response(Ready(facts))

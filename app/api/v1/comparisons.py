@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import Project, UseServices, routes
+from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import comparisons as requests
 from app.services.compare.answers import RunComparison
@@ -24,10 +24,10 @@ router = routes("comparisons")
     openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
     operation_id="createComparison",
 )
-async def create_comparison(request: Request, services: UseServices, project: Project) -> Response:
+async def create_comparison(request: Request, context: UseContext) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
     asked = parse_body(await read_body(request), requests.ComparisonRequest)
-    answer = await services.comparisons.create(project, asked.to_domain())
+    answer = await context.services.comparisons.create(context.project, asked.to_domain())
     return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
 
 
@@ -36,9 +36,9 @@ async def create_comparison(request: Request, services: UseServices, project: Pr
     responses=answers(RunComparison | ModelComparison),
     operation_id="getComparison",
 )
-async def get_comparison(identifier: UUID, services: UseServices, project: Project) -> Response:
+async def get_comparison(identifier: UUID, context: UseContext) -> Response:
     """Read a comparison as it was answered."""
-    return json_response(await services.comparisons.read(project, identifier))
+    return json_response(await context.services.comparisons.read(context.project, identifier))
 
 
 @router.post(
@@ -48,8 +48,8 @@ async def get_comparison(identifier: UUID, services: UseServices, project: Proje
     openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
     operation_id="compareAcrossDatasets",
 )
-async def compare_across_datasets(request: Request, services: UseServices, project: Project) -> Response:
+async def compare_across_datasets(request: Request, context: UseContext) -> Response:
     """Compare models over datasets: average ranks, Friedman, Wilcoxon and Nemenyi, Bayesian signed rank with a ROPE."""
     asked = parse_body(await read_body(request), requests.TournamentRequest)
-    answer = await services.tournaments.create(project, asked.to_domain())
+    answer = await context.services.tournaments.create(context.project, asked.to_domain())
     return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.api.answers import json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import StrictRoute, UseServices
-from app.api.documentation import PROBLEMS, body_schema
+from app.api.deps import UseContext, routes
+from app.api.documentation import body_schema
 from app.api.v1.requests import consistency as requests
 from app.services.consistency.consistency import check_report
 
-router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["what-if"], route_class=StrictRoute)
+router = routes("what-if")
 
 
 class ConsistencyResponse(BaseModel):
@@ -33,12 +33,11 @@ class ConsistencyResponse(BaseModel):
 
 @router.post(
     "/consistency-checks",
-    response_class=Response,
     responses={200: {"model": ConsistencyResponse}},
     openapi_extra=body_schema(requests.ConsistencyRequest, requests.CONSISTENCY),
     operation_id="checkConsistency",
 )
-async def check_consistency(request: Request, services: UseServices) -> Response:
+async def check_consistency(request: Request, context: UseContext) -> Response:
     """Check whether any confusion matrix could have produced reported scores; nothing is kept."""
     report = parse_body(await read_body(request), requests.ConsistencyRequest).to_domain()
-    return json_response(await services.compute.run(lambda: check_report(report), heavy=True))
+    return json_response(await context.services.compute.run(lambda: check_report(report), heavy=True))

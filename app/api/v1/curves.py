@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import Project, UseServices, routes
+from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
 from app.domain.inputs.samples import Rule
@@ -28,8 +28,7 @@ router = routes("evaluations")
 async def get_curve(
     identifier: UUID,
     curve: CurveName,
-    services: UseServices,
-    project: Project,
+    context: UseContext,
     label: Annotated[
         str | None,
         Query(
@@ -41,12 +40,12 @@ async def get_curve(
     max_points: Annotated[int, Query(ge=2, le=requests.MOST_POINTS, description="Points at most.")] = 1000,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
-    source = await services.evaluations.samples(project, identifier)
+    source = await context.services.evaluations.samples(context.project, identifier)
 
     def make() -> Response:
         return json_response(curve_of(source, curve, label, max_points))
 
-    return await services.compute.run(make, heavy=True)
+    return await context.services.compute.run(make, heavy=True)
 
 
 class CorrectedValue(BaseModel):
@@ -110,15 +109,15 @@ class ThresholdResponse(BaseModel):
     openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
     operation_id="findThreshold",
 )
-async def find_threshold(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+async def find_threshold(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Find the decision rule that is best for a metric, and what of its gain is luck."""
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
-    source = await services.evaluations.samples(project, identifier)
+    source = await context.services.evaluations.samples(context.project, identifier)
 
     def make() -> Response:
         return json_response(_present_rule(identifier, best_rule(source, question)))
 
-    return await services.compute.run(make, heavy=True)
+    return await context.services.compute.run(make, heavy=True)
 
 
 def _present_rule(identifier: UUID, rule: BestRule) -> dict[str, Any]:

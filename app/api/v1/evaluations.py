@@ -16,7 +16,7 @@ from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.bodies.multipart import is_multipart, read_upload
 from app.api.bodies.parsing import HEAVY_BYTES, Body, parse_body, parse_value, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
-from app.api.deps import Project, Services, UseContext, UseServices, routes
+from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
@@ -55,14 +55,13 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 )
 async def create_evaluation(request: Request, context: UseContext, *, store: Store = True) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
-    services = context.services
-    new = await _read_new(request, services)
+    new = await _read_new(request, context)
     if not store:
-        return await _answer(await services.evaluations.compute(new), services)
-    keeping = await _keep(services, context.project, new)
+        return await _answer(await context.services.evaluations.compute(new), context)
+    keeping = await _keep(context, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
-    answer = await _answer(keeping.evaluation, services, HTTPStatus.CREATED, headers)
+    answer = await _answer(keeping.evaluation, context, HTTPStatus.CREATED, headers)
     await keeping.done()
     return answer
 
@@ -76,9 +75,8 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
 )
 async def compute_metrics(request: Request, context: UseContext) -> Response:
     """Evaluate an input and keep nothing."""
-    services = context.services
-    new = await _read_new(request, services)
-    return await _answer(await services.evaluations.compute(new), services)
+    new = await _read_new(request, context)
+    return await _answer(await context.services.evaluations.compute(new), context)
 
 
 @router.post(
@@ -91,19 +89,18 @@ async def compute_metrics(request: Request, context: UseContext) -> Response:
 )
 async def create_batch(
     request: Request,
-    services: UseServices,
-    project: Project,
+    context: UseContext,
     *,
     store: Store = True,
 ) -> Response:
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
     body = await read_body(request)
-    values = await services.compute.run(lambda: _read_batch(body), heavy=len(body) > HEAVY_BYTES)
+    values = await context.services.compute.run(lambda: _read_batch(body), heavy=len(body) > HEAVY_BYTES)
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
 
     async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
         async with places:
-            return await _batch_item(request, services, project, index, value, store=store, heavy=heavy)
+            return await _batch_item(request, context, index, value, store=store, heavy=heavy)
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
     return json_response(Items(items), HTTPStatus.MULTI_STATUS)
@@ -119,26 +116,26 @@ def _read_batch(body: Body) -> list[tuple[Any, bool]]:
 
 
 async def _batch_item(
-    request: Request, services: Services, project: str, index: int, value: Any, *, store: bool, heavy: bool
+    request: Request, context: Context, index: int, value: Any, *, store: bool, heavy: bool
 ) -> BatchItem:
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
-        new = await services.compute.run(
+        new = await context.services.compute.run(
             lambda: parse_value(value, requests.EvaluationRequest).to_domain(), heavy=heavy
         )
         if store:
-            keeping = await _keep(services, project, new)
+            keeping = await _keep(context, new)
             await keeping.done()
             evaluation = keeping.evaluation
         else:
-            evaluation = await services.evaluations.compute(new)
+            evaluation = await context.services.evaluations.compute(new)
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
         )
     # As JSON, which takes a tenth of the memory that the values take as objects.
-    written = await services.compute.run(lambda: write_json(evaluation), heavy=_is_long(evaluation))
+    written = await context.services.compute.run(lambda: write_json(evaluation), heavy=_is_long(evaluation))
     return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
 
 
@@ -146,17 +143,19 @@ def _failed(problem: Problem, request: Request) -> BatchItem:
     return BatchItem(problem.status, problem=problem.of_request(request_id(request)))
 
 
-async def _read_new(request: Request, services: Services) -> NewEvaluation:
+async def _read_new(request: Request, context: Context) -> NewEvaluation:
     if is_multipart(request):
         upload = await read_upload(request)
-        return await services.compute.run(lambda: upload.parse(requests.EvaluationRequest).to_domain(), heavy=True)
+        return await context.services.compute.run(
+            lambda: upload.parse(requests.EvaluationRequest).to_domain(), heavy=True
+        )
     body = await read_body(request)
     heavy = len(body) > HEAVY_BYTES
     parse = parse_large_body if heavy else parse_body
-    return await services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
+    return await context.services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
 
 
-async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping:
+async def _keep(context: Context, new: NewEvaluation) -> Keeping:
     if new.model is None or new.dataset is None:
         absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
         raise InvalidInput(
@@ -169,13 +168,15 @@ async def _keep(services: Services, project: str, new: NewEvaluation) -> Keeping
                 for name in absent
             ]
         )
-    return await services.evaluations.create(project, new, model=new.model, dataset=new.dataset)
+    return await context.services.evaluations.create(context.project, new, model=new.model, dataset=new.dataset)
 
 
 async def _answer(
-    evaluation: Evaluation, services: Services, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
+    evaluation: Evaluation, context: Context, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
-    return await services.compute.run(lambda: json_response(evaluation, status, headers), heavy=_is_long(evaluation))
+    return await context.services.compute.run(
+        lambda: json_response(evaluation, status, headers), heavy=_is_long(evaluation)
+    )
 
 
 def _is_long(evaluation: Evaluation) -> bool:
@@ -190,8 +191,7 @@ def _is_long(evaluation: Evaluation) -> bool:
     tags=["evaluations"],
 )
 async def list_evaluations(
-    services: UseServices,
-    project: Project,
+    context: UseContext,
     model: Filter = None,
     model_version: Filter = None,
     dataset: Filter = None,
@@ -234,7 +234,7 @@ async def list_evaluations(
         limit=limit,
         after=pages.after(cursor),
     )
-    return json_response(pages.listed(await services.evaluations.page(project, query)))
+    return json_response(pages.listed(await context.services.evaluations.page(context.project, query)))
 
 
 def _sort(text: str) -> tuple[str | None, bool]:
@@ -272,9 +272,9 @@ def _position(identifier: UUID, value: float | None) -> Position:
     operation_id="getEvaluation",
     tags=["evaluations"],
 )
-async def get_evaluation(identifier: UUID, services: UseServices, project: Project) -> Response:
+async def get_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Read an evaluation with its full report."""
-    return await _answer(await services.evaluations.read(project, identifier), services)
+    return await _answer(await context.services.evaluations.read(context.project, identifier), context)
 
 
 @router.patch(
@@ -284,10 +284,10 @@ async def get_evaluation(identifier: UUID, services: UseServices, project: Proje
     operation_id="replaceTags",
     tags=["evaluations"],
 )
-async def patch_evaluation(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+async def patch_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    return await _answer(await services.evaluations.replace_tags(project, identifier, tags), services)
+    return await _answer(await context.services.evaluations.replace_tags(context.project, identifier, tags), context)
 
 
 @router.delete(
@@ -296,9 +296,9 @@ async def patch_evaluation(identifier: UUID, request: Request, services: UseServ
     operation_id="deleteEvaluation",
     tags=["evaluations"],
 )
-async def delete_evaluation(identifier: UUID, services: UseServices, project: Project) -> Response:
+async def delete_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Remove an evaluation for good."""
-    await services.evaluations.delete(project, identifier)
+    await context.services.evaluations.delete(context.project, identifier)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -308,10 +308,12 @@ async def delete_evaluation(identifier: UUID, services: UseServices, project: Pr
     operation_id="listModels",
     tags=["evaluations"],
 )
-async def list_models(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the model versions that have an evaluation, by name."""
     pages = Pages({"list": "models"}, (str, str | None), ModelRef)
-    return json_response(pages.listed(await services.evaluations.models(project, limit, pages.after(cursor))))
+    return json_response(
+        pages.listed(await context.services.evaluations.models(context.project, limit, pages.after(cursor)))
+    )
 
 
 @router.get(
@@ -320,7 +322,9 @@ async def list_models(services: UseServices, project: Project, limit: Limit = 50
     operation_id="listDatasets",
     tags=["evaluations"],
 )
-async def list_datasets(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_datasets(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the datasets that have an evaluation, by name."""
     pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
-    return json_response(pages.listed(await services.evaluations.datasets(project, limit, pages.after(cursor))))
+    return json_response(
+        pages.listed(await context.services.evaluations.datasets(context.project, limit, pages.after(cursor)))
+    )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
-from app.api.deps import Project, UseServices, routes
+from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
@@ -26,30 +26,31 @@ GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0
     openapi_extra=body_schema(requests.GateRequest, requests.GATES),
     operation_id="putGate",
 )
-async def put_gate(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
+async def put_gate(name: GateName, request: Request, context: UseContext) -> Response:
     """Define a gate. Another definition makes a new version; the same one changes nothing."""
     asked = parse_body(await read_body(request), requests.GateRequest)
-    gate, made = await services.gates.put(project, name, asked.model_dump(mode="json", exclude_none=True))
+    gate, made = await context.services.gates.put(
+        context.project, name, asked.model_dump(mode="json", exclude_none=True)
+    )
     headers = {"Location": f"/v1/gates/{name}"} if made else None
     return json_response(gate, HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
 
 
 @router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"), operation_id="listGates")
-async def list_gates(services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_gates(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the gates in their latest versions, by name."""
     pages: Pages[str] = Pages({"list": "gates"}, (str,))
-    return json_response(pages.listed(await services.gates.page(project, limit, pages.after(cursor))))
+    return json_response(pages.listed(await context.services.gates.page(context.project, limit, pages.after(cursor))))
 
 
 @router.get("/gates/{name}", responses=answers(GateVersion), operation_id="getGate")
 async def get_gate(
     name: GateName,
-    services: UseServices,
-    project: Project,
+    context: UseContext,
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The latest when left out.")] = None,
 ) -> Response:
     """Read a version of a gate."""
-    return json_response(await services.gates.read(project, name, version))
+    return json_response(await context.services.gates.read(context.project, name, version))
 
 
 @router.get(
@@ -57,15 +58,15 @@ async def get_gate(
     responses=answers(Items[GateVersion], name="GateVersions"),
     operation_id="listGateVersions",
 )
-async def list_versions(name: GateName, services: UseServices, project: Project) -> Response:
+async def list_versions(name: GateName, context: UseContext) -> Response:
     """List all versions of a gate, latest first; those of a deleted one too."""
-    return json_response(Items(await services.gates.versions(project, name)))
+    return json_response(Items(await context.services.gates.versions(context.project, name)))
 
 
 @router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteGate")
-async def delete_gate(name: GateName, services: UseServices, project: Project) -> Response:
+async def delete_gate(name: GateName, context: UseContext) -> Response:
     """End a gate: it checks nothing any more. Its versions and checks stay."""
-    await services.gates.delete(project, name)
+    await context.services.gates.delete(context.project, name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -76,10 +77,10 @@ async def delete_gate(name: GateName, services: UseServices, project: Project) -
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
-async def create_check(name: GateName, request: Request, services: UseServices, project: Project) -> Response:
+async def create_check(name: GateName, request: Request, context: UseContext) -> Response:
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     asked = parse_body(await read_body(request), requests.CheckRequest)
-    answer = await services.gates.check(project, name, asked.evaluation, asked.baseline)
+    answer = await context.services.gates.check(context.project, name, asked.evaluation, asked.baseline)
     return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
 
 
@@ -88,12 +89,12 @@ async def create_check(name: GateName, request: Request, services: UseServices, 
     responses=answers(Listing[CheckSummary], name="CheckPage"),
     operation_id="listChecks",
 )
-async def list_checks(
-    name: GateName, services: UseServices, project: Project, limit: Limit = 50, cursor: Cursor = None
-) -> Response:
+async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the checks of a gate, latest first."""
     pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
-    return json_response(pages.listed(await services.gates.checks(project, name, limit, pages.after(cursor))))
+    return json_response(
+        pages.listed(await context.services.gates.checks(context.project, name, limit, pages.after(cursor)))
+    )
 
 
 @router.get(
@@ -101,6 +102,6 @@ async def list_checks(
     responses=answers(CheckAnswer),
     operation_id="getCheck",
 )
-async def get_check(name: GateName, identifier: UUID, services: UseServices, project: Project) -> Response:
+async def get_check(name: GateName, identifier: UUID, context: UseContext) -> Response:
     """Read a check as it was answered."""
-    return json_response(await services.gates.read_check(project, name, identifier))
+    return json_response(await context.services.gates.read_check(context.project, name, identifier))

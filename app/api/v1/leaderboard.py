@@ -6,7 +6,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.deps import Project, UseServices, routes
+from app.api.deps import UseContext, routes
 from app.api.problems import InvalidQuery
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
@@ -23,8 +23,7 @@ Name = Annotated[str, Query(min_length=1, max_length=256)]
     operation_id="getLeaderboard",
 )
 async def get_leaderboard(
-    services: UseServices,
-    project: Project,
+    context: UseContext,
     dataset: Annotated[Name, Query(description="Name of the dataset.")],
     dataset_version: Annotated[str | None, Query(max_length=256, description="All versions when left out.")] = None,
     split: Annotated[str | None, Query(max_length=256, description="All splits when left out.")] = None,
@@ -44,7 +43,7 @@ async def get_leaderboard(
         dataset=DatasetRef(dataset, dataset_version, split), metric=metric, limit=limit, level=level, seed=seed
     )
     try:
-        board = await services.leaderboards.rank(project, query)
+        board = await context.services.leaderboards.rank(context.project, query)
     except (InvalidExpression, OutOfReach) as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
     return json_response(board)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import HEAVY_BYTES, parse_body, read_body
-from app.api.deps import Project, UseServices, routes
+from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import projections as requests
 from app.services.project.answers import Projection
@@ -22,10 +22,12 @@ router = routes("what-if")
     openapi_extra=body_schema(requests.ProjectionRequest, requests.PROJECTIONS),
     operation_id="projectEvaluation",
 )
-async def project_evaluation(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+async def project_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Compute metrics anew at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
-    answer = await services.what_if.project(project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against)
+    answer = await context.services.what_if.project(
+        context.project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against
+    )
     return json_response(answer)
 
 
@@ -35,10 +37,10 @@ async def project_evaluation(identifier: UUID, request: Request, services: UseSe
     openapi_extra=body_schema(requests.EstimateRequest, requests.ESTIMATES),
     operation_id="estimatePrevalence",
 )
-async def estimate_prevalence(identifier: UUID, request: Request, services: UseServices, project: Project) -> Response:
+async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Estimate the class shares where a model is used, from its predictions on samples without labels."""
     body = await read_body(request)
-    seen = await services.compute.run(
+    seen = await context.services.compute.run(
         lambda: parse_body(body, requests.EstimateRequest).to_domain(), heavy=len(body) > HEAVY_BYTES
     )
-    return json_response(await services.what_if.estimate(project, identifier, seen))
+    return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
