@@ -76,7 +76,7 @@ def _layout(kind: Any) -> _Layout:
     )
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """An answer as dicts, lists, texts and finite numbers: the form in which it is kept."""
     if isinstance(value, Enum):
         return value.value
@@ -85,12 +85,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if isfinite(value) else None
     if is_dataclass(value):
-        return {name: plain(member) for name, member in members(value).items()}
+        return {name: as_json(member) for name, member in members(value).items()}
     if isinstance(value, Mapping):
-        return {str(name): plain(member) for name, member in value.items()}
+        return {str(name): as_json(member) for name, member in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    return _text(value) if isinstance(value, UUID | datetime) else [plain(member) for member in value]
+        return as_json(value.tolist())
+    return _text(value) if isinstance(value, UUID | datetime) else [as_json(member) for member in value]
 
 
 def _text(value: UUID | datetime) -> str:

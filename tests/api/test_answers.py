@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.api.answers import answer_model, write_json
-from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, plain, typed
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, as_json, named, typed
 
 Item = TypeVar("Item")
 
@@ -107,7 +107,7 @@ def test_a_dataclass_is_written_with_everything_in_it() -> None:
 
 def test_what_is_sent_is_what_is_kept() -> None:
     answer = Listed([line(), line(reason="none", values=np.array([["a"], ["b"]]))], "more")
-    assert orjson.loads(write_json(answer)) == plain(answer)
+    assert orjson.loads(write_json(answer)) == as_json(answer)
 
 
 def test_what_json_has_not_is_refused() -> None:
@@ -200,4 +200,4 @@ def test_the_model_checks_what_is_sent() -> None:
     model = answer_model(Listed[Line], "LinePage")
     model.model_validate_json(write_json(Listed([line()], None)))
     with pytest.raises(ValueError, match="verdict"):
-        model.model_validate({"items": [{**plain(line()), "verdict": "perhaps"}], "next_cursor": None})
+        model.model_validate({"items": [{**as_json(line()), "verdict": "perhaps"}], "next_cursor": None})

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, members, named, plain, rfc3339
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, as_json, members, named, rfc3339
 
 
 class Colour(StrEnum):
@@ -57,7 +57,7 @@ class Measured:
 
 
 def test_a_hidden_field_is_no_member() -> None:
-    assert members(Measured(1.0, [0.5, 1.5])) == plain(Measured(1.0, [0.5])) == {"value": 1.0}
+    assert members(Measured(1.0, [0.5, 1.5])) == as_json(Measured(1.0, [0.5])) == {"value": 1.0}
 
 
 def test_a_single_field_is_a_member_too() -> None:
@@ -80,7 +80,7 @@ def test_what_is_kept_has_only_what_json_has() -> None:
 
     values = np.array([[1.0, nan], [inf, 4.0]]).T
     answer = Answer(identifier, moment, Colour.RED, values, MappingProxyType({"a": Inner(-inf)}), (nan, 2), np.True_)
-    kept = plain(answer)
+    kept = as_json(answer)
     assert kept == {
         "id": str(identifier),
         "at": "2026-01-02T03:04:05.678Z",
@@ -91,7 +91,7 @@ def test_what_is_kept_has_only_what_json_has() -> None:
         "flag": True,
     }
     assert type(kept["colour"]) is str
-    assert type(plain(np.float64(0.5))) is float
+    assert type(as_json(np.float64(0.5))) is float
 
 
 def test_moments_are_cut_to_milliseconds() -> None:

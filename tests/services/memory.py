@@ -27,7 +27,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
 from app.domain.inputs.probabilities import Accompanying, from_probabilities
 from app.domain.inputs.samples import Samples
-from app.domain.members import plain
+from app.domain.members import as_json
 from app.domain.report import Options
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament
@@ -250,7 +250,7 @@ class Bench:
             compute=self.compute,
         )
         query = LeaderboardQuery(dataset=DatasetRef(dataset), metric=metric, **members)
-        found: Json = plain(self.run(lambda: service.rank(PROJECT, query)))
+        found: Json = as_json(self.run(lambda: service.rank(PROJECT, query)))
         return found
 
     def judge(self, asked: Tournament) -> Json:

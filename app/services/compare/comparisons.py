@@ -11,7 +11,7 @@ from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.domain.members import plain
+from app.domain.members import as_json
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment as Adjustment
 from app.services.admission import Admission
@@ -110,7 +110,7 @@ class ComparisonService:
 
         def run() -> tuple[RunComparison, ComparisonRecord]:
             answer = compare(new, runs, estimands, kept)
-            return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, plain(answer))
+            return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, as_json(answer))
 
         answer, record = await self._compute.run(run, heavy=True)
         async with self._admission:

@@ -6,7 +6,7 @@ from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
-from app.domain.members import plain
+from app.domain.members import as_json
 from app.kernel.metrics.expression import of_probabilities
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament, judge_tournament
@@ -56,7 +56,7 @@ class TournamentService:
 
         def run() -> tuple[ModelComparison, ComparisonRecord]:
             answer = judge_tournament(asked, datasets, complete, samples)
-            return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, plain(answer))
+            return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, as_json(answer))
 
         answer, record = await self._compute.run(run, heavy=True)
         async with self._admission:

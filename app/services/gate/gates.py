@@ -8,7 +8,7 @@ from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id, time_of
-from app.domain.members import plain
+from app.domain.members import as_json
 from app.domain.rules import Definition, check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
 from app.services.admission import Admission
@@ -104,7 +104,7 @@ class GateService:
 
         def run() -> tuple[CheckAnswer, Mapping[str, Any]]:
             answer = _answer(gate, definition, estimands, runs)
-            return answer, plain(answer)
+            return answer, as_json(answer)
 
         answer, kept = await self._compute.run(run, heavy=True)
         check = GateCheck(
