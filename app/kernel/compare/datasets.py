@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from app.kernel.compare.many import mean_ranks
 from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import chi_squared_upper_tail, f_upper_tail, normal_cdf
 
 # Fewer data sets are refused; up to the second number the approximations are poor.
@@ -88,11 +89,7 @@ def studentised_range_quantile(models: int, alpha: float = 0.05) -> float:
     def upper_tail(q: float) -> float:
         return float(1.0 - models * (density @ (normal_cdf(x + q) - normal_cdf(x)) ** (models - 1)))
 
-    low, high = 0.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if upper_tail(middle) > alpha else (low, middle)
-    return (low + high) / 2.0
+    return last_inside(lambda q: upper_tail(q) > alpha, 0.0, 20.0)
 
 
 def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> float:

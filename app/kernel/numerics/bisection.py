@@ -1,4 +1,4 @@
-"""Inverting a test into an interval: the point where a decreasing statistic crosses a target, elementwise."""
+"""Inverting a test into an interval: where a statistic crosses a target, or a condition ceases to hold."""
 
 from collections.abc import Callable
 
@@ -21,3 +21,13 @@ def crossing(statistic: Callable[[Array], Array], low: Array, high: Array, targe
         above = statistic(middle) > target
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return (low + high) / 2.0
+
+
+def last_inside(inside: Callable[[float], bool], start: float, end: float, *, steps: int = 60) -> float:
+    """The point farthest from start, where a condition holds, towards end at which it still does."""
+    if inside(end):
+        return end
+    for _ in range(steps):
+        middle = (start + end) / 2.0
+        start, end = (middle, end) if inside(middle) else (start, middle)
+    return start

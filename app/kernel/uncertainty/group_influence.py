@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import silently
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Method
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import Grouping, Groups, wilson_of_variance
 from app.kernel.uncertainty.headline import Method as Closed
-from app.kernel.uncertainty.headline import logit_limits
-from app.kernel.uncertainty.influence import Linearisation, variance
+from app.kernel.uncertainty.influence import Linearisation, limits_on_scale, variance
 from app.kernel.uncertainty.intervals import kish_effective_n
 
 
@@ -46,13 +44,7 @@ def group_limits(linear: Linearisation, n_samples: int, level: float = 0.95) -> 
         return None
     with silently():
         half_width = float(student_quantile((1.0 + level) / 2.0, linear.freedom)) * spread**0.5
-    below, above = linear.bounds
-    if linear.scale is Scale.LOGIT and below is not None and above is not None:
-        width = above - below
-        ends = logit_limits((value - below) / width, half_width / width)
-        return None if ends is None else (below + width * ends[0], below + width * ends[1])
-    lowest, highest = -np.inf if below is None else below, np.inf if above is None else above
-    return max(value - half_width, lowest), min(value + half_width, highest)
+    return limits_on_scale(linear, half_width)
 
 
 def group_method(linear: Linearisation) -> str:

@@ -3,7 +3,7 @@
 What a metric's influence is stands on its card; the forms are those of ``app.kernel.samples.influence``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Metric, Scale
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, Method, Strata, Unweighted
 from app.kernel.samples.scores import Scores
@@ -119,21 +120,30 @@ def limits(linearisation: Linearisation, level: float = 0.95) -> Limits | None:
         return None
     if method is Method.WILSON:
         size = float(linearisation.influence.size)
-        low, high = wilson(np.asarray(value * size), np.asarray(size), level)
-        return Limits(float(low), float(high), method)
-    below, above = linearisation.bounds
-    if linearisation.scale is Scale.LOGIT and below is not None and above is not None:
-        width = above - below
-        place = (value - below) / width
-        ends = logit_limits(place, two_sided_z(level) * error / width)
-        if ends is None and linearisation.sizes is not None:
-            ends, method = newcombe_area_limits(place, *linearisation.sizes, level), Method.NEWCOMBE
-        return None if ends is None else Limits(below + width * ends[0], below + width * ends[1], method)
-    if error == 0.0:
+        of_share = wilson(np.asarray(value * size), np.asarray(size), level)
+        return Limits(float(of_share[0]), float(of_share[1]), method)
+    low, high = linearisation.bounds
+    on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
+    if error == 0.0 and not on_logit:
         return None
-    spread = float(student_quantile((1.0 + level) / 2.0, linearisation.freedom)) * error
-    lowest, highest = -np.inf if below is None else below, np.inf if above is None else above
-    return Limits(max(value - spread, lowest), min(value + spread, highest), method)
+    tail = (1.0 + level) / 2.0
+    reach = two_sided_z(level) if on_logit else float(student_quantile(tail, linearisation.freedom))
+    ends = limits_on_scale(linearisation, reach * error)
+    if ends is None and linearisation.sizes is not None and low is not None and high is not None:
+        width, method = high - low, Method.NEWCOMBE
+        of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
+        ends = low + width * of_area[0], low + width * of_area[1]
+    return None if ends is None else Limits(*ends, method)
+
+
+def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
+    """Ends value -+ half_width on the scale of the metric, within its range; None where the logit scale has none."""
+    value, (low, high) = linearisation.value, linearisation.bounds
+    if linearisation.scale is Scale.LOGIT and low is not None and high is not None:
+        ends = logit_limits((value - low) / (high - low), half_width / (high - low))
+        return None if ends is None else (low + (high - low) * ends[0], low + (high - low) * ends[1])
+    lowest, highest = -np.inf if low is None else low, np.inf if high is None else high
+    return max(value - half_width, lowest), min(value + half_width, highest)
 
 
 def effective_samples(linearisation: Linearisation) -> float:
@@ -166,14 +176,4 @@ def newcombe_area_limits(area: float, positives: int, negatives: int, level: flo
         spread = t * (1 - t) * (1 + size * ((1 - t) / (2 - t) + t / (1 + t))) / (positives * negatives)
         return (area - t) ** 2 <= z * z * spread
 
-    return _farthest(inside, area, 0.0), _farthest(inside, area, 1.0)
-
-
-def _farthest(inside: Callable[[float], bool], start: float, end: float) -> float:
-    """The point farthest from start towards end that is still inside, by bisection."""
-    if start == end:
-        return end
-    for _ in range(60):
-        middle = (start + end) / 2.0
-        start, end = (middle, end) if inside(middle) else (start, middle)
-    return start
+    return last_inside(inside, area, 0.0), last_inside(inside, area, 1.0)
