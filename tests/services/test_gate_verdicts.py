@@ -44,8 +44,9 @@ def check(stated: dict[str, Any], *records: EvaluationRecord) -> Any:
 def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None:
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
     stated = rule("accuracy", better_than="baseline", margin=0.05)
-    verdict, (result,) = check(stated, candidate, baseline)
-    assert verdict is Verdict.INCONCLUSIVE
+    found = check(stated, candidate, baseline)
+    (result,) = found.results
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert result.needed_samples is None
     assert "no number of samples settles it" in result.message
     assert write_json(result)
@@ -54,4 +55,4 @@ def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None
 def test_a_value_at_the_margin_has_reached_it() -> None:
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
     stated = rule("accuracy", "value", better_than="baseline", margin=0.05)
-    assert check(stated, candidate, baseline)[0] is Verdict.PASS
+    assert check(stated, candidate, baseline).verdict is Verdict.PASS

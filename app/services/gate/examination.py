@@ -7,7 +7,7 @@ from math import nan
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
-from app.domain.rules import Definition, Rule
+from app.domain.rules import Definition
 from app.kernel.compare.gates import Interval
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
@@ -99,14 +99,8 @@ class Examination:
             prevalence=None if self._independent else CommonPrevalence(),
         )
 
-    def measure(self, rule: Rule, estimand: Estimand, level: float) -> list[Measured]:
-        """What a rule is to be held against: each value of its metric.
-
-        Raises:
-            NotComparable: candidate and baseline cannot be compared on the metric.
-        """
-        if rule.demand.needs_baseline:
-            return self._differences(estimand, level)
+    def values(self, estimand: Estimand, level: float) -> list[Measured]:
+        """The values of the candidate."""
         index, record = self._candidate.estimands.index(estimand), self._runs.records[0]
         if not record.counts_independent:
             values = self._candidate.values[index][0].tolist()
@@ -121,8 +115,12 @@ class Examination:
             for name, own in zip(estimand.names, own_intervals(self._candidate, index, 0, level), strict=True)
         ]
 
-    def _differences(self, estimand: Estimand, level: float) -> list[Measured]:
-        """Candidate less baseline."""
+    def differences(self, estimand: Estimand, level: float) -> list[Measured]:
+        """Candidate less baseline.
+
+        Raises:
+            NotComparable: they cannot be compared on the metric.
+        """
         if estimand.preference is None or estimand.preference.better is Better.NEAREST:
             raise NotComparable(f"{estimand.text} cannot say whether a run is better than another")
         both = self._both

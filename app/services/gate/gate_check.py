@@ -1,11 +1,12 @@
 """Holding an evaluation against the rules of a gate: a bound against a limit, and a sentence for each outcome."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite, isnan, nan
 from typing import Literal
 
 from app.domain.evaluation import EvaluationRecord
+from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
 from app.domain.wording import percent, significant
@@ -28,16 +29,25 @@ from app.services.estimands import Better, Estimand
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.examination import Examination, Measured
 from app.services.runs.aligned import Runs
+from app.services.runs.propriety import improper_preferences
+from app.services.runs.resampling import CommonPrevalence
 
 EXIT_CODES: dict[Verdict, Literal[0, 1, 2]] = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
 # The chance that as many samples as are named for a paired rate settle a rule.
 _POWER = 0.8
 
 
-def check_gate(
-    definition: Definition, estimands: Sequence[Estimand], runs: Runs
-) -> tuple[Verdict, list[RuleResult | SamplesResult]]:
-    """Verdict of all rules together, and what is said of each.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Verdict of all rules together, what is said of each, and of scores that are not proper."""
+
+    verdict: Verdict
+    results: Sequence[RuleResult | SamplesResult]
+    findings: Sequence[Finding]
+
+
+def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Checked:
+    """Hold a run against all rules.
 
     Args:
         definition: The rules.
@@ -52,7 +62,10 @@ def check_gate(
     results: list[RuleResult | SamplesResult] = [_judged(rule, estimand, examination) for rule, estimand in asked]
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
-    return combine([result.verdict for result in results]), results
+    compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
+    pairs = [(0, 1)] if len(runs) > 1 else []
+    findings = improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts))
+    return Checked(combine([result.verdict for result in results]), results, findings)
 
 
 def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
@@ -71,7 +84,9 @@ def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> RuleRes
     if estimand.is_list and rule.bound is Bound.UPPER:
         # One class that fails fails the rule, so the more classes the surer each has to be.
         level = bonferroni_level(level, len(estimand.names))
-    measured = examination.measure(rule, estimand, level)
+    measured = (
+        examination.differences(estimand, level) if rule.demand.needs_baseline else examination.values(estimand, level)
+    )
     less_is_better = rule.demand is Demand.MAX
     if rule.demand.needs_baseline:
         less_is_better = estimand.preference is not None and estimand.preference.better is Better.LOWER

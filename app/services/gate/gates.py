@@ -20,9 +20,7 @@ from app.services.gate.gate_check import EXIT_CODES, check_gate
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
-from app.services.runs.propriety import improper_preferences
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
-from app.services.runs.resampling import CommonPrevalence
 
 
 class GateService:
@@ -102,11 +100,20 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
-        def run() -> tuple[CheckAnswer, Mapping[str, Any]]:
-            answer = _answer(gate, definition, estimands, runs)
-            return answer, as_json(answer)
-
-        answer, kept = await self._compute.run(run, heavy=True)
+        found = await self._compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
+        identifier = new_id()
+        candidate, *others = (_run(record) for record in runs.records)
+        answer = CheckAnswer(
+            id=identifier,
+            created_at=time_of(identifier),
+            gate=CheckedGate(name=gate.name, version=gate.version),
+            evaluation=candidate,
+            baseline=others[0] if others else None,
+            verdict=found.verdict,
+            exit_code=EXIT_CODES[found.verdict],
+            results=found.results,
+            findings=found.findings or None,
+        )
         check = GateCheck(
             id=answer.id,
             gate=gate.name,
@@ -114,7 +121,7 @@ class GateService:
             evaluation=evaluation,
             baseline=other,
             verdict=answer.verdict,
-            answer=kept,
+            answer=as_json(answer),
         )
         async with self._admission:
             await self._gates.add_check(project, check)
@@ -161,25 +168,6 @@ class GateService:
         if len(looked_at) < len(runs):
             kept = KeptSamples((await read_labels(self._labels, project, runs.records)).labels, kept.outputs)
         return runs.pair(kept, mode)
-
-
-def _answer(gate: Gate, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> CheckAnswer:
-    verdict, results = check_gate(definition, estimands, runs)
-    compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
-    pairs = [(0, 1)] if len(runs) > 1 else []
-    candidate, *others = (_run(record) for record in runs.records)
-    identifier = new_id()
-    return CheckAnswer(
-        id=identifier,
-        created_at=time_of(identifier),
-        gate=CheckedGate(name=gate.name, version=gate.version),
-        evaluation=candidate,
-        baseline=others[0] if others else None,
-        verdict=verdict,
-        exit_code=EXIT_CODES[verdict],
-        results=results,
-        findings=improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts)) or None,
-    )
 
 
 def _run(record: EvaluationRecord) -> CheckedRun:
