@@ -130,10 +130,9 @@ def find_symbols(root: Path) -> Iterator[Found]:
     for entry in ENTRIES:
         if entry in modules:
             waiting += [(entry, ""), *((entry, name) for name in modules[entry].definitions)]
-    for number, path in enumerate(sorted((root / MIGRATIONS).rglob("*.py"))):
-        waiting += Module(
-            f"migration {number}", path, {name: one.path for name, one in modules.items()}
-        ).imported.values()
+    paths = {name: module.path for name, module in modules.items()}
+    for path in sorted((root / MIGRATIONS).rglob("*.py")):
+        waiting += Module(path.stem, path, paths).imported.values()
     reached: set[Symbol] = set()
     while waiting:
         symbol = waiting.pop()

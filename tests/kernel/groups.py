@@ -3,10 +3,26 @@
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.delta import cell_sensitivities
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import Limits, kish_effective_n
+
+
+def influences(runs: GroupedRuns, functional: Functional) -> Array:
+    """How much each group moves the values of each run, (G, R, V): their sums over the groups are 0."""
+    found = []
+    size = runs.n_classes * runs.n_classes
+    for run, matrix in enumerate(runs.matrices()):
+        moved, cells = cell_sensitivities(matrix, functional)
+        per_sample = np.zeros((size, moved.shape[1]))
+        rows, columns = cells.T
+        per_sample[rows * runs.n_classes + columns] = moved / matrix[rows, columns][:, None]
+        mine = runs.cell // size == run
+        parts = per_sample[runs.cell[mine] % size] * runs.count[mine][:, None]
+        found.append(sums_by_code(runs.group[mine], parts.T, runs.n_groups).T)
+    return np.stack(found, axis=1)
 
 
 def design_effect(runs: GroupedRuns, functional: Functional) -> Array:
@@ -17,7 +33,7 @@ def design_effect(runs: GroupedRuns, functional: Functional) -> Array:
         alone.append((moved * moved / matrix[tuple(cells.T)][:, None]).sum(axis=0))
     variance = np.array(alone)
     with silently():
-        effect: Array = np.where(variance > 0, group_variance(runs.influences(functional)) / variance, np.nan)
+        effect: Array = np.where(variance > 0, group_variance(influences(runs, functional)) / variance, np.nan)
     return effect
 
 

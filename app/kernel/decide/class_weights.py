@@ -16,6 +16,7 @@ from app.kernel.decide.rules import (
     feasible,
     scalar,
 )
+from app.kernel.matrix.labels import confusion_counts
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
@@ -49,9 +50,7 @@ def decide(scores: Scores, weights: Array) -> Codes:
 
 def confusion(scores: Scores, predicted: Codes) -> Array:
     """Confusion matrix (K, K), rows actual, by the weights (n,) of the samples."""
-    classes = scores.n_classes
-    counted = np.bincount(scores.y * classes + predicted, scores.weights, classes * classes)
-    return counted.reshape(classes, classes).astype(np.float64)
+    return confusion_counts(scores.y, predicted, scores.n_classes, scores.weights).astype(np.float64)
 
 
 def search_weights(

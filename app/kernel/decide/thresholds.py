@@ -182,7 +182,7 @@ class _Resampled:
         self.objective, self.constraints, self.sign, self.positive = objective, constraints, sign, positive
         ranking = cuts.ranking
         size = ranking.members.size
-        ends = np.arange(size) if ranking.ends is None else ranking.ends
+        ends = ranking.last
         states = np.arange(ends.size + 1)
         if states.size > _CUTS_RESAMPLED:
             states = np.unique(np.append(np.linspace(0, ends.size, _CUTS_RESAMPLED).astype(np.intp), chosen))

@@ -24,13 +24,6 @@ class AdditiveGradient:
     rows: Array
     columns: Array
 
-    def full(self) -> Array:
-        """The gradient cell by cell, (..., K, K)."""
-        cells: Array = self.rows[..., :, None] + self.columns[..., None, :]
-        size = cells.shape[-1]
-        cells[..., range(size), range(size)] += self.diagonal
-        return cells
-
 
 def of_recalls(t: Table, slopes: Array) -> AdditiveGradient:
     """Of a function of the recalls with these derivatives (..., K)."""

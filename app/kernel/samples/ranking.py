@@ -151,11 +151,6 @@ class Ranking:
             return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
         return self._others_among[..., -1]
 
-    @lazy
-    def held(self) -> Array:
-        """Members of each cut, shape (..., c)."""
-        return self.tp - self.tp_before
-
     @property
     def plain(self) -> bool:
         """Does every member count 1 and stand alone? Then the positions say everything."""

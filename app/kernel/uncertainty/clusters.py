@@ -16,7 +16,6 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import normal_cdf, student_cdf, student_quantile
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.bootstrap import item_weights
-from app.kernel.uncertainty.delta import cell_sensitivities
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Functional, Summary, evaluate_draws, summarise
 from app.kernel.uncertainty.intervals import Limits, kish_effective_n, wilson
@@ -160,20 +159,6 @@ class GroupedRuns:
             kept, left = self._shaped(self._totals(stays)), self._shaped(self._totals(1.0 - stays))
             first = kept[:, 0] + left[:, 1]
             yield np.stack([first, together - first], axis=1)
-
-    def influences(self, functional: Functional) -> Array:
-        """How much each group moves the values of each run, (G, R, V): their sums over the groups are 0."""
-        found = []
-        size = self.n_classes * self.n_classes
-        for run, matrix in enumerate(self.matrices()):
-            moved, cells = cell_sensitivities(matrix, functional)
-            per_sample = np.zeros((size, moved.shape[1]))
-            rows, columns = cells.T
-            per_sample[rows * self.n_classes + columns] = moved / matrix[rows, columns][:, None]
-            mine = self.cell // size == run
-            parts = per_sample[self.cell[mine] % size] * self.count[mine][:, None]
-            found.append(sums_by_code(self.group[mine], parts.T, self.n_groups).T)
-        return np.stack(found, axis=1)
 
     @property
     def _n_cells(self) -> int:

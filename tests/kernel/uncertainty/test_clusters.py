@@ -22,7 +22,7 @@ from app.kernel.uncertainty.clusters import (
 )
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.intervals import wilson
-from tests.kernel.groups import design_effect, grouped_wilson
+from tests.kernel.groups import design_effect, grouped_wilson, influences
 
 Codes = NDArray[np.intp]
 ACCURACY, BALANCED, MACRO_F1 = (
@@ -67,12 +67,12 @@ def test_errors_of_accuracy_and_balanced_accuracy_agree_with_statsmodels() -> No
     groups, truth, predicted = sample(np.random.default_rng(1))
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     correct = (predicted[0] == truth).astype(np.float64)
-    found = group_variance(runs.influences(ACCURACY))[0, 0]
+    found = group_variance(influences(runs, ACCURACY))[0, 0]
     assert found == pytest.approx(cluster_errors(correct, np.ones((correct.size, 1)), groups)[0, 0], rel=1e-6)
     dummies = np.eye(3)[truth]
     covariance = cluster_errors(correct, dummies, groups)
-    assert group_variance(runs.influences(BALANCED))[0, 0] == pytest.approx(covariance.mean(), rel=1e-6)
-    recalls = group_variance(runs.influences(catalogue().of_matrices.by_name["recall"].compute))[0]
+    assert group_variance(influences(runs, BALANCED))[0, 0] == pytest.approx(covariance.mean(), rel=1e-6)
+    recalls = group_variance(influences(runs, catalogue().of_matrices.by_name["recall"].compute))[0]
     np.testing.assert_allclose(recalls, np.diagonal(covariance), rtol=1e-6)
 
 
@@ -80,8 +80,8 @@ def test_the_error_of_a_difference_agrees_with_statsmodels() -> None:
     groups, truth, predicted = sample(np.random.default_rng(2), runs=2)
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     gaps = (predicted[0] == truth).astype(np.float64) - (predicted[1] == truth)
-    influences = runs.influences(ACCURACY)
-    found = group_variance(influences[:, 0] - influences[:, 1])[0]
+    moved = influences(runs, ACCURACY)
+    found = group_variance(moved[:, 0] - moved[:, 1])[0]
     assert found == pytest.approx(cluster_errors(gaps, np.ones((gaps.size, 1)), groups)[0, 0], rel=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_groups_of_one_are_independent_samples() -> None:
     size = truth.size
     assert design_effect(runs, MACRO_F1)[0, 0] == pytest.approx(size / (size - 1), rel=1e-6)
     spread = group_intervals(runs, [MACRO_F1], seed=1, draws=4000)[0].deviation[0]
-    assert spread == pytest.approx(group_variance(runs.influences(MACRO_F1))[0, 0] ** 0.5, rel=0.06)
+    assert spread == pytest.approx(group_variance(influences(runs, MACRO_F1))[0, 0] ** 0.5, rel=0.06)
     hits = (truth == predicted[0]).astype(np.float64)
     ends, plain = grouped_wilson(hits, np.ones(size)), wilson(hits.sum(), np.array(float(size)))
     np.testing.assert_allclose(ends, plain, rtol=2e-3)

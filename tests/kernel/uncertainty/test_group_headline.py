@@ -13,7 +13,7 @@ from app.kernel.uncertainty.group_headline import additive_influences, group_hea
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
 from app.kernel.uncertainty.headline import Given, Method, Refusal, headline_metrics, headlines
 from app.kernel.uncertainty.influence import Influences, limits, variance
-from tests.kernel.groups import design_effect, grouped_wilson
+from tests.kernel.groups import design_effect, grouped_wilson, influences
 from tests.kernel.probability.problems import softmax_problem
 from tests.kernel.uncertainty.test_clusters import Codes, sample
 
@@ -180,5 +180,5 @@ def test_additive_influences_are_those_of_cells() -> None:
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     for metric, gradient in headline_metrics().gradients:
         found = additive_influences(runs, gradient(Table(runs.matrices()[0])))
-        expected = runs.influences(metric.compute)[:, 0, 0]
+        expected = influences(runs, metric.compute)[:, 0, 0]
         np.testing.assert_allclose(found, expected, atol=1e-9)

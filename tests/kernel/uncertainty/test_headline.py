@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from app.kernel.matrix.gradient import additive_variance, stack
+from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, stack
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -201,12 +201,17 @@ def test_degenerate_matrices_neither_warn_nor_fail(counts: Array) -> None:
             assert (interval.refusal is None) == (not np.isnan(interval.low))
 
 
+def full(gradient: AdditiveGradient) -> Array:
+    """A gradient cell by cell, (K, K)."""
+    return gradient.rows[:, None] + gradient.columns[None] + np.diag(gradient.diagonal)
+
+
 @pytest.mark.parametrize("key", GRADIENTS)
 def test_closed_gradients_equal_central_differences(key: str) -> None:
     rng = np.random.default_rng(3)
     counts = rng.integers(1, 40, (4, 4)).astype(float)
     n = counts.sum()
-    closed = GRADIENTS[key](Table(counts)).full()
+    closed = full(GRADIENTS[key](Table(counts)))
     metric = catalogue().of_matrices.by_name[key]
     numeric = np.empty((4, 4))
     for cell in np.ndindex(4, 4):
@@ -232,8 +237,8 @@ def test_additive_variance_equals_the_sum_over_cells() -> None:
     table = Table(counts)
     shares = counts / counts.sum()
     for gradient in GRADIENTS.values():
-        full = gradient(table).full()
-        expected = ((shares * full**2).sum() - (shares * full).sum() ** 2) / counts.sum()
+        cells = full(gradient(table))
+        expected = ((shares * cells**2).sum() - (shares * cells).sum() ** 2) / counts.sum()
         assert additive_variance(table, stack([gradient(table)]))[0] == pytest.approx(expected, rel=1e-10)
 
 
