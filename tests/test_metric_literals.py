@@ -40,7 +40,6 @@ OTHERS = {
         "yule_q",
     },
     "kernel/samples/curves.py": {"accuracy", "lift", "precision", "recall"},  # axes and a curve
-    "services/compare/across_datasets.py": {"chi_squared"},  # the statistic of Friedman's test
     "services/evaluate/probability_findings.py": {"auc"},  # a member of an evidence
 }
 EXPRESSION = re.compile(r"(\w+)(?:[@(].*)?", re.DOTALL)
