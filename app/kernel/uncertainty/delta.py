@@ -1,11 +1,10 @@
 """Delta method: standard errors of smooth metrics from their gradient in the cell shares p = C / n."""
 
-from enum import StrEnum
-
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import Functional
@@ -58,20 +57,11 @@ def variance(counts: Array, functional: Functional, *, class_counts: ClassCounts
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, _STEP**2 / counts.sum()), 0.0, rest)
 
 
-class Scale(StrEnum):
-    """On which scale a delta-method interval is symmetric."""
-
-    WALD = "wald"
-    LOGIT = "logit"
-    FISHER_Z = "fisher_z"
-    LOG = "log"
-
-
 def scale_for(low: float | None, high: float | None) -> Scale:
     """The scale that keeps an interval inside the range of its metric; None is unbounded."""
     if low is not None and high is not None:
-        return Scale.FISHER_Z if low < 0 else Scale.LOGIT
-    return Scale.LOG if low == 0 else Scale.WALD
+        return Scale.LOGIT
+    return Scale.LOG if low == 0 else Scale.LINEAR
 
 
 def limits(
@@ -86,12 +76,12 @@ def limits(
     """Delta-method limits (V) around estimates (V) with standard errors (V); NaN where the error is 0 or the value at
     an end.
 
-    Logit and Fisher z map the range [low, high] to the whole line and back, Log maps [0, inf]; Wald limits are cut to
-    the range.
+    The logit maps the range [low, high] to the whole line and back, which for correlations is Fisher's z; the logarithm
+    maps [0, inf]. Linear limits, those of Wald, are cut to the range.
     """
     z = two_sided_z(level)
     with silently():
-        if scale is Scale.WALD:
+        if scale is Scale.LINEAR:
             ends = estimate - z * error, estimate + z * error
             bottom, top = -np.inf if low is None else low, np.inf if high is None else high
             ends = np.maximum(ends[0], bottom), np.minimum(ends[1], top)

@@ -7,10 +7,10 @@ from typing import TypedDict
 import numpy as np
 
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import bootstrap, delta, posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.delta import Scale
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
 from app.kernel.uncertainty.draws import (
     MOST_UNDEFINED,

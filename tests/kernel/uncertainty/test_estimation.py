@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from app.kernel.metrics.card import Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.delta import Scale
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
 from app.kernel.uncertainty.draws import curvature_shift, evaluate_draws, summarise
 from app.kernel.uncertainty.estimation import (
@@ -130,8 +130,8 @@ def test_limits_stay_among_the_draws() -> None:
 
 def test_delta_scales_follow_the_range() -> None:
     mcc = catalogue().of_matrices.by_name["mcc"].compute
-    assert delta_interval(THREE, mcc, bounds=(-1.0, 1.0)).scale is Scale.FISHER_Z
-    wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.WALD)
+    assert delta_interval(THREE, mcc, bounds=(-1.0, 1.0)).scale is Scale.LOGIT
+    wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.LINEAR)
     assert wald.low[0] + wald.high[0] == pytest.approx(2 * wald.estimate[0])
     perfect = delta_interval(np.diag([5.0, 6.0]), mcc, bounds=(-1.0, 1.0))
     assert np.isnan(perfect.low[0])

@@ -6,12 +6,11 @@ from scipy.stats import bootstrap as scipy_bootstrap
 
 from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Metric
+from app.kernel.metrics.card import Metric, Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import delta
 from app.kernel.uncertainty.bootstrap import BootstrapInterval, acceleration, bca_limits, item_weights, resample
-from app.kernel.uncertainty.delta import Scale
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import evaluate_draws
 from app.kernel.uncertainty.estimation import bootstrap_intervals, delta_interval
@@ -63,7 +62,7 @@ def test_published_standard_errors_of_three_classes(key: str, design: ClassCount
 
 def test_published_intervals_of_macro_f1() -> None:
     functional = catalogue().of_matrices.by_name["macro_f1"].compute
-    wald = delta_interval(PUBLISHED, functional, scale=Scale.WALD)
+    wald = delta_interval(PUBLISHED, functional, scale=Scale.LINEAR)
     assert wald.estimate[0] == pytest.approx(0.7396, abs=5e-5)
     assert (wald.low[0], wald.high[0]) == pytest.approx((0.6536, 0.8257), abs=1e-4)
     for method, expected in ((BootstrapInterval.PERCENTILE, (0.647, 0.822)), (BootstrapInterval.BCA, (0.649, 0.823))):
@@ -140,18 +139,18 @@ def test_scales() -> None:
     assert 0 < low[0] < 0.95 < high[0] < 1
     assert low[1] + high[1] == pytest.approx(1.0)
     assert np.isnan(low[2:]).all()
-    wald = delta.limits(estimate, error, scale=Scale.WALD, low=0.0, high=1.0)
+    wald = delta.limits(estimate, error, scale=Scale.LINEAR, low=0.0, high=1.0)
     assert wald[1][0] == 1.0
     assert np.isnan(wald[0][3])
-    z = delta.limits(np.array([0.8]), np.array([0.1]), scale=Scale.FISHER_Z, low=-1.0, high=1.0)
+    z = delta.limits(np.array([0.8]), np.array([0.1]), scale=Scale.LOGIT, low=-1.0, high=1.0)
     center, spread = np.arctanh(0.8), 1.959964 * 0.1 / (1 - 0.64)
     assert (z[0][0], z[1][0]) == pytest.approx((np.tanh(center - spread), np.tanh(center + spread)), rel=1e-5)
     log = delta.limits(np.array([8.0]), np.array([2.0]), scale=Scale.LOG)
     assert log[0][0] * log[1][0] == pytest.approx(64.0)
     assert delta.scale_for(0.0, 1.0) is Scale.LOGIT
-    assert delta.scale_for(-1.0, 1.0) is Scale.FISHER_Z
+    assert delta.scale_for(-1.0, 1.0) is Scale.LOGIT
     assert delta.scale_for(0.0, None) is Scale.LOG
-    assert delta.scale_for(None, None) is Scale.WALD
+    assert delta.scale_for(None, None) is Scale.LINEAR
 
 
 def test_bootstrap_and_delta_method_agree() -> None:
