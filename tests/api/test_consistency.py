@@ -5,8 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.v1.consistency import ConsistencyResponse
+from app.api.answers import answer_model
 from app.api.v1.requests.consistency import CONSISTENCY
+from app.services.consistency.answers import ConsistencyAnswer
 from tests.api.answers import Json, check_json, check_problem
 
 
@@ -14,7 +15,7 @@ def check(client: httpx.Client, **body: Any) -> Json:
     reply = client.post("/v1/consistency-checks", json=body)
     assert reply.status_code == 200, reply.text
     check_json(reply, named=("metrics", "examples", "implied"))
-    ConsistencyResponse.model_validate_json(reply.content)
+    answer_model(ConsistencyAnswer, "ConsistencyResponse").model_validate_json(reply.content)
     answer: Json = reply.json()
     return answer
 
@@ -198,7 +199,16 @@ def test_folds_taken_together(client: httpx.Client) -> None:
         ({"p": 10, "n": 10, "scores": {"recall": 0.5}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recall": "high"}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recal": "0.5"}}, "invalid_input", "/scores/recal"),
-        ({"p": 10, "n": 10, "scores": {"h_mean": "0.5"}}, "invalid_input", "/scores/h_mean"),
+        ({"p": 10, "n": 10, "scores": {"roc_similarity": "0.5"}}, "invalid_input", "/scores/roc_similarity"),
+        ({"p": 10, "n": 10, "scores": {"macro_f1(undefined=zero)": "0.5"}}, "invalid_input", None),
+        ({"p": 10, "n": 10, "scores": {"f_beta(beta=-1)": "0.5"}}, "invalid_parameter", "/scores/f_beta(beta=-1)"),
+        ({"p": 10, "n": 10, "scores": {"f_beta(": "0.5"}}, "invalid_input", "/scores/f_beta("),
+        ({"p": 10, "n": 10, "scores": {"mean(recall@*)": "0.5"}}, "invalid_input", "/scores/mean(recall@*)"),
+        ({"p": 10, "n": 10, "scores": {"roc_auc": "0.5"}}, "invalid_input", "/scores/roc_auc"),
+        ({"p": 10, "n": 10, "scores": {"recall@1": "0.5"}}, "invalid_input", "/scores/recall@1"),
+        ({"classes": {"A": 3, "B": 3}, "scores": {"recall": "0.5"}}, "invalid_input", "/scores/recall"),
+        ({"classes": {"A": 3, "B": 3}, "scores": {"accuracy@A": "0.5"}}, "invalid_input", "/scores/accuracy@A"),
+        ({"classes": {"A": 3, "B": 3}, "scores": {"markedness@A": "0.5"}}, "invalid_input", "/scores/markedness@A"),
         ({"p": 10, "n": 10, "scores": {"recall": "0.5"}, "metrics": ["x"]}, "unknown_metric", "/metrics/0"),
         ({"p": 9_000, "n": 9_000, "scores": {"recall": "0.5"}, "metrics": ["mcc"]}, "invalid_input", "/metrics"),
         ({"classes": {"A": 3, "B": 3}, "scores": {"mcc": "0.5"}}, "invalid_input", "/scores/mcc"),
@@ -208,9 +218,59 @@ def test_folds_taken_together(client: httpx.Client) -> None:
         ({"folds": [{"p": 3, "n": 0}], "scores": {"recall": "0.5"}}, "invalid_request", "/folds/0/n"),
     ],
 )
-def test_what_is_refused(client: httpx.Client, body: Json, code: str, pointer: str) -> None:
+def test_what_is_refused(client: httpx.Client, body: Json, code: str, pointer: str | None) -> None:
     problem = check_problem(client.post("/v1/consistency-checks", json=body), 422, code)
-    assert problem["errors"][0]["pointer"] == pointer
+    assert pointer is None or problem["errors"][0]["pointer"] == pointer
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["h_mean", "ac_score", "upm", "markedness", "youden_j", "lr_positive", "lr_negative", "dor"],
+        ["f_beta(beta=2)", "f_beta(beta=0.5)", "macro_f1", "macro_precision", "gwet_ac1", "fnr", "error_rate"],
+        [
+            "tversky_index(alpha=0.3, beta=0.7)",
+            "net_benefit(threshold=0.2)",
+            "weighted_f1",
+            "kappa",
+            "jaccard_negative",
+        ],
+    ],
+)
+def test_whatever_a_report_of_two_classes_holds_can_be_checked(client: httpx.Client, names: list[str]) -> None:
+    """37 of 40 and 90 of 120 right: printed to four digits, hardly another matrix fits."""
+    tp, fn, fp, tn = 37, 3, 30, 90
+    matrix = {"kind": "confusion_matrix", "matrix": [[tn, fp], [fn, tp]], "labels": ["0", "1"], "positive": "1"}
+    asked = [name for name in names if name != "jaccard_negative"]
+    body = {"input": matrix, "options": {"metrics": asked}}
+    values = client.post("/v1/evaluations?store=false", json=body).json()["requested"]
+    values["jaccard_negative"] = tn / (tn + fp + fn)
+    scores = {name: f"{values[name]:.4f}" for name in names}
+    answer = check(client, p=tp + fn, n=fp + tn, scores=scores)
+    assert answer["consistent"] is True
+    assert {"tp": tp, "fn": fn, "fp": fp, "tn": tn} in answer["examples"]
+    assert answer["feasible_count"] <= 2
+    wrong = scores | {names[0]: f"{values[names[0]] + 0.05:.4f}"}
+    assert check(client, p=tp + fn, n=fp + tn, scores=wrong)["consistent"] is False
+
+
+def test_scores_with_parameters_of_several_classes(client: httpx.Client) -> None:
+    """[[8, 2], [3, 7]]: F2 of A is 5 * 8 / (4 * 10 + 11), its informedness .5, kappa .5."""
+    classes = {"A": 10, "B": 10}
+    scores = {"f_beta(beta=2)@A": "0.7843", "youden_j@A": "0.500", "kappa": "0.5000", "fnr@B": "0.30"}
+    answer = check(client, classes=classes, scores=scores)
+    assert answer["examples"] == [{"labels": ["A", "B"], "confusion_matrix": [[8, 2], [3, 7]]}]
+    assert check(client, classes=classes, scores=scores | {"kappa": "0.4000"})["consistent"] is False
+
+
+def test_means_of_more_scores_over_folds(client: httpx.Client) -> None:
+    folds = [{"p": 10, "n": 20}, {"p": 20, "n": 10}]
+    scores = {"youden_j": "0.55", "error_rate": "0.20", "net_benefit(threshold=0.2)": "0.375"}
+    answer = check(client, folds=folds, scores=scores)
+    assert answer["consistent"] is True
+    cells = answer["examples"][0]["folds"]
+    mean = sum((cell["fp"] + cell["fn"]) / 30 for cell in cells) / 2
+    assert abs(mean - 0.20) <= 0.005
 
 
 def test_a_misspelt_score_is_recognised(client: httpx.Client) -> None:

@@ -2,30 +2,62 @@
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from mlscorecheck.check.binary import check_1_dataset_known_folds_mos, check_1_testset_no_kfold
 
-from app.kernel.consistency.integers import Answer, check_classes, check_folds
-from app.kernel.consistency.intervals import (
-    Feasible,
-    Fitting,
-    alternatives,
-    feasible_matrices,
-    fitting_sizes,
-    search_rows,
+import tests.kernel.exact_classes
+import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
+from app.kernel.consistency.integer_programmes import Answer, check_classes, check_folds, linear_means, linear_scores
+from app.kernel.consistency.linear import NotLinearError
+from app.kernel.consistency.readings import readings
+from app.kernel.consistency.reported_scores import (
+    Printed,
+    Range,
+    Score,
+    printed_range,
+    score_of,
+    scores_of_two_classes,
 )
-from app.kernel.consistency.reported_scores import COMPLEMENTS, SCORES, Printed, normalise, printed_range
+from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matrices, fitting_sizes, search_rows
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import silently
+from tests.kernel.exact import CLASS, OVERALL, Infinite, Undefined, Whole, decimal, fractions
+
+SCORES = scores_of_two_classes()
+
+
+def ranges(texts: dict[str, str], printed: str = Printed.NEAREST) -> list[tuple[Score, Range]]:
+    return [(SCORES[name], printed_range(text, Printed(printed))) for name, text in texts.items()]
 
 
 def feasible(p: int, n: int, printed: str = Printed.NEAREST, **scores: str) -> Feasible:
-    return feasible_matrices(
-        p, n, normalise({name: printed_range(text, Printed(printed)) for name, text in scores.items()})
-    )
+    return feasible_matrices(p, n, ranges(scores, printed))
+
+
+def of_classes(texts: dict[str, str]) -> list[tuple[Score, Range]]:
+    """Scores of classes by their index behind an @."""
+    found = []
+    for name, text in texts.items():
+        key, _, index = name.partition("@")
+        of = int(index) if index else None
+        found.append((score_of(key, catalogue().by_name[key].card.defaults, of), printed_range(text)))
+    return found
+
+
+def alternatives(p: int, n: int, texts: dict[str, str], printed: Printed) -> dict[str, int]:
+    """Readings that some matrix fits, with how many do."""
+    found = {}
+    for reading in readings([(SCORES[name], text) for name, text in texts.items()], printed):
+        sizes = (n, p) if reading.sizes_exchanged else (p, n)
+        count = feasible_matrices(*sizes, reading.reported, undefined_as_zero=reading.undefined_as_zero).count
+        if count:
+            found[reading.code] = count
+    return found
 
 
 def test_published_impossible_report() -> None:
@@ -38,7 +70,7 @@ def test_published_impossible_report() -> None:
         testset={"p": 100, "n": 200}, scores={"acc": 0.9567, "sens": 0.8545, "spec": 0.9734}, eps=1e-4
     )
     assert theirs["inconsistency"]
-    assert alternatives(100, 200, scores, Printed.NEAREST) == []
+    assert alternatives(100, 200, scores, Printed.NEAREST) == {}
 
 
 def test_published_set_of_three() -> None:
@@ -54,8 +86,7 @@ def test_published_truncation() -> None:
     assert feasible(10, 20, accuracy=".766").count == 0
     assert feasible(10, 20, Printed.ANY, accuracy=".766").count > 0
     assert feasible(10, 20, Printed.TRUNCATED, accuracy=".766").count == feasible(10, 20, accuracy=".767").count
-    found = alternatives(10, 20, {"accuracy": ".766"}, Printed.NEAREST)
-    assert [alternative.code for alternative in found] == ["truncated"]
+    assert list(alternatives(10, 20, {"accuracy": ".766"}, Printed.NEAREST)) == ["truncated"]
 
 
 def test_printed_numbers() -> None:
@@ -67,56 +98,119 @@ def test_printed_numbers() -> None:
     for text in ("abc", "nan", "inf"):
         with pytest.raises(ValueError, match="number"):
             printed_range(text)
-    with pytest.raises(KeyError):
-        normalise({"area": half})
     with pytest.raises(ValueError, match="both classes"):
         feasible(0, 5, accuracy="0.5")
 
 
-@pytest.mark.parametrize("name", [*SCORES, *COMPLEMENTS])
-@pytest.mark.parametrize(("p", "n"), [(7, 12), (12, 7), (1, 1), (9, 9)])
-def test_every_score_finds_what_trying_all_matrices_finds(name: str, p: int, n: int) -> None:
-    base = SCORES[COMPLEMENTS.get(name, name)]
-    for text in ("0.67", "0.7", "0.0", "1.0", "-0.3", "0.583"):
+def witnessed(score: Score, tp: int, tn: int, p: int, n: int) -> Any:
+    """The definition from the literature, in exact fractions or 60 digits; None where there is no value."""
+    counts = [[tn, n - tn], [p - tp, tp]]
+    whole = Whole(fractions(np.array(counts).T if score.transposed else np.array(counts)))
+    try:
+        return OVERALL[score.key](whole) if score.of is None else CLASS[score.key](whole.classes[score.of])
+    except (Undefined, Infinite):
+        return None
+
+
+# Shares, ratios, and values below 0, with few and with many digits.
+PRINTED = ("0.67", "0.7", "0.0", "1.0", "-0.3", "0.583", "0.2500", "2", "3.5")
+
+
+def also_transposed() -> list[Score]:
+    """Scores, and the same with rows and columns exchanged, as when recall was printed as precision."""
+    return [*SCORES.values(), *(score.turned() for score in SCORES.values() if score.exact.transposable)]
+
+
+@pytest.mark.parametrize("score", also_transposed(), ids=str)
+def test_every_score_finds_what_trying_all_matrices_finds(score: Score) -> None:
+    for p, n in ((5, 9), (8, 4), (1, 1), (6, 6)):
+        values = {(tp, tn): witnessed(score, tp, tn, p, n) for tp, tn in product(range(p + 1), range(n + 1))}
+        for text in PRINTED:
+            wanted = printed_range(text)
+            low, high = (decimal(end) for end in (wanted.low, wanted.high))
+            expected = {cell for cell, value in values.items() if value is not None and low <= decimal(value) <= high}
+            found = feasible_matrices(p, n, [(score, wanted)])
+            assert set(found.examples(10_000)) == expected, (text, p, n)
+            assert found.count == len(expected)
+
+
+PARAMETERS = [
+    ("f_beta", {"beta": 2.0}),
+    ("f_beta", {"beta": 0.5}),
+    ("f_beta", {"beta": 0.1}),
+    ("f_beta_negative", {"beta": 3.0}),
+    ("macro_f_beta", {"beta": 2.0, "undefined": "strict"}),
+    ("micro_f_beta", {"beta": 2.0}),
+    ("tversky_index", {"alpha": 0.2, "beta": 1.5}),
+    ("net_benefit", {"threshold": 0.2}),
+    ("weighted_balanced_accuracy", {"weight": 0.3}),
+    ("weighted_h_mean", {"beta": 2.0}),
+]
+
+
+@pytest.mark.parametrize(("key", "parameters"), PARAMETERS)
+def test_scores_with_parameters(key: str, parameters: dict[str, Any]) -> None:
+    """Held against the metric itself on every matrix, far from the ends of what a printed value stands for."""
+    metric, score = catalogue().of_matrices.by_name[key], score_of(key, parameters, 1)
+    p, n = 8, 11
+    cells = list(product(range(p + 1), range(n + 1)))
+    tables = Table(np.array([[[tn, n - tn], [p - tp, tp]] for tp, tn in cells], dtype=float))
+    with silently():
+        values = metric(tables, **parameters)
+    values = values[:, 1] if metric.card.scope is Scope.CLASS else values
+    for text in ("0.61", "0.5", "0.875", "-0.1", "0.333"):
         wanted = printed_range(text)
-        expected = set()
-        for tp, tn in product(range(p + 1), range(n + 1)):
-            value = base.exact(tp, tn, p, n)
-            if value is None:
-                continue
-            if name in COMPLEMENTS:
-                value = 1 - value
-            if wanted.holds(value, squared=base.squared):
-                expected.add((tp, tn))
-        found = feasible(p, n, **{name: text})
-        assert found.count == len(expected)
-        assert set(found.examples(10_000)) == expected
+        inside = (values >= float(wanted.low) - 1e-12) & (values <= float(wanted.high) + 1e-12)
+        found = feasible_matrices(p, n, [(score, wanted)])
+        assert set(found.examples(10_000)) == {cell for cell, is_inside in zip(cells, inside, strict=True) if is_inside}
+
+
+def test_what_has_no_exact_form_is_not_known() -> None:
+    for key, parameters in (("roc_similarity", {}), ("macro_precision", {"undefined": "zero"})):
+        with pytest.raises(KeyError):
+            score_of(key, parameters, None)
+
+
+def test_what_a_report_of_two_classes_is_made_of_is_known() -> None:
+    wanted = {
+        "h_mean", "upm", "markedness", "informedness", "likelihood_ratio_positive", "likelihood_ratio_negative",
+        "diagnostic_odds_ratio", "f_beta", "macro_f1", "macro_precision", "gwet_ac1", "jaccard_negative", "error_rate",
+    }  # fmt: skip
+    assert wanted <= set(SCORES)
+
+
+@pytest.mark.parametrize("score", also_transposed(), ids=str)
+def test_scores_rise_or_fall(score: Score) -> None:
+    """With each of the two counts while the other stays, undefined at the ends at most: what searching rests on."""
+    for p, n in product((1, 2, 6, 25, 45), (1, 3, 9, 30, 60)):
+        tp, tn = np.meshgrid(np.arange(p + 1.0), np.arange(n + 1.0), indexing="ij")
+        values = score.floating(tp, tn, np.full(tp.shape, float(p)), np.full(tp.shape, float(n)))
+        for lines in (np.clip(values, -1e9, 1e9), np.clip(values.T, -1e9, 1e9)):
+            assert not np.isnan(lines[:, 1:-1]).any()
+            steps = np.diff(lines, axis=1)
+            rises, falls = (((sign * steps >= -1e-12) | np.isnan(steps)).all(axis=1) for sign in (1, -1))
+            assert (rises | falls).all(), (p, n)
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_scores_are_those_of_the_catalogue_and_grow(name: str) -> None:
-    p, n = 6, 9
-    key = {"f1_negative": "f1", "jaccard_negative": "jaccard"}.get(name, name)
-    known = {"recall", "specificity", "precision", "npv", "f1", "jaccard", "informedness", "fowlkes_mallows"}
-    values = np.full((p + 1, n + 1), np.nan)
-    for tp, tn in product(range(p + 1), range(n + 1)):
-        exact = SCORES[name].exact(tp, tn, p, n)
-        if exact is None:
-            values[tp, tn] = 0.0
-            continue
-        value = float(exact)
-        values[tp, tn] = np.sign(value) * np.sqrt(abs(value)) if SCORES[name].squared else value
-        table = Table([[tn, n - tn], [p - tp, tp]])
-        metric = catalogue().of_matrices.by_name.get(key)
-        if metric is not None:
-            with silently():
-                found = np.atleast_1d(metric(table))
-            theirs = found[0 if name.endswith("_negative") else -1] if key in known else found[0]
-            assert values[tp, tn] == pytest.approx(float(theirs), abs=1e-12)
-        floating = SCORES[name].floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n))
-        assert float(floating) == pytest.approx(values[tp, tn], abs=1e-12)
-    assert (np.diff(values, axis=0) >= -1e-12).all()
-    assert (np.diff(values, axis=1) >= -1e-12).all()
+def test_scores_are_those_of_the_catalogue(name: str) -> None:
+    p, n, score = 6, 9, SCORES[name]
+    metric = catalogue().of_matrices.by_name[score.key]
+    cells = list(product(range(p + 1), range(n + 1)))
+    with silently():
+        values = metric(Table(np.array([[[tn, n - tn], [p - tp, tp]] for tp, tn in cells], dtype=float)))
+    values = values if score.of is None else values[:, score.of]
+    tp, tn = np.array(cells, dtype=float).T
+    floating = score.floating(tp, tn, np.full(len(cells), float(p)), np.full(len(cells), float(n)))
+    np.testing.assert_allclose(floating, values, atol=1e-12)
+    for cell, value in zip(cells, values.tolist(), strict=True):
+        exact = score.value(*cell, p, n)
+        assert (exact is None) == (not np.isfinite(value))
+        if exact is not None:
+            found = float(exact)
+            assert (np.sign(found) * np.sqrt(abs(found)) if score.exact.squared else found) == pytest.approx(
+                value, abs=1e-12
+            )
 
 
 def test_reports_of_real_matrices_are_always_consistent() -> None:
@@ -126,15 +220,12 @@ def test_reports_of_real_matrices_are_always_consistent() -> None:
         tp, tn = int(random.integers(1, p + 1)), int(random.integers(1, n + 1))
         scores = {}
         for name in ("accuracy", "f1", "mcc", "g_mean", "cohen_kappa", "npv"):
-            score = SCORES[name]
-            value = float(score.floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n)))
-            scores[name] = f"{value:.4f}"
+            scores[name] = f"{float(SCORES[name].floating(*np.array([tp, tn, p, n], dtype=float)[:, None])[0]):.4f}"
         found = feasible(p, n, **scores)
         assert (tp, tn) in found.examples(10**6)
         for name, (low, high) in found.implied().items():
-            if name in SCORES:
-                value = float(SCORES[name].floating(np.array(float(tp)), np.array(float(tn)), float(p), float(n)))
-                assert low - 1e-12 <= value <= high + 1e-12
+            value = SCORES[name].floating(*np.array([tp, tn, p, n], dtype=float)[:, None])[0]
+            assert np.isnan(value) or low - 1e-12 <= value <= high + 1e-12
 
 
 def test_large_counts_need_no_table_of_all_matrices() -> None:
@@ -147,7 +238,7 @@ def test_large_counts_need_no_table_of_all_matrices() -> None:
 @pytest.mark.parametrize("printed", Printed)
 def test_sizes_that_fit_are_those_of_one_search_each(printed: Printed) -> None:
     texts = {"accuracy": "0.83", "precision": "0.71", "npv": "0.9"}
-    scores = normalise({name: printed_range(text, printed) for name, text in texts.items()})
+    scores = ranges(texts, printed)
     sizes = [(p, n) for p in range(1, 25) for n in range(1, 25)]
     found = fitting_sizes(sizes, scores)
     one_by_one = [size for size in sizes if feasible_matrices(*size, scores).count]
@@ -160,7 +251,7 @@ def test_sizes_that_fit_are_those_of_one_search_each(printed: Printed) -> None:
 
 
 def test_many_sizes_are_searched_in_portions() -> None:
-    recall = normalise({"recall": printed_range("0.9", Printed.TRUNCATED), "specificity": printed_range("0.500")})
+    recall = [*ranges({"recall": "0.9"}, Printed.TRUNCATED), *ranges({"specificity": "0.500"})]
     sizes = [(100, n) for n in range(1, 3001)]
     assert search_rows(sizes) > 1 << 17
     found = fitting_sizes(sizes, recall)
@@ -175,51 +266,67 @@ def test_alternatives_name_what_would_fit() -> None:
     true = {"recall": f"{recall:.4f}", "precision": f"{precision:.4f}", "specificity": f"{specificity:.4f}"}
     assert feasible(50, 150, **true).count == 1
     swapped = {"recall": true["specificity"], "specificity": true["recall"], "accuracy": "0.6500"}
-    codes = {a.code for a in alternatives(50, 150, swapped, Printed.NEAREST)}
-    assert {"swapped_classes", "swapped_counts"} <= codes
+    assert {"swapped_classes", "swapped_counts"} <= alternatives(50, 150, swapped, Printed.NEAREST).keys()
     turned = {"recall": "0.4000", "precision": "0.8000", "accuracy": "0.6500"}
     assert feasible(50, 150, **turned).count == 0
-    assert "transposed" in {a.code for a in alternatives(50, 150, turned, Printed.NEAREST)}
+    assert "transposed" in alternatives(50, 150, turned, Printed.NEAREST)
     never = {"recall": "0.000", "precision": "0.000", "specificity": "1.000"}
     assert feasible(50, 150, **never).count == 0
-    assert "undefined_as_zero" in {a.code for a in alternatives(50, 150, never, Printed.NEAREST)}
+    assert "undefined_as_zero" in alternatives(50, 150, never, Printed.NEAREST)
 
 
 def test_classes() -> None:
     matrix = np.array([[30, 5, 5], [4, 20, 6], [1, 2, 27]])
     table = Table(matrix)
     actual = [40, 30, 30]
-    accuracy = {"accuracy": printed_range("0.7700"), "balanced_accuracy": printed_range(f"{table.recall.mean():.4f}")}
-    by_class = {("recall", k): printed_range(f"{table.recall[k]:.4f}") for k in range(3)}
-    by_class |= {("precision", k): printed_range(f"{table.precision[k]:.4f}") for k in range(3)}
-    by_class |= {("f1", k): printed_range(f"{table.f1[k]:.4f}") for k in range(3)}
-    found = check_classes(actual, accuracy, by_class)
+    overall = {"accuracy": "0.7700", "balanced_accuracy": f"{table.recall.mean():.4f}"}
+    by_class = {
+        f"{key}@{k}": f"{getattr(table, key)[k]:.4f}" for key in ("recall", "precision", "f1") for k in range(3)
+    }
+    found = check_classes(actual, of_classes(overall | by_class))
     assert found.answer is Answer.CONSISTENT
     assert found.example is not None
     np.testing.assert_array_equal(found.example.sum(1), actual)
     np.testing.assert_allclose(np.diagonal(found.example), np.diagonal(matrix))
-    impossible = by_class | {("precision", 0): printed_range("0.7000")}
-    assert check_classes(actual, accuracy, impossible).answer is Answer.INCONSISTENT
-    assert check_classes(actual, {"accuracy": printed_range("0.7750")}, {}).answer is Answer.INCONSISTENT
-    with pytest.raises(KeyError):
-        check_classes(actual, {"macro_precision": printed_range("0.7")}, {})
+    impossible = overall | by_class | {"precision@0": "0.7000"}
+    assert check_classes(actual, of_classes(impossible)).answer is Answer.INCONSISTENT
+    assert check_classes(actual, of_classes({"accuracy": "0.7750"})).answer is Answer.INCONSISTENT
+    with pytest.raises(NotLinearError):
+        check_classes(actual, of_classes({"macro_precision": "0.7"}))
     with pytest.raises(ValueError, match="needs items"):
-        check_classes([3, 0], {}, {})
+        check_classes([3, 0], [])
 
 
-@pytest.mark.parametrize("name", ["recall", "precision", "f1", "jaccard", "specificity", "npv"])
-def test_scores_of_a_class_against_all_matrices(name: str) -> None:
-    """Which values printed to two digits some matrix of 3, 2 and 2 has, for the first class."""
+LINEAR = linear_scores(3)
+
+
+def test_what_can_be_said_of_several_classes() -> None:
+    assert {
+        "accuracy", "error_rate", "balanced_accuracy", "adjusted_balanced_accuracy", "macro_fnr", "recall", "precision",
+        "f1", "f_beta", "jaccard", "specificity", "npv", "fpr", "fdr", "informedness", "net_benefit", "lift",
+        "tversky_index", "accuracy_ovr", "bennett_s", "cohen_kappa",
+    } <= set(LINEAR)  # fmt: skip
+    assert not {"mcc", "h_mean", "macro_f1", "markedness", "upm", "macro_precision"} & set(LINEAR)
+    assert {"accuracy", "recall", "specificity", "fnr", "informedness", "net_benefit"} <= set(linear_means())
+    assert not {"f1", "precision", "mcc", "g_mean"} & set(linear_means())
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_scores_of_several_classes_against_all_matrices(name: str) -> None:
+    """Which values printed to two digits some matrix of 3, 2 and 2 has, for the first class or for all."""
     rows = [[row for row in product(range(size + 1), repeat=3) if sum(row) == size] for size in (3, 2, 2)]
     matrices = np.array(list(product(*rows)), dtype=np.float64)
+    metric = catalogue().of_matrices.by_name[name]
+    of_class = metric.card.scope is Scope.CLASS
     with silently():
-        values = getattr(Table(matrices), name)[:, 0]
+        values = metric(Table(matrices))
+    values = values[:, 0] if of_class else values
     values = values[np.isfinite(values)]
-    for cut in range(0, 101, 4):
+    for cut in range(-20, 121, 4):
         text = f"{cut / 100:.2f}"
         wanted = printed_range(text)
         there = any(float(wanted.low) - 1e-12 <= value <= float(wanted.high) + 1e-12 for value in values)
-        found = check_classes([3, 2, 2], {}, {(name, 0): wanted})
+        found = check_classes([3, 2, 2], of_classes({f"{name}@0" if of_class else name: text}))
         assert found.answer is (Answer.CONSISTENT if there else Answer.INCONSISTENT), text
 
 
@@ -230,8 +337,7 @@ def test_implied_ranges_are_those_of_all_matrices() -> None:
         fits = (np.abs(table.precision[:, 0] - 0.75) <= 0.005) & (np.abs(table.recall[:, 1] - 0.67) <= 0.005)
         values = {"accuracy": table.accuracy, "balanced_accuracy": table.recall.mean(axis=1)}
         values |= {f"recall@{k}": table.recall[:, k] for k in range(3)}
-    wanted = {("precision", 0): printed_range("0.75"), ("recall", 1): printed_range("0.67")}
-    found = check_classes([4, 3, 3], {}, wanted)
+    found = check_classes([4, 3, 3], of_classes({"precision@0": "0.75", "recall@1": "0.67"}))
     assert set(found.implied) == set(values)
     for name, ends in found.implied.items():
         assert ends == pytest.approx((values[name][fits].min(), values[name][fits].max())), name
@@ -247,12 +353,12 @@ def test_means_over_folds_as_another_library_has_them(recall: str) -> None:
         scores=scores,
         eps=5e-5,
     )
-    found = check_folds(folds, {"recall": printed_range(recall), "accuracy": printed_range("0.8333")})
+    found = check_folds(folds, ranges({"recall": recall, "accuracy": "0.8333"}))
     assert (found.answer is Answer.INCONSISTENT) == theirs["inconsistency"]
 
 
 def test_implied_means_over_folds() -> None:
-    found = check_folds([(2, 3), (3, 2)], {"recall": printed_range("0.75")})
+    found = check_folds([(2, 3), (3, 2)], ranges({"recall": "0.75"}))
     # tp of 2 and of 3 with (a/2 + b/3)/2 in [.745, .755]: none but a half and one.
     assert found.implied["recall"] == pytest.approx((0.75, 0.75))
     assert found.implied["specificity"] == pytest.approx((0, 1))
@@ -264,15 +370,14 @@ def test_folds() -> None:
     tp, tn = [8, 7, 9], [18, 20, 15]
     recall = sum(t / p for t, (p, _) in zip(tp, folds, strict=True)) / 3
     accuracy = sum((a + b) / (p + n) for a, b, (p, n) in zip(tp, tn, folds, strict=True)) / 3
-    means = {"recall": printed_range(f"{recall:.4f}"), "accuracy": printed_range(f"{accuracy:.4f}")}
-    found = check_folds(folds, means)
+    found = check_folds(folds, ranges({"recall": f"{recall:.4f}", "accuracy": f"{accuracy:.4f}"}))
     assert found.answer is Answer.CONSISTENT
     assert found.example is not None
     assert found.example.shape == (3, 2)
-    assert check_folds([(10, 20)] * 3, {"accuracy": printed_range("0.7500")}).answer is Answer.INCONSISTENT
-    both = {"recall": printed_range("1.000"), "specificity": printed_range("1.000"), "accuracy": printed_range("0.900")}
+    assert check_folds([(10, 20)] * 3, ranges({"accuracy": "0.7500"})).answer is Answer.INCONSISTENT
+    both = ranges({"recall": "1.000", "specificity": "1.000", "accuracy": "0.900"})
     assert check_folds(folds, both).answer is Answer.INCONSISTENT
-    with pytest.raises(KeyError):
-        check_folds(folds, {"f1": printed_range("0.5")})
+    with pytest.raises(NotLinearError):
+        check_folds(folds, ranges({"f1": "0.5"}))
     with pytest.raises(ValueError, match="both classes"):
-        check_folds([(0, 5)], {})
+        check_folds([(0, 5)], [])

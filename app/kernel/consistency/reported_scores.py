@@ -1,20 +1,19 @@
-"""Scores of two classes as they are reported: what a printed number stands for, and each score in exact fractions.
+"""Scores as they are reported: what a printed number stands for, and the metric whose value it is."""
 
-Every score here grows with tn for fixed tp and with tp for fixed tn, which is what makes searching for matrices cheap.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, ratio, silently
-
-# Numbers of items: one for all matrices, or one for each.
-Sizes = Array | float
+from app.kernel.metrics.card import Choice, Number, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.exact import Confusion, Exact
+from app.kernel.numerics.arrays import Array, silently
 
 
 class Printed(StrEnum):
@@ -40,10 +39,6 @@ class Range:
         """Is the value inside? With ``squared`` it is a signed square, compared with the signed squares of the ends."""
         low, high = (_signed_square(self.low), _signed_square(self.high)) if squared else (self.low, self.high)
         return low <= value <= high
-
-    def complement(self) -> "Range":
-        """The range of one minus the score."""
-        return Range(1 - self.high, 1 - self.low)
 
 
 def _signed_square(value: Fraction) -> Fraction:
@@ -73,139 +68,78 @@ def printed_range(text: str, printed: Printed = Printed.NEAREST) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One score of a binary matrix.
+    """A metric that has an exact form, as it may have been reported.
 
     Attributes:
-        floating: from arrays (tp, tn, p, n), with undefined values given as 0, where they keep the score monotone.
-        exact: the same as a fraction, None where undefined.
-        squared: ``exact`` gives the square of the score with its sign, because the score has a root in it.
-        mirrored: The score of the other class, for swapped classes.
-        transposed: The score that takes its place when the matrix is transposed.
+        key: Of the metric.
+        parameters: Numbers as they were written.
+        of: Index of the class, of a metric of one class.
+        transposed: Computed with rows and columns exchanged.
     """
 
-    floating: Callable[[Array, Array, Sizes, Sizes], Array]
-    exact: Callable[[int, int, int, int], Fraction | None]
-    squared: bool = False
-    mirrored: str | None = None
-    transposed: str | None = None
+    key: str
+    parameters: tuple[tuple[str, Fraction], ...] = ()
+    of: int | None = None
+    transposed: bool = False
+
+    @property
+    def exact(self) -> Exact:
+        """The form of the metric."""
+        found = catalogue().by_name[self.key].card.inference.exact
+        assert found is not None  # noqa: S101 - see `score_of`
+        return found
+
+    def in_terms_of(self, confusion: Confusion, kind: type = Fraction) -> Any:
+        """The form with counts of any kind, parameters being numbers of that kind."""
+        seen = confusion.transposed() if self.transposed else confusion
+        numbers = {name: kind(number) for name, number in self.parameters}
+        return self.exact.form(seen if self.of is None else seen.classes[self.of], **numbers)
+
+    def value(self, tp: int, tn: int, positives: int, negatives: int) -> Fraction | None:
+        """Of a matrix of two classes, squared where the form is; None where undefined or infinite."""
+        try:
+            found = self.in_terms_of(Confusion.of_two(*map(Fraction, (tp, tn, positives, negatives))))
+        except ZeroDivisionError:
+            return None
+        return Fraction(found)
+
+    def is_infinite(self, tp: int, tn: int, positives: int, negatives: int) -> bool:
+        """Is it a number over 0, and not 0 over 0?"""
+        return bool(np.isinf(self.floating(*(np.array(float(count)) for count in (tp, tn, positives, negatives)))))
+
+    def floating(self, tp: Array, tn: Array, positives: Array, negatives: Array) -> Array:
+        """Of many matrices, to within rounding; NaN where undefined."""
+        with silently():
+            found = np.asarray(self.in_terms_of(Confusion.of_two(tp, tn, positives, negatives), float))
+            return np.sign(found) * np.sqrt(np.abs(found)) if self.exact.squared else found
+
+    def of_the_other_class(self) -> "Score":
+        """The same with the other of two classes taken as positive."""
+        return self if self.of is None else replace(self, of=1 - self.of)
+
+    def turned(self) -> "Score":
+        """The same with rows and columns taken for each other."""
+        return replace(self, transposed=not self.transposed)
 
 
-def _quotient(numerator: int, denominator: int) -> Fraction | None:
-    return Fraction(numerator, denominator) if denominator else None
-
-
-def _or_zero(numerator: Array, denominator: Array) -> Array:
-    with silently():
-        return np.nan_to_num(ratio(numerator, denominator), nan=0.0)
-
-
-def _mcc(tp: Array, tn: Array, p: Sizes, n: Sizes) -> Array:
-    called = tp + n - tn
-    return _or_zero(tp * n - (n - tn) * p, np.sqrt(p * n * called * (p + n - called)))
-
-
-def _exact_mcc(tp: int, tn: int, p: int, n: int) -> Fraction | None:
-    called = tp + n - tn
-    top, bottom = tp * n - (n - tn) * p, p * n * called * (p + n - called)
-    return _quotient(top * abs(top), bottom)
-
-
-def _kappa_parts(tp: Array, tn: Array, p: Sizes, n: Sizes) -> tuple[Array, Array]:
-    called = tp + n - tn
-    return 2 * (tp * n - (n - tn) * p), called * n + p * (p + n - called)
-
-
-def _exact_kappa(tp: int, tn: int, p: int, n: int) -> Fraction | None:
-    called = tp + n - tn
-    return _quotient(2 * (tp * n - (n - tn) * p), called * n + p * (p + n - called))
-
-
-SCORES: dict[str, Score] = {
-    "accuracy": Score(lambda tp, tn, p, n: (tp + tn) / (p + n), lambda tp, tn, p, n: Fraction(tp + tn, p + n)),
-    "recall": Score(
-        lambda tp, tn, p, _n: tp / p + 0 * tn,
-        lambda tp, _tn, p, _n: Fraction(tp, p),
-        mirrored="specificity",
-        transposed="precision",
-    ),
-    "specificity": Score(
-        lambda tp, tn, _p, n: tn / n + 0 * tp,
-        lambda _tp, tn, _p, n: Fraction(tn, n),
-        mirrored="recall",
-        transposed="npv",
-    ),
-    "precision": Score(
-        lambda tp, tn, _p, n: _or_zero(tp, tp + n - tn),
-        lambda tp, tn, _p, n: _quotient(tp, tp + n - tn),
-        mirrored="npv",
-        transposed="recall",
-    ),
-    "npv": Score(
-        lambda tp, tn, p, _n: _or_zero(tn, tn + p - tp),
-        lambda tp, tn, p, _n: _quotient(tn, tn + p - tp),
-        mirrored="precision",
-        transposed="specificity",
-    ),
-    "f1": Score(
-        lambda tp, tn, p, n: 2 * tp / (tp + p + n - tn),
-        lambda tp, tn, p, n: Fraction(2 * tp, tp + p + n - tn),
-        mirrored="f1_negative",
-    ),
-    "f1_negative": Score(
-        lambda tp, tn, p, n: 2 * tn / (tn + n + p - tp),
-        lambda tp, tn, p, n: Fraction(2 * tn, tn + n + p - tp),
-        mirrored="f1",
-    ),
-    "jaccard": Score(
-        lambda tp, tn, p, n: tp / (p + n - tn),
-        lambda tp, tn, p, n: Fraction(tp, p + n - tn),
-        mirrored="jaccard_negative",
-    ),
-    "jaccard_negative": Score(
-        lambda tp, tn, p, n: tn / (n + p - tp), lambda tp, tn, p, n: Fraction(tn, n + p - tp), mirrored="jaccard"
-    ),
-    "balanced_accuracy": Score(
-        lambda tp, tn, p, n: (tp / p + tn / n) / 2, lambda tp, tn, p, n: (Fraction(tp, p) + Fraction(tn, n)) / 2
-    ),
-    "informedness": Score(
-        lambda tp, tn, p, n: tp / p + tn / n - 1, lambda tp, tn, p, n: Fraction(tp, p) + Fraction(tn, n) - 1
-    ),
-    "g_mean": Score(
-        lambda tp, tn, p, n: np.sqrt(tp / p * (tn / n)),
-        lambda tp, tn, p, n: Fraction(tp, p) * Fraction(tn, n),
-        squared=True,
-    ),
-    "fowlkes_mallows": Score(
-        lambda tp, tn, p, n: np.sqrt(_or_zero(tp * tp, p * (tp + n - tn))),
-        lambda tp, tn, p, n: _quotient(tp * tp, p * (tp + n - tn)),
-        squared=True,
-    ),
-    "mcc": Score(_mcc, _exact_mcc, squared=True),
-    "cohen_kappa": Score(lambda tp, tn, p, n: _or_zero(*_kappa_parts(tp, tn, p, n)), _exact_kappa),
-}
-
-# One minus a score of the table above.
-COMPLEMENTS = {
-    "error_rate": "accuracy",
-    "fnr": "recall",
-    "fpr": "specificity",
-    "fdr": "precision",
-    "false_omission_rate": "npv",
-}
-
-
-def normalise(scores: Mapping[str, Range]) -> list[tuple[str, Range]]:
-    """The same statements about the scores of ``SCORES`` alone.
+def score_of(key: str, parameters: Mapping[str, Any], of: int | None) -> Score:
+    """The score that a metric with all its parameters is, for a class if it is one of a class.
 
     Raises:
-        KeyError: a score is not known here.
+        KeyError: the metric has no exact form, or none for these parameters.
     """
-    found = []
-    for name, wanted in scores.items():
-        if name in COMPLEMENTS:
-            found.append((COMPLEMENTS[name], wanted.complement()))
-        elif name in SCORES:
-            found.append((name, wanted))
-        else:
-            raise KeyError(name)
-    return found
+    card = catalogue().by_name[key].card
+    chosen = any(parameters[one.name] != one.default for one in card.parameters if isinstance(one, Choice))
+    if card.inference.exact is None or chosen:
+        raise KeyError(key)
+    numbers = {one.name: Fraction(repr(parameters[one.name])) for one in card.parameters if isinstance(one, Number)}
+    return Score(key, tuple(numbers.items()), of if card.scope is Scope.CLASS else None)
+
+
+@cache
+def scores_of_two_classes() -> Mapping[str, Score]:
+    """Every metric with an exact form by its key, class metrics for the positive class."""
+    known = (metric.card for metric in catalogue().metrics if metric.card.inference.exact is not None)
+    found = {card.key: score_of(card.key, card.defaults, 1) for card in known}
+    # The only score of the other class that has a name here and no metric.
+    return found | {"jaccard_negative": replace(found["jaccard"], of=0)}

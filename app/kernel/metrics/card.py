@@ -10,6 +10,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.chance import Chance
@@ -169,6 +170,7 @@ class Inference:
         details: Of a metric of probabilities: what belongs beside its value, by name, each a number, or one per class
             (K) for a metric of one class.
         influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
+        exact: As arithmetic on counts, for holding what was reported against all matrices.
     """
 
     headline: bool = False
@@ -183,6 +185,7 @@ class Inference:
     by_chance: Callable[..., Chance] | None = None
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None
     influence: Form | None = None
+    exact: Exact | None = None
 
 
 _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))

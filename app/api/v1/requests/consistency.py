@@ -13,7 +13,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 # A string keeps the digits that were printed: they say how exact a score is.
-Score = Annotated[str, StringConstraints(pattern=r"^-?\d{1,4}(\.\d{1,12})?$")]
+Score = Annotated[str, StringConstraints(pattern=r"^-?\d{1,9}(\.\d{1,12})?$")]
 
 
 ScoreName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -32,7 +32,8 @@ class ConsistencyRequest(Wire):
     scores: dict[ScoreName, Score] = Field(
         min_length=1,
         max_length=60,
-        description='By name, as strings: "0.80" says more than 0.8. With classes `recall@A` and the like.',
+        description='By name, as strings: "0.80" says more than 0.8. A metric with its parameters, such as '
+        "`f_beta(beta=2)`, and with classes `recall@A` and the like.",
     )
     p: Count | None = Field(None, description="Positive samples; left out when they are not known.")
     n: Count | None = Field(None, description="Negative samples; left out when they are not known.")

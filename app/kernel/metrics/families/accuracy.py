@@ -8,6 +8,7 @@ from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
+from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics import special
 from app.kernel.numerics.arrays import Array, total
@@ -38,6 +39,7 @@ def _of_pooled(n_classes: int) -> Line:
     headline=True,
     proportion=Proportion(Cells.RIGHT, Cells.ALL),
     gradient=lambda t: AdditiveGradient(np.ones_like(t.tp), np.zeros_like(t.tp), np.zeros_like(t.tp)),
+    exact=Exact(lambda m: m.correct / m.n),
 )
 def accuracy(t: Table) -> Array:
     return t.accuracy
@@ -57,6 +59,7 @@ def accuracy(t: Table) -> Array:
     symmetric=True,
     references=("martin2022", "beddar2025"),
     proportion=Proportion(Cells.WRONG, Cells.ALL),
+    exact=Exact(lambda m: 1 - m.correct / m.n),
 )
 def error_rate(t: Table) -> Array:
     return t.wrong / t.n
@@ -84,6 +87,7 @@ def zero_one_loss_count(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
+    exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_specificity(t: Table) -> Array:
     return total(t.tn) / ((t.n_classes - 1) * t.n)
@@ -97,6 +101,7 @@ def micro_specificity(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     proportion=Proportion(Cells.WRONG, Cells.ALL, lambda k: Line(0.0, 1.0 / (k - 1))),
+    exact=Exact(lambda m: (m.n - m.correct) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_fpr(t: Table) -> Array:
     return t.wrong / ((t.n_classes - 1) * t.n)
@@ -110,6 +115,7 @@ def micro_fpr(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     proportion=Proportion(Cells.WRONG, Cells.ALL),
+    exact=Exact(lambda m: 1 - m.correct / m.n),
 )
 def micro_fnr(t: Table) -> Array:
     return t.wrong / t.n
@@ -123,6 +129,7 @@ def micro_fnr(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
+    exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_npv(t: Table) -> Array:
     return total(t.tn) / ((t.n_classes - 1) * t.n)
@@ -139,6 +146,7 @@ def micro_npv(t: Table) -> Array:
     symmetric=True,
     references=("beddar2025",),
     proportion=Proportion(Cells.RIGHT, Cells.ALL),
+    exact=Exact(lambda m, **_: m.correct / m.n),
 )
 def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta

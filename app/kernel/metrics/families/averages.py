@@ -18,6 +18,7 @@ from app.kernel.metrics.conditions import (
     UNIVERSAL,
     where,
 )
+from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
 from app.kernel.metrics.missing import UNDEFINED, filled
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
@@ -33,6 +34,11 @@ _ONE_CLASS = where(
 )
 
 
+def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
+    square = beta * beta
+    return m.mean(lambda c: (1 + square) * c.tp / (square * c.actual + c.predicted))
+
+
 @_overall(
     name="mean of macro recall and macro specificity",
     prevalence=Prevalence.INSENSITIVE_BINARY,
@@ -44,6 +50,7 @@ _ONE_CLASS = where(
     parameters=(UNDEFINED,),
     undefined=(NO_ACTUAL, NO_REST),
     references=("beddar2025",),
+    exact=Exact(lambda m: m.mean(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
 )
 def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -60,6 +67,7 @@ def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
     elsewhere={"pycm": "AUNP"},
     parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES, _ONE_CLASS),
+    exact=Exact(lambda m: m.weighted(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
 )
 def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     # Recalls weighted by prevalence are the accuracy.
@@ -78,6 +86,7 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     parameters=(UNDEFINED,),
     undefined=(NEVER_PREDICTED,),
     references=("martin2022", "beddar2025"),
+    exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted)),
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
@@ -108,6 +117,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     headline=True,
     scale=Scale.LOGIT,
     gradient=_of_macro_f1,
+    exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
@@ -121,6 +131,7 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     parameters=(UNDEFINED,),
     undefined=(ALWAYS_PREDICTED,),
     references=("martin2022", "beddar2025"),
+    exact=Exact(lambda m: m.mean(lambda c: c.tn / c.predicted_rest)),
 )
 def macro_npv(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
@@ -135,6 +146,7 @@ def macro_npv(t: Table, undefined: str = "strict") -> Array:
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
+    exact=Exact(lambda m: m.mean(lambda c: c.tp / (c.actual + c.fp))),
 )
 def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.jaccard, undefined))
@@ -149,6 +161,7 @@ def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("beddar2025", "opitz2019"),
+    exact=Exact(lambda m: harmonic((m.mean(lambda c: c.tp / c.predicted), m.mean(lambda c: c.tp / c.actual)))),
 )
 def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -164,6 +177,7 @@ def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), UNDEFINED),
     undefined=(ABSENT,),
     references=("beddar2025",),
+    exact=Exact(_exact_macro_f_beta),
 )
 def macro_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> Array:
     if beta == 1.0:
@@ -180,6 +194,7 @@ def macro_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> Arra
     undefined=(UNIVERSAL,),
     symmetric=True,
     references=("martin2022",),
+    exact=Exact(lambda m: m.mean(lambda c: 2 * c.tn / (c.rest + c.predicted_rest))),
 )
 def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.f1_negative, undefined))
@@ -198,6 +213,7 @@ def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     parameters=(UNDEFINED,),
     undefined=(NO_REST,),
     references=("beddar2025",),
+    exact=Exact(lambda m: m.mean(lambda c: c.tn / c.rest)),
 )
 def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
@@ -210,6 +226,7 @@ def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     sentence="Mean per-class false positive rate.",
     elsewhere={"pycm": "FPR Macro"},
     undefined=(NO_REST,),
+    exact=Exact(lambda m: m.mean(lambda c: c.fp / c.rest)),
 )
 def macro_fpr(t: Table) -> Array:
     return mean(t.fpr)
@@ -226,6 +243,7 @@ def macro_fpr(t: Table) -> Array:
     parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
+    exact=Exact(lambda m: m.weighted(lambda c: c.tp / c.predicted), transposable=False),
 )
 def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.precision, undefined)) / t.n
@@ -239,6 +257,7 @@ def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
+    exact=Exact(lambda m: m.weighted(lambda c: 2 * c.tp / (c.actual + c.predicted)), transposable=False),
 )
 def weighted_f1(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.f1, undefined)) / t.n
@@ -255,6 +274,7 @@ def weighted_f1(t: Table, undefined: str = "strict") -> Array:
     parameters=(UNDEFINED,),
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
+    exact=Exact(lambda m: m.weighted(lambda c: c.tp / (c.actual + c.fp))),
 )
 def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.jaccard, undefined)) / t.n
@@ -285,6 +305,7 @@ def class_balance_accuracy(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("labatut2012",),
+    exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted + c.tp / c.actual - 1)),
 )
 def classification_success_index(t: Table) -> Array:
     return t.mean_rates.precision + t.mean_rates.recall - 1.0
@@ -331,6 +352,7 @@ def global_performance_index(t: Table) -> Array:
     symmetric=True,
     references=("martin2022", "beddar2025"),
     proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda k: Line(1.0 - 2.0 / k, 2.0 / k)),
+    exact=Exact(lambda m: m.mean(lambda c: (c.tp + c.tn) / c.n)),
 )
 def average_accuracy(t: Table) -> Array:
     return mean(t.accuracy_ovr)

@@ -16,6 +16,7 @@ from app.kernel.metrics.conditions import (
     NO_TRUE_POSITIVES,
     UNIVERSAL,
 )
+from app.kernel.metrics.exact import Exact, harmonic, over
 from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
 
@@ -34,6 +35,7 @@ _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall
     undefined=(ABSENT,),
     symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: 2 * c.tp / (c.actual + c.predicted)),
 )
 def f1(t: Table) -> Array:
     return t.f1
@@ -48,6 +50,7 @@ def f1(t: Table) -> Array:
     parameters=(_BETA,),
     undefined=(ABSENT,),
     references=("aguilar2025", "beddar2025"),
+    exact=Exact(lambda c, beta: (1 + beta * beta) * c.tp / (beta * beta * c.actual + c.predicted)),
 )
 def f_beta(t: Table, beta: float = 1.0) -> Array:
     if beta == 1.0:
@@ -65,6 +68,7 @@ def f_beta(t: Table, beta: float = 1.0) -> Array:
     undefined=(UNIVERSAL,),
     symmetric=True,
     references=("wu2025", "martin2022"),
+    exact=Exact(lambda c: 2 * c.tn / (c.rest + c.predicted_rest)),
 )
 def f1_negative(t: Table) -> Array:
     return t.f1_negative
@@ -78,6 +82,7 @@ def f1_negative(t: Table) -> Array:
     parameters=(_BETA,),
     undefined=(UNIVERSAL,),
     references=("martin2022",),
+    exact=Exact(lambda c, beta: (1 + beta * beta) * c.tn / (beta * beta * c.rest + c.predicted_rest)),
 )
 def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
     if beta == 1.0:
@@ -94,6 +99,7 @@ def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
     undefined=(ABSENT, UNIVERSAL),
     symmetric=True,
     references=("martin2022",),
+    exact=Exact(lambda c: over(4 * c.tp * c.tn, 4 * c.tp * c.tn + (c.tp + c.tn) * c.errors, empty=0)),
 )
 def upm(t: Table) -> Array:
     return t.upm
@@ -107,6 +113,7 @@ def upm(t: Table) -> Array:
     undefined=MARGINS,
     symmetric=True,
     references=("martin2022",),
+    exact=Exact(lambda c: harmonic((c.tp / c.predicted, c.tp / c.actual, c.tn / c.rest, c.tn / c.predicted_rest))),
 )
 def upm_strict(t: Table) -> Array:
     reciprocals: Array = np.add.reduce(t.reciprocal_block, axis=0)
@@ -123,6 +130,7 @@ def upm_strict(t: Table) -> Array:
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("martin2022", "beddar2025"),
+    exact=Exact(lambda c: c.tp * c.tp / (c.actual * c.predicted), squared=True),
 )
 def fowlkes_mallows(t: Table) -> Array:
     return t.tp / np.sqrt(t.joint_margins)
@@ -138,6 +146,7 @@ def fowlkes_mallows(t: Table) -> Array:
     undefined=(ABSENT,),
     symmetric=True,
     references=("beddar2025",),
+    exact=Exact(lambda c: c.tp / (c.actual + c.fp)),
 )
 def jaccard(t: Table) -> Array:
     return t.jaccard
@@ -155,6 +164,7 @@ def jaccard(t: Table) -> Array:
     ),
     undefined=(ABSENT,),
     references=("tversky1977",),
+    exact=Exact(lambda c, alpha, beta: c.tp / (c.tp + alpha * c.fp + beta * c.fn)),
 )
 def tversky_index(t: Table, alpha: float = 0.5, beta: float = 0.5) -> Array:
     return t.f1 if alpha == beta == 0.5 else t.tp / (t.tp + alpha * t.fp + beta * t.fn)
@@ -198,6 +208,7 @@ def braun_blanquet(t: Table) -> Array:
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("labatut2012",),
+    exact=Exact(lambda c: c.tp / c.predicted + c.tp / c.actual - 1),
 )
 def class_success_index(t: Table) -> Array:
     return t.precision + t.recall - ONE
@@ -211,6 +222,7 @@ def class_success_index(t: Table) -> Array:
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("haghighi2018",),
+    exact=Exact(lambda c: (c.tp / c.predicted + c.tp / c.actual) / 2),
 )
 def single_point_aupr(t: Table) -> Array:
     return (t.precision + t.recall) * HALF
@@ -262,6 +274,7 @@ def information_score(t: Table) -> Array:
     chance_corrected=True,
     references=("haghighi2018",),
     scale=Scale.LOG,
+    exact=Exact(lambda c: c.tp / c.predicted * c.n / c.actual),
 )
 def lift(t: Table) -> Array:
     return t.lift
@@ -281,6 +294,7 @@ def lift(t: Table) -> Array:
     ),
     undefined=(NO_SAMPLES,),
     references=("vickers2006",),
+    exact=Exact(lambda c, threshold: (c.tp - c.fp * (threshold / (1 - threshold))) / c.n),
 )
 def net_benefit(t: Table, threshold: float = 0.5) -> Array:
     return (t.tp - t.fp * (threshold / (1.0 - threshold))) / t.n_each
@@ -378,6 +392,7 @@ def random_accuracy_unbiased(t: Table) -> Array:
     undefined=(NEVER_PREDICTED, ALWAYS_PREDICTED),
     chance_corrected=True,
     references=("martin2022",),
+    exact=Exact(lambda c: c.tp / c.predicted + c.tn / c.predicted_rest - 1),
 )
 def markedness(t: Table) -> Array:
     return t.precision + t.npv - ONE

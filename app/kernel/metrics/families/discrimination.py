@@ -23,6 +23,7 @@ from app.kernel.metrics.conditions import (
     NOTHING_CORRECT,
     UNIVERSAL,
 )
+from app.kernel.metrics.exact import Exact, OneVsRest, Quantity, harmonic, over, signed_square
 from app.kernel.metrics.scales import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,
@@ -41,6 +42,11 @@ _association = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIV
 _WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", minimum=0.0, maximum=1.0)
 
 
+def _exact_weighted_h_mean(c: OneVsRest, beta: Quantity) -> Quantity:
+    recall, specificity, square = c.tp / c.actual, c.tn / c.rest, beta * beta
+    return over((1 + square) * recall * specificity, square * recall + specificity, empty=0)
+
+
 @_association(
     name="one-vs-rest Matthews correlation",
     symbol=r"\phi",
@@ -52,6 +58,9 @@ _WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", mi
     chance_corrected=True,
     scales=(MATTHEWS,),
     references=("matthews1975", "aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    exact=Exact(
+        lambda c: signed_square(c.determinant) / (c.actual * c.rest * c.predicted * c.predicted_rest), squared=True
+    ),
 )
 def mcc_ovr(t: Table) -> Array:
     return t.determinant / np.sqrt(t.actual_spread * t.predicted_spread)
@@ -66,6 +75,7 @@ def mcc_ovr(t: Table) -> Array:
     chance_corrected=True,
     scales=KAPPA_SCALES,
     references=("cohen1960", "martin2022"),
+    exact=Exact(lambda c: 2 * c.determinant / (c.predicted * c.rest + c.actual * c.predicted_rest)),
 )
 def cohen_kappa_ovr(t: Table) -> Array:
     return (t.determinant + t.determinant) / (t.predicted * t.rest + t.actual * t.predicted_rest)
@@ -81,6 +91,7 @@ def cohen_kappa_ovr(t: Table) -> Array:
     elsewhere={"pycm": "BM"},
     chance_corrected=True,
     references=("youden1950", "aguilar2025", "wu2025", "martin2022"),
+    exact=Exact(lambda c: c.tp / c.actual + c.tn / c.rest - 1),
 )
 def informedness(t: Table) -> Array:
     return t.recall + t.specificity - ONE
@@ -100,6 +111,7 @@ def informedness(t: Table) -> Array:
     scales=(POSITIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
     scale=Scale.LOG,
+    exact=Exact(lambda c: c.tp * c.rest / (c.fp * c.actual)),
 )
 def likelihood_ratio_positive(t: Table) -> Array:
     return t.recall / t.fpr
@@ -120,6 +132,7 @@ def likelihood_ratio_positive(t: Table) -> Array:
     scales=(NEGATIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
     scale=Scale.LOG,
+    exact=Exact(lambda c: c.fn * c.rest / (c.tn * c.actual)),
 )
 def likelihood_ratio_negative(t: Table) -> Array:
     return t.fnr / t.specificity
@@ -139,6 +152,7 @@ def likelihood_ratio_negative(t: Table) -> Array:
     chance_corrected=True,
     references=("glas2003",),
     scale=Scale.LOG,
+    exact=Exact(lambda c: c.tp * c.tn / (c.fp * c.fn)),
 )
 def diagnostic_odds_ratio(t: Table) -> Array:
     return t.odds
@@ -175,6 +189,7 @@ def discriminant_power(t: Table) -> Array:
     scales=(YULE,),
     references=("yule1912",),
     scale=Scale.LOGIT,
+    exact=Exact(lambda c: c.determinant / (c.tp * c.tn + c.fp * c.fn)),
 )
 def yule_q(t: Table) -> Array:
     return t.determinant / (t.right + t.mixed_up)
@@ -207,6 +222,7 @@ def yule_y(t: Table) -> Array:
     elsewhere={"pycm": "AUC"},
     scales=(SINGLE_POINT_AUC,),
     references=("wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2),
 )
 def balanced_accuracy_ovr(t: Table) -> Array:
     return t.balanced_accuracy_ovr
@@ -219,6 +235,7 @@ def balanced_accuracy_ovr(t: Table) -> Array:
     sentence="Geometric mean of sensitivity and specificity.",
     elsewhere={"pycm": "GM", "imblearn": "geometric_mean_score(average=None)"},
     references=("aguilar2025", "wu2025", "martin2022"),
+    exact=Exact(lambda c: c.tp / c.actual * (c.tn / c.rest), squared=True),
 )
 def g_mean_ovr(t: Table) -> Array:
     return t.g_mean_ovr
@@ -231,6 +248,7 @@ def g_mean_ovr(t: Table) -> Array:
     sentence="Harmonic mean of sensitivity and specificity (the AC-score of the class): low as soon as one is low.",
     aliases=("ac_score_ovr",),
     references=("aguilar2025", "wu2025", "martin2022"),
+    exact=Exact(lambda c: harmonic((c.tp / c.actual, c.tn / c.rest))),
 )
 def h_mean_ovr(t: Table) -> Array:
     return t.h_mean_ovr
@@ -243,6 +261,7 @@ def h_mean_ovr(t: Table) -> Array:
     sentence="Arithmetic mean of sensitivity and specificity with a chosen weight.",
     parameters=(_WEIGHT,),
     references=("aguilar2025",),
+    exact=Exact(lambda c, weight: weight * (c.tp / c.actual) + (1 - weight) * (c.tn / c.rest)),
 )
 def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
     return t.balanced_accuracy_ovr if weight == 0.5 else weight * t.recall + (1.0 - weight) * t.specificity
@@ -271,6 +290,7 @@ def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
     sentence="Harmonic mean of sensitivity and specificity; beta above 1 weighs specificity higher.",
     parameters=(Number("beta", 1.0, "beta squared is the weight of specificity", above=0.0),),
     references=("aguilar2025",),
+    exact=Exact(_exact_weighted_h_mean),
 )
 def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     if beta == 1.0:
@@ -334,6 +354,7 @@ def optimized_precision(t: Table) -> Array:
     aliases=("dind",),
     elsewhere={"pycm": "dInd"},
     references=("haghighi2018",),
+    exact=Exact(lambda c: signed_square(c.fp / c.rest) + signed_square(c.fn / c.actual), squared=True),
 )
 def roc_distance(t: Table) -> Array:
     return t.roc_distance

@@ -20,6 +20,7 @@ from app.kernel.metrics.conditions import (
     UNIVERSAL,
     overall,
 )
+from app.kernel.metrics.exact import Exact, harmonic
 from app.kernel.numerics.arrays import Array, Mask, dispersion_of_reciprocals, total
 
 _gps = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
@@ -42,6 +43,7 @@ _sd = partial(
     formula=r"\frac{K}{\sum_k 1/PPV_k}",
     sentence="Harmonic mean of the per-class precision.",
     undefined=(NEVER_PREDICTED,),
+    exact=Exact(lambda m: harmonic(c.tp / c.predicted for c in m.classes)),
 )
 def gps_precision(t: Table) -> Array:
     return t.harmonic_rates.precision
@@ -62,6 +64,7 @@ def gps_precision_sd(t: Table) -> Array:
     formula=r"\frac{K}{\sum_k 1/NPV_k}",
     sentence="Harmonic mean of the per-class negative predictive value.",
     undefined=(ALWAYS_PREDICTED,),
+    exact=Exact(lambda m: harmonic(c.tn / c.predicted_rest for c in m.classes)),
 )
 def gps_npv(t: Table) -> Array:
     return t.harmonic_rates.npv
@@ -106,6 +109,7 @@ def gps_upm_sd(t: Table) -> Array:
     formula=r"\frac{K}{\sum_k 1/TNR_k}",
     sentence="Harmonic mean of the per-class specificity.",
     undefined=(NO_REST,),
+    exact=Exact(lambda m: harmonic(c.tn / c.rest for c in m.classes)),
 )
 def gps_specificity(t: Table) -> Array:
     return t.harmonic_rates.specificity

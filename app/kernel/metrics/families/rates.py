@@ -5,6 +5,7 @@ from functools import partial
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import ALWAYS_PREDICTED, NEVER_PREDICTED, NO_ACTUAL, NO_REST, NO_SAMPLES
+from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import Array
 
@@ -141,6 +142,7 @@ def prevalence(t: Table) -> Array:
     elsewhere={"pycm": "TOPR"},
     undefined=(NO_SAMPLES,),
     proportion=Proportion(Cells.PREDICTED, Cells.ALL),
+    exact=Exact(lambda c: c.predicted / c.n),
 )
 def predicted_prevalence(t: Table) -> Array:
     return t.predicted / t.n_each
@@ -162,6 +164,7 @@ def predicted_prevalence(t: Table) -> Array:
     undefined=(NO_ACTUAL,),
     proportion=Proportion(Cells.TP, Cells.ACTUAL),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: c.tp / c.actual),
 )
 def recall(t: Table) -> Array:
     return t.recall
@@ -178,6 +181,7 @@ def recall(t: Table) -> Array:
     undefined=(NO_ACTUAL,),
     proportion=Proportion(Cells.FN, Cells.ACTUAL),
     references=("beddar2025",),
+    exact=Exact(lambda c: c.fn / c.actual),
 )
 def fnr(t: Table) -> Array:
     return t.fnr
@@ -199,6 +203,7 @@ def fnr(t: Table) -> Array:
     undefined=(NO_REST,),
     proportion=Proportion(Cells.TN, Cells.REST),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: c.tn / c.rest),
 )
 def specificity(t: Table) -> Array:
     return t.specificity
@@ -215,6 +220,7 @@ def specificity(t: Table) -> Array:
     undefined=(NO_REST,),
     proportion=Proportion(Cells.FP, Cells.REST),
     references=("aguilar2025", "beddar2025"),
+    exact=Exact(lambda c: c.fp / c.rest),
 )
 def fpr(t: Table) -> Array:
     return t.fpr
@@ -235,6 +241,7 @@ def fpr(t: Table) -> Array:
     undefined=(NEVER_PREDICTED,),
     proportion=Proportion(Cells.TP, Cells.PREDICTED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: c.tp / c.predicted),
 )
 def precision(t: Table) -> Array:
     return t.precision
@@ -251,6 +258,7 @@ def precision(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED,),
     proportion=Proportion(Cells.TN, Cells.PREDICTED_REST),
     references=("wu2025", "martin2022", "beddar2025"),
+    exact=Exact(lambda c: c.tn / c.predicted_rest),
 )
 def npv(t: Table) -> Array:
     return t.npv
@@ -267,6 +275,7 @@ def npv(t: Table) -> Array:
     undefined=(NEVER_PREDICTED,),
     proportion=Proportion(Cells.FP, Cells.PREDICTED),
     references=("beddar2025",),
+    exact=Exact(lambda c: c.fp / c.predicted),
 )
 def fdr(t: Table) -> Array:
     return t.fp / t.predicted
@@ -283,6 +292,7 @@ def fdr(t: Table) -> Array:
     undefined=(ALWAYS_PREDICTED,),
     proportion=Proportion(Cells.FN, Cells.PREDICTED_REST),
     references=("haghighi2018",),
+    exact=Exact(lambda c: c.fn / c.predicted_rest),
 )
 def false_omission_rate(t: Table) -> Array:
     return t.fn / t.predicted_rest
@@ -298,6 +308,7 @@ def false_omission_rate(t: Table) -> Array:
     symmetric=True,
     proportion=Proportion(Cells.RIGHT, Cells.ALL),
     references=("haghighi2018",),
+    exact=Exact(lambda c: (c.tp + c.tn) / c.n),
 )
 def accuracy_ovr(t: Table) -> Array:
     return t.accuracy_ovr
@@ -313,6 +324,7 @@ def accuracy_ovr(t: Table) -> Array:
     symmetric=True,
     proportion=Proportion(Cells.WRONG, Cells.ALL),
     references=("haghighi2018",),
+    exact=Exact(lambda c: c.errors / c.n),
 )
 def error_rate_ovr(t: Table) -> Array:
     return t.errors / t.n_each

@@ -14,6 +14,7 @@ from app.kernel.matrix.gradient import of_recalls
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Choice, Mean, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
+from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
 from app.kernel.metrics.missing import UNDEFINED, filled
 from app.kernel.numerics.arrays import TINY, Array, each, geometric_mean, mean, total
 
@@ -47,6 +48,11 @@ def _count(t: Table, classes: str) -> Array | float:
     return float(t.n_classes) if classes == "all" else total((t.actual > 0).astype(np.float64))
 
 
+def _exact_adjusted(m: Confusion) -> Quantity:
+    size = len(m.classes)
+    return (m.mean(lambda c: c.tp / c.actual) * size - 1) / (size - 1)
+
+
 @_mean(
     name="balanced accuracy",
     symbol="A",
@@ -65,6 +71,7 @@ def _count(t: Table, classes: str) -> Array | float:
     headline=True,
     mean_of_recalls=Mean.ARITHMETIC,
     gradient=lambda t: of_recalls(t, np.full_like(t.recall, 1.0 / t.n_classes)),
+    exact=Exact(lambda m: m.mean(lambda c: c.tp / c.actual)),
 )
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
@@ -80,6 +87,7 @@ def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict")
     range=(-1.0, 1.0),
     chance_corrected=True,
     references=("pedregosa2011",),
+    exact=Exact(_exact_adjusted),
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
@@ -98,6 +106,7 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     headline=True,
     mean_of_recalls=Mean.GEOMETRIC,
     gradient=lambda t: of_recalls(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
+    exact=Exact(lambda m: product(c.tp / c.actual for c in m.classes), squared=True),
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -117,6 +126,7 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     headline=True,
     mean_of_recalls=Mean.HARMONIC,
     gradient=lambda t: of_recalls(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
+    exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -168,6 +178,7 @@ def recall_range(t: Table) -> Array:
     ideal=0.0,
     elsewhere={"pycm": "FNR Macro"},
     references=("haghighi2018",),
+    exact=Exact(lambda m: m.mean(lambda c: c.fn / c.actual)),
 )
 def macro_fnr(t: Table) -> Array:
     return mean(t.fnr)

@@ -5,14 +5,16 @@ what it finds is verified in exact fractions. Scores that are neither (macro pre
 refused rather than guessed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
 
-from app.kernel.consistency.reported_scores import Range
+from app.kernel.consistency.linear import CONSTANT, Linear, NotLinearError, value_of
+from app.kernel.consistency.reported_scores import Range, Score, scores_of_two_classes
+from app.kernel.metrics.exact import Confusion, OneVsRest
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import find_integers
 
@@ -20,6 +22,7 @@ from app.kernel.numerics.special import find_integers
 _SLACK = 1e-7
 # For the answer, and for each end of an implied range.
 _SECONDS, _SECONDS_EACH = 20.0, 2.0
+IMPLIED_OF_FOLDS = ("accuracy", "recall", "specificity", "balanced_accuracy")
 
 
 class Answer(StrEnum):
@@ -50,37 +53,39 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """low <= (sum a_v x_v) / (sum b_v x_v + constant) <= high for whole counts x, with exact coefficients by
-    position; those of a denominator that varies are whole.
-    """
+    """A score of counts lies in a range."""
 
-    numerator: Mapping[int, Fraction]
-    denominator: Mapping[int, Fraction]
-    constant: Fraction
+    score: Linear
     wanted: Range
 
     def rows(self, size: int) -> tuple[Array, Array, Array]:
         """As rows of low <= A x <= high, cleared of the denominator, which is at least 1 where it varies."""
-        bounds = []
-        for end, sign in ((self.wanted.low, 1), (self.wanted.high, -1)):
-            row = np.zeros(size)
-            for position, weight in self.numerator.items():
-                row[position] += float(sign * weight)
-            for position, weight in self.denominator.items():
-                row[position] -= float(sign * end * weight)
-            bounds.append((row, float(sign * end * self.constant) - _SLACK))
-        if self.denominator:
-            row = np.zeros(size)
-            row[list(self.denominator)] = [float(weight) for weight in self.denominator.values()]
-            bounds.append((row, float(1 - self.constant)))
+        score = self.score.whole()
+        ends = ((score.top, self.wanted.low, 1), (score.top, self.wanted.high, -1))
+        bounds = [
+            _row(
+                {p: sign * (top.get(p, 0) - end * score.bottom.get(p, 0)) for p in {*top, *score.bottom}}, size, -_SLACK
+            )
+            for top, end, sign in ends
+        ]
+        if score.is_quotient:
+            bounds.append(_row(score.bottom, size, 1.0))
         matrix = np.array([row for row, _ in bounds])
         return matrix, np.array([low for _, low in bounds]), np.full(len(bounds), np.inf)
 
     def holds(self, counts: Sequence[int]) -> bool:
         """Is it true of these counts? A denominator of 0 makes it false."""
-        top = sum((weight * counts[position] for position, weight in self.numerator.items()), Fraction(0))
-        bottom = sum((weight * counts[position] for position, weight in self.denominator.items()), self.constant)
+        top, bottom = value_of(self.score.top, counts), value_of(self.score.bottom, counts)
         return bottom > 0 and self.wanted.low * bottom <= top <= self.wanted.high * bottom
+
+
+def _row(weights: Mapping[int, Fraction | int], size: int, least: float) -> tuple[Array, float]:
+    """A sum of counts that is at least something, its constant brought to the other side."""
+    row = np.zeros(size)
+    for position, weight in weights.items():
+        if position != CONSTANT:
+            row[position] = float(weight)
+    return row, least - float(weights.get(CONSTANT, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +115,18 @@ class Programme:
         fits = sums and all(statement.holds(counts) for statement in self.statements)
         return Finding(Answer.CONSISTENT, found) if fits else Finding(Answer.UNDECIDED, None)
 
-    def extremes(self, weights: Mapping[str, Mapping[int, Fraction]]) -> dict[str, tuple[float, float]]:
-        """Smallest and largest value of linear scores, each by its weights of positions; what takes too long is left
-        out.
-        """
+    def extremes(self, scores: Mapping[str, Linear]) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value of linear scores by name; what takes too long is left out."""
         ranges = {}
-        for name, row in weights.items():
-            objective = np.zeros(len(self.upper))
-            objective[list(row)] = [float(weight) for weight in row.values()]
+        for name, score in scores.items():
+            objective, _ = _row(score.top, len(self.upper), 0.0)
             try:
                 ends = [self._search(sign * objective, seconds=_SECONDS_EACH) for sign in (1.0, -1.0)]
             except TimeoutError:
                 continue
-            if ends[0] is not None and ends[1] is not None:
-                ranges[name] = (_value(row, ends[0]), _value(row, ends[1]))
+            found = [float(value_of(score.top, end.astype(np.int64).tolist())) for end in ends if end is not None]
+            if len(found) == 2:
+                ranges[name] = (found[0], found[1])
         return ranges
 
     def _search(self, least: Array | None = None, *, seconds: float = _SECONDS) -> Array | None:
@@ -150,113 +153,117 @@ class Programme:
         )
 
 
-def _value(weights: Mapping[int, Fraction], counts: Array) -> float:
-    """A linear score of counts, rounded once."""
-    return float(sum((weight * int(counts[position]) for position, weight in weights.items()), Fraction(0)))
+Reported = Sequence[tuple[Score, Range]]
 
 
-def check_classes(
-    actual: Sequence[int], overall: Mapping[str, Range], by_class: Mapping[tuple[str, int], Range]
-) -> Finding:
+def check_classes(actual: Sequence[int], reported: Reported) -> Finding:
     """Could a matrix with these row sums have the scores? The example is the matrix (K, K); implied are ranges of
     ``accuracy``, ``balanced_accuracy`` and, by ``recall@<class index>``, of the recalls.
 
     Args:
         actual: items of each class, positive.
-        overall: names of ``OVERALL`` to range.
-        by_class: (name of ``BY_CLASS``, class) to range.
+        reported: scores and what was printed.
 
     Raises:
-        KeyError: a score that is neither linear in the counts nor a ratio of two that are.
+        NotLinearError: a score is neither linear in the counts nor a quotient of two that are.
         ValueError: a class without items.
     """
     size = len(actual)
     if min(actual) < 1:
         raise ValueError("every class needs items")
-    statements = [Statement(_overall(name, actual), {}, Fraction(1), wanted) for name, wanted in overall.items()]
-    statements += [_of_class(name, k, actual, wanted) for (name, k), wanted in by_class.items()]
+    confusion = _of_classes(actual)
     programme = Programme(
-        statements,
+        [Statement(Linear.of(score.in_terms_of(confusion)), wanted) for score, wanted in reported],
         [count for count in actual for _ in range(size)],
         [(range(k * size, (k + 1) * size), actual[k]) for k in range(size)],
     )
     found = programme.solve()
     if found.example is None:
         return found
-    weights = {name: _overall(name, actual) for name in OVERALL}
-    weights |= {f"recall@{k}": {k * size + k: Fraction(1, count)} for k, count in enumerate(actual)}
-    return Finding(found.answer, found.example.reshape(size, size), programme.extremes(weights))
+    implied = {"accuracy": confusion.correct / confusion.n, "balanced_accuracy": confusion.mean(_recall)}
+    implied |= {f"recall@{k}": _recall(one) for k, one in enumerate(confusion.classes)}
+    return Finding(found.answer, found.example.reshape(size, size), programme.extremes(implied))
 
 
-OVERALL = ("accuracy", "balanced_accuracy")
-BY_CLASS = ("recall", "precision", "f1", "jaccard", "specificity", "npv")
+def _of_classes(actual: Sequence[int]) -> Confusion:
+    """Unknown counts of a matrix, row by row, with these row sums."""
+    size = len(actual)
+    cells = [[Linear.count(row * size + column) for column in range(size)] for row in range(size)]
+    return Confusion(
+        [
+            OneVsRest(
+                cells[k][k],
+                sum((cells[row][k] for row in range(size) if row != k), Linear.of(0)),
+                Linear.of(actual[k]),
+                Linear.of(sum(actual) - actual[k]),
+            )
+            for k in range(size)
+        ]
+    )
 
 
-def _overall(name: str, actual: Sequence[int]) -> dict[int, Fraction]:
-    """Weights of the cells in an overall score."""
-    size, n = len(actual), sum(actual)
-    each = {
-        "accuracy": [Fraction(1, n)] * size,
-        "balanced_accuracy": [Fraction(1, size * count) for count in actual],
-    }[name]
-    return {k * size + k: weight for k, weight in enumerate(each)}
+def _recall(one: OneVsRest) -> Linear:
+    share: Linear = one.tp / one.actual
+    return share
 
 
-def _of_class(name: str, k: int, actual: Sequence[int], wanted: Range) -> Statement:
-    """A score of class k against the rest, of its hits, its false alarms and what it misses."""
-    size, one = len(actual), Fraction(1)
-    hit, own, n = k * size + k, Fraction(actual[k]), Fraction(sum(actual))
-    called = {row * size + k: one for row in range(size)}
-    alarms = {position: one for position in called if position != hit}
-    missed = {k * size + column: one for column in range(size) if column != k}
-    return {
-        "recall": Statement({hit: one}, {}, own, wanted),
-        "precision": Statement({hit: one}, called, Fraction(0), wanted),
-        "f1": Statement({hit: Fraction(2)}, called, own, wanted),
-        "jaccard": Statement({hit: one}, alarms, own, wanted),
-        # One minus the share of false alarms, and of those wrongly called another class.
-        "specificity": Statement(alarms, {}, n - own, wanted.complement()),
-        "npv": Statement(missed, dict.fromkeys(called, -one), n, wanted.complement()),
-    }[name]
-
-
-OF_FOLDS = ("accuracy", "recall", "specificity", "balanced_accuracy")
-
-
-def check_folds(folds: Sequence[tuple[int, int]], means: Mapping[str, Range]) -> Finding:
+def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Finding:
     """Could folds of these sizes have these means of their binary scores? The example is tp and tn of each fold (F, 2).
 
     This is the mean of scores; a score of the pooled counts is a binary check of the sums. Implied are the ranges of
-    all means of ``OF_FOLDS``.
+    the means of accuracy, recall, specificity and balanced accuracy.
 
     Args:
         folds: (positive, negative) items of each fold, positive numbers.
-        means: names of ``OF_FOLDS`` to range.
+        reported: scores and what was printed of their means.
 
     Raises:
-        KeyError: the mean of another score is not linear in the counts.
+        NotLinearError: the mean of a score is not linear in the counts.
         ValueError: a fold lacks a class, or there is none.
     """
     if not folds or min(min(fold) for fold in folds) < 1:
         raise ValueError("every fold needs items of both classes")
-    statements = [Statement(_mean(name, folds), {}, Fraction(1), wanted) for name, wanted in means.items()]
-    programme = Programme(statements, [count for fold in folds for count in fold])
+    parts = [
+        Confusion.of_two(Linear.count(2 * fold), Linear.count(2 * fold + 1), Linear.of(p), Linear.of(n))
+        for fold, (p, n) in enumerate(folds)
+    ]
+    programme = Programme(
+        [Statement(_mean(score, parts), wanted) for score, wanted in reported],
+        [count for fold in folds for count in fold],
+    )
     found = programme.solve()
     if found.example is None:
         return found
-    ranges = programme.extremes({name: _mean(name, folds) for name in OF_FOLDS})
+    known = scores_of_two_classes()
+    ranges = programme.extremes({name: _mean(known[name], parts) for name in IMPLIED_OF_FOLDS})
     return Finding(found.answer, found.example.reshape(-1, 2), ranges)
 
 
-def _mean(name: str, folds: Sequence[tuple[int, int]]) -> dict[int, Fraction]:
-    """Weights of tp and tn of every fold in the mean of a score."""
-    weights: dict[int, Fraction] = {}
-    for fold, (p, n) in enumerate(folds):
-        hit, rejected = {
-            "accuracy": (Fraction(1, p + n), Fraction(1, p + n)),
-            "recall": (Fraction(1, p), Fraction(0)),
-            "specificity": (Fraction(0), Fraction(1, n)),
-            "balanced_accuracy": (Fraction(1, 2 * p), Fraction(1, 2 * n)),
-        }[name]
-        weights[2 * fold], weights[2 * fold + 1] = hit / len(folds), rejected / len(folds)
-    return weights
+def _mean(score: Score, parts: Sequence[Confusion]) -> Linear:
+    values = [Linear.of(score.in_terms_of(part)) for part in parts]
+    if any(value.is_quotient for value in values):
+        raise NotLinearError
+    return sum(values, Linear.of(0)) / len(values)
+
+
+def linear_scores(size: int) -> list[str]:
+    """Keys of what ``check_classes`` knows for so many classes."""
+    confusion = _of_classes([2] * size)
+    return _without_error(lambda score: score.in_terms_of(confusion))
+
+
+def linear_means() -> list[str]:
+    """Keys of what ``check_folds`` knows."""
+    part = Confusion.of_two(Linear.count(0), Linear.count(1), Linear.of(2), Linear.of(3))
+    return _without_error(lambda score: _mean(score, [part]))
+
+
+def _without_error(made: Callable[[Score], object]) -> list[str]:
+    found = []
+    for score in scores_of_two_classes().values():
+        try:
+            made(score)
+        except NotLinearError:
+            continue
+        found.append(score.key)
+    return [*dict.fromkeys(found)]

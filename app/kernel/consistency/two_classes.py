@@ -1,0 +1,317 @@
+"""Could any confusion matrix have produced the scores that were reported? Fazekas & Kovács (2024).
+
+No statistics: counts are whole numbers and a printed score stands for an interval, so either some matrix fits or none
+does. The fitting values of one of tp and tn are a range for each value of the other, and O(min(p, n)) steps find all.
+The ends of every range are settled in exact fractions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.consistency.reported_scores import Range, Score, scores_of_two_classes
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, Mask
+
+Counts = NDArray[np.int64]
+
+# Added to the ranges while floating point narrows them down; what is let in is settled exactly.
+_SLACK = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feasible:
+    """All binary matrices that fit: for each of some tp, the tn from ``low`` to ``high``; with ``swapped`` the other
+    way round.
+
+    Attributes:
+        positives: p.
+        negatives: n.
+        fixed: (S) values of tp, or of tn when swapped.
+        low: (S) smallest fitting value of the other.
+        high: (S) largest.
+        swapped: tn is the fixed one.
+    """
+
+    positives: int
+    negatives: int
+    fixed: Counts
+    low: Counts
+    high: Counts
+    swapped: bool
+
+    @property
+    def count(self) -> int:
+        """How many matrices fit."""
+        return int((self.high - self.low + 1).sum())
+
+    def examples(self, most: int = 5) -> list[tuple[int, int]]:
+        """Up to that many (tp, tn) that fit, spread over all of them."""
+        if not self.count:
+            return []
+        ends = np.cumsum(self.high - self.low + 1)
+        wanted = np.unique(np.linspace(0, self.count - 1, min(most, self.count)).round().astype(np.int64))
+        rows = np.searchsorted(ends, wanted, side="right")
+        moving = self.low[rows] + wanted - np.concatenate([[0], ends])[rows]
+        pairs = zip(self.fixed[rows].tolist(), moving.tolist(), strict=True)
+        return [(moved, still) if self.swapped else (still, moved) for still, moved in pairs]
+
+    def implied(self) -> dict[str, tuple[float, float]]:
+        """Range of every bounded score over the matrices that fit and for which it is defined; empty when none fits.
+
+        A score rises or falls from the smallest to the largest count of a row, and is undefined at most at an end of
+        all that there could be: the counts next to the ends are looked at too.
+        """
+        inner = np.minimum(self.low + 1, self.high), np.maximum(self.high - 1, self.low)
+        looked_at = np.concatenate([self.low, *inner, self.high])
+        tp, tn = self._cells(np.tile(self.fixed, 4), looked_at)
+        p, n = (np.full(len(tp), float(size)) for size in (self.positives, self.negatives))
+        ranges = {}
+        for name, score in implied_scores().items():
+            values = score.floating(tp, tn, p, n)
+            if np.isfinite(values).any():
+                ranges[name] = (float(np.nanmin(values)), float(np.nanmax(values)))
+        return ranges
+
+    def _cells(self, fixed: Counts, moving: Counts) -> tuple[Array, Array]:
+        """(tp, tn) of some rows and counts."""
+        tp, tn = (moving, fixed) if self.swapped else (fixed, moving)
+        return tp.astype(np.float64), tn.astype(np.float64)
+
+
+@cache
+def implied_scores() -> Mapping[str, Score]:
+    """What is said of matrices that fit: bounded scores without parameters, each quantity under one name."""
+    known = scores_of_two_classes()
+    cards = {name: catalogue().by_name[score.key].card for name, score in known.items()}
+    # What a report shows first, what is known of a class, and the rest; of names for one quantity the first.
+    order = sorted(known, key=lambda name: (not cards[name].inference.headline, known[name].of is None))
+    tp, tn = (side.ravel() for side in np.meshgrid(np.arange(8.0), np.arange(13.0)))
+    found: dict[str, Score] = {}
+    seen: set[bytes] = set()
+    for name in order:
+        values = known[name].floating(tp, tn, np.full(tp.shape, 7.0), np.full(tp.shape, 12.0)).round(9) + 0.0
+        plain = None not in cards[name].range and not known[name].parameters
+        if plain and name.removesuffix("_ovr") not in known.keys() - {name} and values.tobytes() not in seen:
+            found[name] = known[name]
+            seen.add(values.tobytes())
+    return found
+
+
+Reported = Sequence[tuple[Score, Range]]
+
+
+def feasible_matrices(
+    positives: int, negatives: int, reported: Reported, *, undefined_as_zero: bool = False
+) -> Feasible:
+    """Every matrix with p positive and n negative items whose scores all lie in their ranges.
+
+    Args:
+        positives: p >= 1.
+        negatives: n >= 1.
+        reported: scores and what was printed; a score may come twice.
+        undefined_as_zero: read a printed score that would be 0/0 as 0; otherwise it fits nothing.
+
+    Raises:
+        ValueError: a class is empty.
+    """
+    if positives < 1 or negatives < 1:
+        raise ValueError("both classes need items")
+    rows = _Rows.of([(positives, negatives)]).narrowed(reported)
+    found = []
+    for row, (low, high) in enumerate(zip(rows.low.tolist(), rows.high.tolist(), strict=True)):
+        start, stop = int(low), int(high)
+        while start <= stop and not rows.fits(row, start, reported, undefined_as_zero=undefined_as_zero):
+            start += 1
+        while stop > start and not rows.fits(row, stop, reported, undefined_as_zero=undefined_as_zero):
+            stop -= 1
+        if start <= stop:
+            found.append((int(rows.fixed[row]), start, stop))
+    table = np.array(found, dtype=np.int64).reshape(-1, 3)
+    return Feasible(positives, negatives, table[:, 0], table[:, 1], table[:, 2], positives > negatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Sizes of the classes for which matrices fit, with one of them."""
+
+    positives: int
+    negatives: int
+    tp: int
+    tn: int
+
+
+def fitting_sizes(
+    sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool = False
+) -> list[Fitting]:
+    """Those of some sizes (p, n) of the classes, for reports that do not say them, that a matrix fits.
+
+    All are searched together, ``search_rows`` says at what price.
+
+    Args:
+        sizes: p >= 1 and n >= 1.
+        reported: scores and what was printed.
+        undefined_as_zero: as for ``feasible_matrices``.
+    """
+    return [found for part in _parts(sizes) for found in _fitting(part, reported, undefined_as_zero=undefined_as_zero)]
+
+
+def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
+    """Rows that a search over these sizes takes, some microseconds each."""
+    return sum(min(size) + 1 for size in sizes)
+
+
+def _parts(sizes: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """The sizes in portions of so many rows that arrays stay small."""
+    part: list[tuple[int, int]] = []
+    rows = 0
+    for size in sizes:
+        rows += min(size) + 1
+        part.append(size)
+        if rows >= _ROWS_AT_ONCE:
+            yield part
+            part, rows = [], 0
+    if part:
+        yield part
+
+
+def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool) -> Iterator[Fitting]:
+    rows = _Rows.of(sizes).narrowed(reported)
+    for _, candidates in groupby(range(rows.owner.size), key=lambda row: int(rows.owner[row])):
+        found = (
+            (row, moving)
+            for row in candidates
+            for moving in range(int(rows.low[row]), int(rows.high[row]) + 1)
+            if rows.fits(row, moving, reported, undefined_as_zero=undefined_as_zero)
+        )
+        first = next(found, None)
+        if first is not None:
+            yield Fitting(*rows.sizes(first[0]), *rows.matrix(*first))
+
+
+# Rows narrowed at a time: some arrays of 1 MB.
+_ROWS_AT_ONCE = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Values of the count of the smaller class, for one or many sizes of the classes, one after another.
+
+    Counts are whole numbers in floating point. All (R), or (1) what is the same for all rows.
+
+    Attributes:
+        owner: Position of the size that a row belongs to.
+        fixed: Value of tp, or of tn where swapped.
+        p: Positive items.
+        n: Negative items.
+        swapped: The negative class is the smaller one.
+        low: Smallest value of the other count that may fit.
+        high: Largest; below the smallest where none does.
+    """
+
+    owner: Counts
+    fixed: Array
+    p: Array
+    n: Array
+    swapped: Mask
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, sizes: Sequence[tuple[int, int]]) -> "_Rows":
+        both = np.array(sizes, dtype=np.int64)
+        lengths = both.min(axis=1) + 1
+        owner = np.repeat(np.arange(len(both)), lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        p, n = both.T.astype(np.float64) if len(both) == 1 else both[owner].T.astype(np.float64)
+        high = np.broadcast_to(np.maximum(p, n), owner.shape)
+        return cls(owner, np.arange(owner.size) - starts[owner] + 0.0, p, n, p > n, np.zeros(owner.size), high)
+
+    def sizes(self, row: int) -> tuple[int, int]:
+        return (int(self.p[row]), int(self.n[row])) if self.p.size > 1 else (int(self.p[0]), int(self.n[0]))
+
+    def matrix(self, row: int, moving: int) -> tuple[int, int]:
+        """(tp, tn) of a row with the other count."""
+        fixed, swapped = int(self.fixed[row]), self.swapped[row if self.swapped.size > 1 else 0]
+        return (moving, fixed) if swapped else (fixed, moving)
+
+    def fits(self, row: int, moving: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
+        return _fits(*self.matrix(row, moving), *self.sizes(row), reported, undefined_as_zero=undefined_as_zero)
+
+    def narrowed(self, reported: Reported) -> "_Rows":
+        """The rows that may fit, to within rounding."""
+        rows = self
+        for score, wanted in reported:
+            if rows.owner.size == 0:
+                break
+            low, high = rows._within(score, float(wanted.low) - _SLACK, float(wanted.high) + _SLACK)
+            rows = replace(rows, low=low, high=high)._some(low <= high)
+        return rows
+
+    def _some(self, kept: Mask) -> "_Rows":
+        if kept.all():
+            return self
+        many = self.p.size == kept.size
+        p, n, swapped = (self.p[kept], self.n[kept], self.swapped[kept]) if many else (self.p, self.n, self.swapped)
+        return _Rows(self.owner[kept], self.fixed[kept], p, n, swapped, self.low[kept], self.high[kept])
+
+    def _within(self, score: Score, least: float, most: float) -> tuple[Array, Array]:
+        """First and last count (R) at which the score is between two numbers, by bisection: it rises or falls."""
+        low, high = self.low, self.high
+        start, end = self._values(score, low), self._values(score, high)
+        near_start, near_end = (
+            self._values(score, inside) if np.isnan(at_end).any() else at_end
+            for inside, at_end in ((np.minimum(low + 1, high), start), (np.maximum(high - 1, low), end))
+        )
+        first = np.where(np.isnan(start), near_start, start)
+        last = np.where(np.isnan(end), near_end, end)
+        falls = last < first
+        lowest, highest = np.where(falls, last, first), np.where(falls, first, last)
+        # What is undefined, at an end only, counts as 0 or as near to it as keeps the score rising or falling.
+        lowest = np.where(np.isnan(np.where(falls, end, start)), np.fmin(lowest, 0.0), lowest)
+        highest = np.where(np.isnan(np.where(falls, start, end)), np.fmax(highest, 0.0), highest)
+        most_steps = high - low
+
+        def rising(step: Array) -> Array:
+            """The score from its lowest to its highest value."""
+            values = self._values(score, np.where(falls, high - step, low + step))
+            return np.where(step == 0, lowest, np.where(step == most_steps, highest, values))
+
+        begin = _first(lambda step: rising(step) >= least, most_steps)
+        after = _first(lambda step: rising(step) > most, most_steps)
+        return np.where(falls, high - after + 1, low + begin), np.where(falls, high - begin, low + after - 1)
+
+    def _values(self, score: Score, moving: Array) -> Array:
+        """The score (R) with this other count."""
+        if self.swapped.size > 1:
+            tp, tn = np.where(self.swapped, moving, self.fixed), np.where(self.swapped, self.fixed, moving)
+        else:
+            tp, tn = (moving, self.fixed) if self.swapped[0] else (self.fixed, moving)
+        return np.broadcast_to(score.floating(tp, tn, self.p, self.n), moving.shape)
+
+
+def _first(reached: Callable[[Array], Mask], most: Array) -> Array:
+    """Smallest whole number from 0 to ``most`` (R) at which something begins to hold, one more where it never does."""
+    low, high = np.zeros_like(most), most + 1.0
+    while (low < high).any():
+        middle = np.floor((low + high) / 2.0)
+        found = (middle > most) | reached(np.minimum(middle, most))
+        low, high = np.where(found, low, np.minimum(middle + 1.0, high)), np.where(found, middle, high)
+    return low
+
+
+def _fits(tp: int, tn: int, p: int, n: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
+    for score, wanted in reported:
+        value = score.value(tp, tn, p, n)
+        if value is None:
+            if not undefined_as_zero or score.is_infinite(tp, tn, p, n):
+                return False
+            value = Fraction(0)
+        if not wanted.holds(value, squared=score.exact.squared):
+            return False
+    return True
