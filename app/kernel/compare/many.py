@@ -73,29 +73,12 @@ def mean_ranks(values: Array) -> Array:
     return ranks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BestSet:
-    """The runs that may be the best.
+def confidence_set(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.bool_]:
+    """Which runs (R) may be the best, from joint draws (D, R) of R values (R): multiple comparison with the best.
 
-    Attributes:
-        leader: Index of the run with the best value.
-        may_be_best: (R) False for runs that are worse than the leader beyond doubt.
-        low: (R) simultaneous lower limits of each run less the leader, NaN for the leader.
-        high: (R) upper limits.
-    """
-
-    leader: int
-    may_be_best: NDArray[np.bool_]
-    low: Array
-    high: Array
-
-
-def confidence_set(draws: Array, estimates: Array, level: float = 0.95) -> BestSet:
-    """Multiple comparison with the best from joint draws (D, R) of R values (R). In the manner of Hsu (1984).
-
-    A run leaves the set when the upper limit of its difference to the leader is below 0. The limits hold for all runs
-    together: the largest standardised deviation of the draws gives their factor, so correlated runs cost less than
-    Bonferroni.
+    In the manner of Hsu (1984) a run leaves the set when the upper limit of its difference to the leader is below 0.
+    The limits hold for all runs together: the largest standardised deviation of the draws gives their factor, so
+    correlated runs cost less than Bonferroni.
     """
     leader = int(np.nanargmax(estimates))
     gaps, difference = draws - draws[:, [leader]], estimates - estimates[leader]
@@ -104,9 +87,8 @@ def confidence_set(draws: Array, estimates: Array, level: float = 0.95) -> BestS
         standardised = np.abs(gaps - gaps.mean(axis=0)) / deviation
     standardised[:, deviation == 0] = 0.0
     factor = float(np.quantile(standardised.max(axis=1), level))
-    low, high = difference - factor * deviation, difference + factor * deviation
-    low[leader] = high[leader] = np.nan
-    return BestSet(leader, ~(high < 0), low, high)
+    surely_worse: NDArray[np.bool_] = difference + factor * deviation < 0
+    return ~surely_worse
 
 
 def separable_groups(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.int64]:
@@ -121,7 +103,7 @@ def separable_groups(draws: Array, estimates: Array, level: float = 0.95) -> NDA
         groups[rest] = number
         if rest.size == 1:
             break
-        rest = rest[~confidence_set(draws[:, rest], estimates[rest], level).may_be_best]
+        rest = rest[~confidence_set(draws[:, rest], estimates[rest], level)]
         number += 1
     return groups
 

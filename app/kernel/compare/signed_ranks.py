@@ -26,19 +26,13 @@ class SignedRankTest:
 
     Attributes:
         statistic: T, the smaller of the two rank sums.
-        positive: Rank sum of the positive differences.
-        negative: Rank sum of the negative ones.
         p: Exact over all signs of the ranks at hand, ties included.
         zeros: How many differences were 0.
-        rule: What was done with them.
     """
 
     statistic: float
-    positive: float
-    negative: float
     p: float
     zeros: int
-    rule: ZeroRule
 
 
 def wilcoxon(differences: Array, rule: ZeroRule = ZeroRule.SPLIT) -> SignedRankTest:
@@ -51,7 +45,7 @@ def wilcoxon(differences: Array, rule: ZeroRule = ZeroRule.SPLIT) -> SignedRankT
     zeros = int((values == 0).sum())
     kept = values[values != 0]
     if not kept.size:
-        return SignedRankTest(0.0, 0.0, 0.0, 1.0, zeros, rule)
+        return SignedRankTest(0.0, 1.0, zeros)
     shared = 0 if rule is ZeroRule.DROP else zeros - zeros % 2
     ranks = mean_ranks(np.abs(np.concatenate([np.zeros(shared), kept])))
     half = float(ranks[:shared].sum()) / 2.0
@@ -60,7 +54,7 @@ def wilcoxon(differences: Array, rule: ZeroRule = ZeroRule.SPLIT) -> SignedRankT
     statistic = min(positive, negative)
     distribution = sign_distribution(np.round(2.0 * signed).astype(np.int64))
     p = 2.0 * float(distribution[: round(2.0 * (statistic - half)) + 1].sum())
-    return SignedRankTest(statistic, positive, negative, min(p, 1.0), zeros, rule)
+    return SignedRankTest(statistic, min(p, 1.0), zeros)
 
 
 def sign_distribution(ranks: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> Array:
@@ -81,7 +75,8 @@ class BayesianSignedRank:
 
     Attributes:
         win: Share of the draws in which the region holds the most probability: how sure it is that this is the
-        likeliest outcome. mass: Expected probability of the region: how likely the outcome itself is.
+            likeliest outcome.
+        mass: Expected probability of the region: how likely the outcome itself is.
     """
 
     win: tuple[float, float, float]

@@ -31,14 +31,12 @@ _WEIGHTS_TRIED = 512
 class WeightRule:
     """Predict the class with the highest weight times probability, ties to the lowest index.
 
-    Weights are scaled to a geometric mean of 1. ``evaluated`` counts the matrices that were looked at.
+    Weights are scaled to a geometric mean of 1.
     """
 
     weights: Array
     objective: float
     counts: Array
-    default_counts: Array
-    evaluated: int
     corrected: Corrected | None
 
 
@@ -101,8 +99,6 @@ def search_weights(
         weights=best,
         objective=search.value(best),
         counts=confusion(scores, decide(scores, best)),
-        default_counts=confusion(scores, scores.predicted),
-        evaluated=search.evaluated,
         corrected=honest,
     )
 
@@ -110,7 +106,6 @@ def search_weights(
 class _WeightSearch:
     def __init__(self, scores: Scores, objective: Expression, constraints: Sequence[Constraint], sign: float) -> None:
         self.scores, self.objective, self.constraints, self.sign = scores, objective, constraints, sign
-        self.evaluated = 0
 
     def value(self, weights: Array) -> float:
         """Objective of a rule."""
@@ -118,7 +113,6 @@ class _WeightSearch:
 
     def _rated(self, counts: Array) -> Array:
         """Signed objectives (m,), -inf where a constraint is not met or there is no value."""
-        self.evaluated += counts.shape[0]
         values = self.sign * evaluate(self.objective, counts)
         return np.where(feasible(self.constraints, counts) & ~np.isnan(values), values, -np.inf)
 

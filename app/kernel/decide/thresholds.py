@@ -42,7 +42,6 @@ class ThresholdRule:
     objective: float
     counts: Array
     default_threshold: float | None
-    default_counts: Array | None
     thresholds: Array
     objectives: Array
     feasible: Mask
@@ -55,12 +54,11 @@ class ThresholdRule:
 class CutMatrices:
     """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts, and thresholds midway between the scores they part.
 
-    ``ranking`` and its distinct ``values`` (g,), falling, are what was cut.
+    ``ranking`` is what was cut.
     """
 
     thresholds: Array
     counts: Array
-    values: Array
     ranking: Ranking
 
 
@@ -79,7 +77,7 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     # Between neighbours of the number format nothing fits: the upper one is the cut then.
     between = np.where(between > values[1:], between, values[:-1])
     thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
-    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), values, ranking)
+    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:
@@ -142,7 +140,6 @@ def search_threshold(
     allowed = feasible(constraints, cuts.counts)
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
     chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
-    default = None if default_threshold is None else _state(cuts.values, default_threshold)
     honest, low, high = None, None, None
     if correction is not Correction.NONE:
         search = _Resampled(positive, objective, constraints, sign, cuts, chosen)
@@ -152,7 +149,6 @@ def search_threshold(
         objective=float(values[chosen]),
         counts=cuts.counts[chosen],
         default_threshold=default_threshold,
-        default_counts=None if default is None else cuts.counts[default],
         thresholds=cuts.thresholds,
         objectives=values,
         feasible=allowed,
@@ -160,11 +156,6 @@ def search_threshold(
         low=low,
         high=high,
     )
-
-
-def _state(values: Array, threshold: float) -> int:
-    """Which cut a threshold makes: the number of distinct scores, falling, at or above it."""
-    return values.size - int(np.searchsorted(values[::-1], threshold, side="left"))
 
 
 class _Resampled:

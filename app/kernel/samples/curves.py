@@ -47,7 +47,6 @@ class Curve:
     whatever was thinned, None where it means nothing. ``references`` are named companions over the same x.
     """
 
-    name: CurveName
     x: Array
     y: Array
     thresholds: Array
@@ -119,7 +118,7 @@ def roc(scores: Scores, code: int) -> Curve:
     cuts = _cuts(scores, code)
     x, y = cuts.fp / cuts.negatives, cuts.tp / cuts.positives
     area = float(scores.ranking(code).auc)
-    return Curve(CurveName.ROC, x, y, cuts.thresholds, area, ("false positive rate", "true positive rate"))
+    return Curve(x, y, cuts.thresholds, area, ("false positive rate", "true positive rate"))
 
 
 def precision_recall(scores: Scores, code: int) -> Curve:
@@ -134,9 +133,7 @@ def precision_recall(scores: Scores, code: int) -> Curve:
     area = float(scores.ranking(code).precision_sum / cuts.positives)
     share = cuts.positives / (cuts.positives + cuts.negatives)
     reference = (("prevalence", np.full(cuts.tp.size, share)),)
-    return Curve(
-        CurveName.PR, cuts.tp / cuts.positives, precision, cuts.thresholds, area, ("recall", "precision"), reference
-    )
+    return Curve(cuts.tp / cuts.positives, precision, cuts.thresholds, area, ("recall", "precision"), reference)
 
 
 def detection_error(scores: Scores, code: int) -> Curve:
@@ -144,7 +141,7 @@ def detection_error(scores: Scores, code: int) -> Curve:
     cuts = _cuts(scores, code)
     x, y = cuts.fp / cuts.negatives, 1.0 - cuts.tp / cuts.positives
     area = 1.0 - float(scores.ranking(code).auc)
-    return Curve(CurveName.DET, x, y, cuts.thresholds, area, ("false positive rate", "false negative rate"))
+    return Curve(x, y, cuts.thresholds, area, ("false positive rate", "false negative rate"))
 
 
 def performance(scores: Scores, code: int | None = None) -> Curve:
@@ -159,7 +156,7 @@ def performance(scores: Scores, code: int | None = None) -> Curve:
         widths = widths * (codes == code)
         if not widths.any():
             raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
-    return _bars(CurveName.MCP, values, widths / widths.sum(), "share of samples")
+    return _bars(values, widths / widths.sum(), "share of samples")
 
 
 def imbalanced_performance(scores: Scores) -> Curve:
@@ -169,12 +166,10 @@ def imbalanced_performance(scores: Scores) -> Curve:
         raise UndefinedCurve("no_actual_samples", "a class has no actual samples")
     values, codes, weights = scores.by_p_true
     widths = (1.0 / (scores.n_classes * scores.actual)).take(codes)
-    return _bars(
-        CurveName.IMCP, values, widths if weights is None else widths * weights, "share, every class counting the same"
-    )
+    return _bars(values, widths if weights is None else widths * weights, "share, every class counting the same")
 
 
-def _bars(name: CurveName, p_true: Array, widths: Array, axis: str) -> Curve:
+def _bars(p_true: Array, widths: Array, axis: str) -> Curve:
     """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars."""
     present = widths > 0
     p_true, widths = p_true[present], widths[present]
@@ -183,7 +178,7 @@ def _bars(name: CurveName, p_true: Array, widths: Array, axis: str) -> Curve:
     x = np.concatenate([[0.0], middle, [1.0]])
     y = np.concatenate([phi[:1], phi, phi[-1:]])
     thresholds = np.concatenate([[np.nan], p_true, [np.nan]])
-    return Curve(name, x, y, thresholds, float(widths @ phi), (axis, "closeness to the truth (phi)"))
+    return Curve(x, y, thresholds, float(widths @ phi), (axis, "closeness to the truth (phi)"))
 
 
 def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> Curve:
@@ -200,7 +195,6 @@ def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> C
     x, y = binned.expected[filled] / weight, binned.observed[filled] / weight
     axes = ("mean confidence", "accuracy") if code is None else ("mean probability", "observed frequency")
     return Curve(
-        CurveName.CALIBRATION,
         x,
         y,
         np.full(x.size, np.nan),
@@ -221,7 +215,7 @@ def isotonic(scores: Scores, code: int) -> Curve:
     up, right = np.diff(tp), np.diff(fp)
     level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[1:], side="left") - 1
     x, y = cuts.thresholds[:0:-1], (up / (up + right)).take(level)[::-1]
-    return Curve(CurveName.CALIBRATION, x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),))
+    return Curve(x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),))
 
 
 def decision(scores: Scores, code: int, *, prevalence: float | None = None, points: int = 0) -> Curve:
@@ -248,7 +242,7 @@ def decision(scores: Scores, code: int, *, prevalence: float | None = None, poin
     benefit = share * tpr - (1.0 - share) * fpr * odds
     everyone = share - (1.0 - share) * odds
     references = (("treat all", everyone), ("treat none", np.zeros(t.size)))
-    return Curve(CurveName.DECISION, t, benefit, t, None, ("threshold probability", "net benefit"), references)
+    return Curve(t, benefit, t, None, ("threshold probability", "net benefit"), references)
 
 
 def cost(scores: Scores, code: int) -> Curve:
@@ -267,9 +261,7 @@ def cost(scores: Scores, code: int) -> Curve:
     where = np.searchsorted(cuts.tp + cuts.fp, tp + fp, side="left")
     thresholds = np.append(cuts.thresholds[where], cuts.thresholds[where[-1]])
     references = (("always negative", x), ("always positive", 1.0 - x))
-    return Curve(
-        CurveName.COST, x, y, thresholds, trapezoid(x, y), ("probability cost", "normalised expected cost"), references
-    )
+    return Curve(x, y, thresholds, trapezoid(x, y), ("probability cost", "normalised expected cost"), references)
 
 
 def gain(scores: Scores, code: int) -> Curve:
@@ -279,7 +271,7 @@ def gain(scores: Scores, code: int) -> Curve:
     x, y = (cuts.tp + cuts.fp) / everyone, cuts.tp / cuts.positives
     share = cuts.positives / everyone
     references = (("random", x), ("perfect", np.minimum(x / share, 1.0)))
-    return Curve(CurveName.GAIN, x, y, cuts.thresholds, trapezoid(x, y), ("share predicted", "recall"), references)
+    return Curve(x, y, cuts.thresholds, trapezoid(x, y), ("share predicted", "recall"), references)
 
 
 def lift(scores: Scores, code: int) -> Curve:
@@ -290,7 +282,7 @@ def lift(scores: Scores, code: int) -> Curve:
     x = predicted[some] / everyone
     y = ratio(cuts.tp[some] / predicted[some], np.asarray(cuts.positives / everyone))
     references = (("random", np.ones(x.size)),)
-    return Curve(CurveName.LIFT, x, y, cuts.thresholds[some], None, ("share predicted", "lift"), references)
+    return Curve(x, y, cuts.thresholds[some], None, ("share predicted", "lift"), references)
 
 
 # Those of one class. The calibration curve is in both: without a class it is that of the top label.

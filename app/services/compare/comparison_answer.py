@@ -134,7 +134,7 @@ def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
         return Ranking()
     level = comparison.settings.level
     ranking = rank_runs(kept, level)
-    possible = confidence_set(kept, value.scores, level).may_be_best.tolist()
+    possible = confidence_set(kept, value.scores, level).tolist()
     return Ranking(
         probability_best=ranking.best.tolist(),
         expected_ranks=ranking.expected_rank.tolist(),

@@ -20,7 +20,7 @@ from app.kernel.decide.thresholds import search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.curves import Curve, CurveName, thin
+from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
 from app.services.estimands import Better, preference
 from app.services.reasons import plain
@@ -186,7 +186,6 @@ class _Search:
         defined = np.isfinite(rule.objectives)
         feasible = rule.feasible[defined].astype(np.float64)
         whole = Curve(
-            CurveName.DECISION,
             rule.thresholds[defined],
             rule.objectives[defined],
             rule.thresholds[defined],

@@ -328,7 +328,7 @@ def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant
         note = "the metric is undefined in too many simulated matrices: who can be told apart is not said"
         return replace(board, notes=(*board.notes, note))
     estimates = better.score(np.array([board.items[entrant.place].value for entrant in entrants], dtype=np.float64))
-    may_be_best = confidence_set(scores, estimates, level).may_be_best
+    may_be_best = confidence_set(scores, estimates, level)
     groups = separable_groups(scores, estimates, level)
     lines = list(board.items)
     for entrant, possible, group in zip(entrants, may_be_best.tolist(), groups.tolist(), strict=True):
