@@ -36,7 +36,7 @@ class ComparisonRequest(Wire):
     minimum_matched: float = Field(
         1.0, gt=0, le=1, description="Share of the largest run's sample ids that all runs must have in common."
     )
-    multiplicity: Multiplicity | Literal["max_t"] = Field(
+    multiplicity: Literal[Multiplicity, "max_t"] = Field(
         "holm",
         description="How p is adjusted over pairs and classes. `max_t`: over all differences of the request, by how "
         "they vary together.",
