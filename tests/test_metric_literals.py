@@ -16,13 +16,7 @@ from app.kernel.metrics.families.combinations import COMBINATIONS
 ROOT = Path(app.__file__).parent
 NAMES = catalogue().by_name.keys() | COMBINATIONS.keys()
 # Metrics are declared here, advised, and named for what is shown and compared when nobody says what.
-KNOWN = (
-    "kernel/metrics/families/",
-    "domain/advice/",
-    "domain/named_metrics.py",
-    "kernel/consistency/",
-    "services/consistency/",
-)
+KNOWN = ("kernel/metrics/families/", "domain/advice/", "domain/named_metrics.py")
 # The documentation of requests has examples.
 EXAMPLES = "api/v1/requests/"
 # Members of requests and answers that are called like a metric: the four cells, the shares of the classes and the

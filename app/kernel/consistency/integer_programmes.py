@@ -15,6 +15,9 @@ import numpy as np
 from app.kernel.consistency.linear import CONSTANT, Linear, NotLinearError, value_of
 from app.kernel.consistency.reported_scores import Range, Score, scores_of_two_classes
 from app.kernel.metrics.exact import Confusion, OneVsRest
+from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.rates import recall, specificity
+from app.kernel.metrics.families.recall_means import balanced_accuracy
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import find_integers
 
@@ -22,7 +25,7 @@ from app.kernel.numerics.special import find_integers
 _SLACK = 1e-7
 # For the answer, and for each end of an implied range.
 _SECONDS, _SECONDS_EACH = 20.0, 2.0
-IMPLIED_OF_FOLDS = ("accuracy", "recall", "specificity", "balanced_accuracy")
+IMPLIED_OF_FOLDS = tuple(metric.key for metric in (accuracy, recall, specificity, balanced_accuracy))
 
 
 class Answer(StrEnum):
@@ -180,8 +183,8 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Finding:
     found = programme.solve()
     if found.example is None:
         return found
-    implied = {"accuracy": confusion.correct / confusion.n, "balanced_accuracy": confusion.mean(_recall)}
-    implied |= {f"recall@{k}": _recall(one) for k, one in enumerate(confusion.classes)}
+    implied = {accuracy.key: confusion.correct / confusion.n, balanced_accuracy.key: confusion.mean(_recall)}
+    implied |= {f"{recall.key}@{k}": _recall(one) for k, one in enumerate(confusion.classes)}
     return Finding(found.answer, found.example.reshape(size, size), programme.extremes(implied))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from app.kernel.metrics.card import Choice, Number, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.exact import Confusion, Exact
+from app.kernel.metrics.families.detection import jaccard
 from app.kernel.numerics.arrays import Array, silently
 
 
@@ -142,4 +143,4 @@ def scores_of_two_classes() -> Mapping[str, Score]:
     known = (metric.card for metric in catalogue().metrics if metric.card.inference.exact is not None)
     found = {card.key: score_of(card.key, card.defaults, 1) for card in known}
     # The only score of the other class that has a name here and no metric.
-    return found | {"jaccard_negative": replace(found["jaccard"], of=0)}
+    return found | {"jaccard_negative": replace(found[jaccard.key], of=0)}
