@@ -74,6 +74,13 @@ BENCHMARKS = (
         ("--replicates", "2000"),
     ),
     Benchmark("prevalence", "Estimated class shares", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
+    Benchmark(
+        "thresholds",
+        "Thresholds under a constraint",
+        ("numpy", "scipy"),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
     Benchmark("few_samples", "Few samples per class", ("numpy", "scipy")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )

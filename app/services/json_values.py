@@ -1,12 +1,8 @@
 """Numbers of the kernel as JSON has them."""
 
-from typing import Any
-
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-
-Json = dict[str, Any]
 
 
 def plain(value: float) -> float | None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.api.v1.curves import ThresholdResponse
+from app.api.answers import answer_model
+from app.services.decide.answers import DecisionRule
 from tests.api.answers import check_json, check_problem, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 
@@ -31,7 +32,7 @@ def find(client: httpx.Client, made: Json, **body: Any) -> Json:
     reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json=body)
     assert reply.status_code == 200, reply.text
     check_json(reply, named=["weights"])
-    ThresholdResponse.model_validate_json(reply.content)
+    answer_model(DecisionRule).model_validate_json(reply.content)
     answer: Json = reply.json()
     return answer
 

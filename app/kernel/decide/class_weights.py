@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.kernel.decide.rules import (
+    Attempts,
     Constraint,
     Corrected,
     Correction,
     NoFeasibleRule,
-    corrected,
     drawn_again,
     evaluate,
     feasible,
@@ -31,13 +31,15 @@ _WEIGHTS_TRIED = 512
 class WeightRule:
     """Predict the class with the highest weight times probability, ties to the lowest index.
 
-    Weights are scaled to a geometric mean of 1.
+    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is by how much the constraints are met too
+    well, None without resamples.
     """
 
     weights: Array
     objective: float
     counts: Array
     corrected: Corrected | None
+    optimism: Array | None
 
 
 def decide(scores: Scores, weights: Array) -> Codes:
@@ -92,14 +94,16 @@ def search_weights(
     search = _WeightSearch(scores, objective, constraints, 1.0 if maximize else -1.0)
     rng = np.random.default_rng(seed)
     best = search.run(rng, starts, sweeps)
-    honest = None
+    honest, optimism = None, None
     if correction is not Correction.NONE:
-        honest = search.correct(best, rng, correction, resamples, starts=min(starts, 2), sweeps=sweeps, seed=seed)
+        attempts = search.attempts(rng, correction, resamples, starts=min(starts, 2), sweeps=sweeps)
+        honest, optimism = attempts.corrected(search.value(best), correction, seed), attempts.optimism()
     return WeightRule(
         weights=best,
         objective=search.value(best),
         counts=confusion(scores, decide(scores, best)),
         corrected=honest,
+        optimism=optimism,
     )
 
 
@@ -110,6 +114,11 @@ class _WeightSearch:
     def value(self, weights: Array) -> float:
         """Objective of a rule."""
         return float(scalar(self.objective, Table(confusion(self.scores, decide(self.scores, weights)))))
+
+    def kept(self, weights: Array) -> list[float]:
+        """Value of every constraint under a rule."""
+        table = Table(confusion(self.scores, decide(self.scores, weights)))
+        return [float(scalar(constraint.expression, table)) for constraint in self.constraints]
 
     def _rated(self, counts: Array) -> Array:
         """Signed objectives (m,), -inf where a constraint is not met or there is no value."""
@@ -185,23 +194,13 @@ class _WeightSearch:
         changed[code] = _between(limits, ends, best)
         return float(ratings[best]), changed
 
-    def correct(
-        self,
-        weights: Array,
-        rng: np.random.Generator,
-        method: Correction,
-        resamples: int,
-        *,
-        starts: int,
-        sweeps: int,
-        seed: int,
-    ) -> Corrected:
-        """The value of the rule less the optimism of the search."""
-        apparent = self.value(weights)
+    def attempts(
+        self, rng: np.random.Generator, method: Correction, resamples: int, *, starts: int, sweeps: int
+    ) -> Attempts:
+        """What the rules found in resamples are worth."""
         base = np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
         members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
-        gaps: list[float] = []
-        outside: list[float] = []
+        attempts = Attempts()
         for _ in range(resamples):
             times = drawn_again(members, self.scores.n_samples, rng)
             again = _WeightSearch(self.scores.with_weights(base * times), self.objective, self.constraints, self.sign)
@@ -209,11 +208,13 @@ class _WeightSearch:
                 found = again.run(rng, starts, sweeps)
             except NoFeasibleRule:
                 continue
-            gaps.append(again.value(found) - self.value(found))
+            attempts.gaps.append(again.value(found) - self.value(found))
+            kept = zip(again.kept(found), self.kept(found), strict=True)
+            attempts.kept.append([there - here for there, here in kept])
             if method is Correction.B632:
                 left = self.scores.with_weights(base * (times == 0))
-                outside.append(_WeightSearch(left, self.objective, (), self.sign).value(found))
-        return corrected(apparent, method, gaps, outside, seed)
+                attempts.outside.append(_WeightSearch(left, self.objective, (), self.sign).value(found))
+        return attempts
 
 
 def _between(limits: Array, ends: Positions, state: int) -> float:

@@ -5,7 +5,7 @@ What is best on the data is too good to be true on new data: the optimism is est
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -43,14 +43,24 @@ class Constraint:
 
     def met(self, table: Table) -> Mask:
         """Shape (...); where the expression has no value it is not met."""
-        values = scalar(self.expression, table)
+        return self.keeps(scalar(self.expression, table))
+
+    def keeps(self, values: Array) -> Mask:
+        """Which values (...) are allowed."""
+        kept = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
-            kept = ~np.isnan(values)
             if self.minimum is not None:
                 kept &= values >= self.minimum - EQUAL * abs(self.minimum)
             if self.maximum is not None:
                 kept &= values <= self.maximum + EQUAL * abs(self.maximum)
         return kept
+
+    def slack(self, values: Array) -> Array:
+        """How far values (...) are inside of what is allowed, negative outside."""
+        below = np.inf if self.minimum is None else values - self.minimum
+        above = np.inf if self.maximum is None else self.maximum - values
+        found: Array = np.minimum(below, above) + np.zeros(values.shape)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +109,37 @@ def drawn_again(sides: Sequence[Positions], size: int, rng: np.random.Generator)
     return times
 
 
-def corrected(
-    apparent: float, method: Correction, gaps: Sequence[float], outside: Sequence[float], seed: int
-) -> Corrected:
-    """The apparent value less the optimism.
+@dataclass(slots=True)
+class Attempts:
+    """What the rules found in resamples are worth, one entry per resample that has a rule.
 
-    Args:
-        apparent: value of the rule on the data it was found on.
-        method: OPTIMISM takes the mean of ``gaps`` off, B632 mixes in the mean of ``outside``.
-        gaps: per resample, what the rule found there gives there minus what it gives on the data.
-        outside: per resample, what it gives on the samples that were not drawn.
-        seed: of the resamples.
-
-    Raises:
-        NoFeasibleRule: no resample had a rule.
+    Attributes:
+        gaps: Value of the objective there less that on the data, for the same rule.
+        outside: Its value on the samples that were not drawn.
+        kept: The same gap of every constraint.
     """
-    if not gaps:
-        raise NoFeasibleRule("no resample has a rule that meets the constraints")
-    values = np.asarray(outside if method is Correction.B632 else gaps)
-    mean = float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else float("nan")
-    value = 0.368 * apparent + 0.632 * mean if method is Correction.B632 else apparent - mean
-    return Corrected(value, apparent - value, method, len(gaps), seed)
+
+    gaps: list[float] = field(default_factory=list)
+    outside: list[float] = field(default_factory=list)
+    kept: list[list[float]] = field(default_factory=list)
+
+    def corrected(self, apparent: float, method: Correction, seed: int) -> Corrected:
+        """The apparent value less the optimism: the mean gap, or for B632 what mixing in the samples outside takes off.
+
+        Raises:
+            NoFeasibleRule: no resample had a rule.
+        """
+        if not self.gaps:
+            raise NoFeasibleRule("no resample has a rule that meets the constraints")
+        mean = _mean(self.outside if method is Correction.B632 else self.gaps)
+        value = 0.368 * apparent + 0.632 * mean if method is Correction.B632 else apparent - mean
+        return Corrected(value, apparent - value, method, len(self.gaps), seed)
+
+    def optimism(self) -> Array:
+        """By how much each constraint (m) is met too well for having been searched."""
+        return np.array([_mean(gaps) for gaps in zip(*self.kept, strict=True)])
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.kernel.decide.guarantee import guaranteed
 from app.kernel.decide.rules import (
     EQUAL,
+    Attempts,
     Constraint,
     Corrected,
     Correction,
     NoFeasibleRule,
-    corrected,
     drawn_again,
     evaluate,
     feasible,
@@ -35,7 +36,9 @@ class ThresholdRule:
     """Predict the positive class when its score is at least ``threshold``.
 
     ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
-    nothing. ``low`` and ``high`` are the middle 95 % of the thresholds found in the resamples, None without them.
+    nothing. ``low`` and ``high`` are the middle 95 % of the thresholds found in the resamples, ``optimism`` (m) is by
+    how much the constraints are met too well; None without resamples. ``required`` are the constraints as they had to
+    hold on the data, tightened where that was asked for.
     """
 
     threshold: float
@@ -48,6 +51,8 @@ class ThresholdRule:
     corrected: Corrected | None
     low: float | None
     high: float | None
+    optimism: Array | None
+    required: tuple[Constraint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ def search_threshold(
     correction: Correction = Correction.OPTIMISM,
     resamples: int = 100,
     seed: int = 0,
+    guarantee: float | None = None,
 ) -> ThresholdRule:
     """The threshold that is best for an expression of the confusion matrix, over all distinct cuts at once.
 
@@ -122,11 +128,13 @@ def search_threshold(
         objective: one value per matrix.
         positive: the class predicted at and above the threshold.
         constraints: all must be met.
-        default_threshold: what the rule is compared with; 0.5 for probabilities when not given.
+        default_threshold: of equally good rules the one nearest to it is taken; 0.5 for probabilities when not given.
         maximize: False when smaller is better.
         correction: how to correct the value for the search.
         resamples: how many of them.
         seed: of the resamples.
+        guarantee: probability with which the rule is to meet all constraints in the population; samples have to be
+            independent.
 
     Raises:
         NoFeasibleRule: no cut will do.
@@ -137,13 +145,18 @@ def search_threshold(
     cuts = cut_matrices(scores, positive)
     sign = 1.0 if maximize else -1.0
     values = evaluate(objective, cuts.counts)
-    allowed = feasible(constraints, cuts.counts)
+    allowed, required = feasible(constraints, cuts.counts), tuple(constraints)
+    if guarantee is not None:
+        found = guaranteed(cuts.counts, constraints, 1.0 - guarantee, seed)
+        allowed, required = allowed & found.allowed, found.constraints
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
     chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
-    honest, low, high = None, None, None
+    honest, low, high, optimism = None, None, None, None
     if correction is not Correction.NONE:
-        search = _Resampled(positive, objective, constraints, sign, cuts, chosen)
-        honest, low, high = search.correct(float(values[chosen]), correction, resamples, seed)
+        search = _Resampled(positive, objective, required, sign, cuts, chosen)
+        attempts, thresholds = search.attempts(correction, resamples, seed)
+        honest, optimism = attempts.corrected(float(values[chosen]), correction, seed), attempts.optimism()
+        low, high = (float(limit) for limit in np.quantile(thresholds, (0.025, 0.975)))
     return ThresholdRule(
         threshold=float(cuts.thresholds[chosen]),
         objective=float(values[chosen]),
@@ -155,6 +168,8 @@ def search_threshold(
         corrected=honest,
         low=low,
         high=high,
+        optimism=optimism,
+        required=required,
     )
 
 
@@ -181,6 +196,7 @@ class _Resampled:
         self.bounds: Positions = np.concatenate([[0], ends + 1]).take(states)
         self.thresholds = cuts.thresholds.take(states)
         self.original = evaluate(objective, cuts.counts[states])
+        self.kept = [evaluate(constraint.expression, cuts.counts[states]) for constraint in constraints]
         self.weights = np.ones(size) if ranking.weights is None else ranking.weights
         self.members = ranking.members
         self.sides = (np.flatnonzero(~ranking.members), np.flatnonzero(ranking.members))
@@ -195,12 +211,11 @@ class _Resampled:
         # The kept cuts end with the one that predicts everything.
         return _matrices(tp, fp, self.positive)
 
-    def correct(self, apparent: float, method: Correction, resamples: int, seed: int) -> tuple[Corrected, float, float]:
+    def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
+        """What the rules found in resamples are worth, and their thresholds."""
         rng = np.random.default_rng(seed)
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
-        gaps: list[float] = []
-        outside: list[float] = []
-        found: list[float] = []
+        found, thresholds = Attempts(), []
         for _ in range(resamples):
             times = drawn_again(self.sides, self.members.size, rng)
             counts = self._counts(times)
@@ -209,11 +224,16 @@ class _Resampled:
                 best = _best(values, feasible(self.constraints, counts), middle, self.sign)
             except NoFeasibleRule:
                 continue
-            found.append(float(self.thresholds[best]))
-            gaps.append(float(values[best]) - float(self.original[best]))
+            thresholds.append(float(self.thresholds[best]))
+            found.gaps.append(float(values[best]) - float(self.original[best]))
+            chosen = counts[best : best + 1]
+            found.kept.append(
+                [
+                    float(evaluate(constraint.expression, chosen)[0] - own[best])
+                    for constraint, own in zip(self.constraints, self.kept, strict=True)
+                ]
+            )
             if method is Correction.B632:
                 left_out = self._counts((times == 0).astype(np.float64))
-                outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))
-        value = corrected(apparent, method, gaps, outside, seed)
-        low, high = (float(limit) for limit in np.quantile(found, (0.025, 0.975)))
-        return value, low, high
+                found.outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))
+        return found, thresholds

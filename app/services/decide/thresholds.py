@@ -1,34 +1,36 @@
 """The decision rule that is best for a metric: a threshold for two classes, a weight per class for more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidExpression, NoRule, NotComparable
+from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse
+from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Rule
-from app.domain.wording import rounded
-from app.kernel.decide.class_weights import search_weights
-from app.kernel.decide.rules import Constraint, NoFeasibleRule
-from app.kernel.decide.rules import Corrected as Corrected
+from app.domain.wording import percent, rounded
+from app.kernel.decide.chances import chances_of
+from app.kernel.decide.class_weights import WeightRule, search_weights
+from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule
 from app.kernel.decide.rules import Correction as Correction
-from app.kernel.decide.thresholds import search_threshold
+from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
-from app.kernel.numerics.arrays import Array
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
+from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective
 from app.services.estimands import Better, preference
 from app.services.reasons import plain
 from app.services.stored import scores_of
 
 # Entries of probabilities up to which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
-_WEIGHT_RESAMPLES = 20
+_RESAMPLES, _WEIGHT_RESAMPLES = 100, 20
 _STARTS, _FEW_STARTS = 8, 3
 
 
@@ -43,7 +45,12 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleQuestion:
-    """What the rule is to be best for, and what it must keep to."""
+    """What the rule is to be best for, and what it must keep to.
+
+    Attributes:
+        guarantee: Probability with which the rule is to keep to all limits in the population; with None it only has to
+            on the data.
+    """
 
     objective: str
     limits: Sequence[Limit] = ()
@@ -51,48 +58,20 @@ class RuleQuestion:
     resamples: int | None = None
     seed: int = 0
     max_points: int = 1000
+    guarantee: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleValue:
-    """An expression under the rule, and under the one that the evaluation was made with."""
-
-    expression: str
-    value: float | None
-    default: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BestRule:
-    """A rule, what it gains, and what of that is luck.
-
-    Attributes:
-        threshold: For two classes; with the middle 95 % of those found in resamples in ``low`` and ``high``.
-        weights: By class, for more than two: argmax of weight times probability.
-        curve: For two classes, thresholds, objectives, and whether the limits are kept there.
-    """
-
-    rule: Rule
-    threshold: float | None = None
-    low: float | None = None
-    high: float | None = None
-    weights: Mapping[str, float] | None = None
-    better: Better
-    objective: RuleValue
-    limits: Sequence[RuleValue]
-    corrected: Corrected | None
-    counts: NDArray[Any]
-    default_counts: NDArray[Any]
-    default_threshold: float | None
-    curve: tuple[Array, Array, NDArray[np.bool_]] | None
-    note: str
-
-
-def best_rule(source: MatrixInput, question: RuleQuestion) -> BestRule:
+def best_rule(identifier: UUID, source: MatrixInput, question: RuleQuestion) -> DecisionRule:
     """The rule that is best for a metric among those that keep to all limits.
+
+    Args:
+        identifier: Of the evaluation.
+        source: Its input, with samples.
+        question: What is asked.
 
     Raises:
         InvalidExpression: the objective or a limit is none, or has a value per class.
+        InvalidInput: a guarantee is asked for where none can be given.
         NotComparable: the objective does not say what is better.
         NoRule: none keeps to the limits, or the input has scores of more than two classes.
     """
@@ -105,52 +84,30 @@ def best_rule(source: MatrixInput, question: RuleQuestion) -> BestRule:
             f"{question.objective} cannot be an objective: neither high nor low values of it are good as such",
             pointer="/objective",
         )
-    limits = [
-        (limit, _scalar(limit.metric, source, f"/constraints/{index}/metric"))
-        for index, limit in enumerate(question.limits)
-    ]
-    constraints = [Constraint(expression, limit.minimum, limit.maximum) for limit, expression in limits]
-    search = _Search(source, question, objective, constraints, maximize=better.better is Better.HIGHER)
+    limits = [_scalar(limit.metric, source, f"/constraints/{i}/metric") for i, limit in enumerate(question.limits)]
+    _check_guarantee(source, question)
+    search = _Search(source, question, objective, limits, better.better)
     try:
-        found = search.threshold() if len(source.labels) == 2 else search.weights()
+        return search.by_threshold(identifier) if len(source.labels) == 2 else search.by_weights(identifier)
     except NoFeasibleRule as error:
         raise NoRule(str(error)) from error
-    values = [
-        RuleValue(limit.metric, _value(expression, found.counts), _value(expression, found.default_counts))
-        for limit, expression in limits
-    ]
-    return BestRule(
-        rule=found.rule,
-        threshold=found.threshold,
-        low=found.low,
-        high=found.high,
-        weights=found.weights,
-        better=better.better,
-        objective=RuleValue(
-            question.objective, _value(objective, found.counts), _value(objective, found.default_counts)
-        ),
-        limits=values,
-        corrected=found.corrected,
-        counts=found.counts,
-        default_counts=found.default_counts,
-        default_threshold=found.default_threshold,
-        curve=found.curve,
-        note=_note(found.corrected, asked=question.correction is not Correction.NONE, grouped=source.is_grouped),
-    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    rule: Rule
-    counts: Array
-    default_counts: Array
-    corrected: Corrected | None
-    threshold: float | None = None
-    low: float | None = None
-    high: float | None = None
-    weights: Mapping[str, float] | None = None
-    default_threshold: float | None = None
-    curve: tuple[Array, Array, NDArray[np.bool_]] | None = None
+def _check_guarantee(source: MatrixInput, question: RuleQuestion) -> None:
+    if question.guarantee is None:
+        return
+    if not question.limits:
+        raise InvalidInput.at("/guarantee", "no_constraints", "expected constraints that are to be guaranteed")
+    if len(source.labels) != 2:
+        raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
+    if not _independent(source):
+        raise InvalidInput.at(
+            "/guarantee", "needs_independent_samples", "expected samples that neither weigh nor come in groups"
+        )
+
+
+def _independent(source: MatrixInput) -> bool:
+    return source.content is Content.counts and not source.is_grouped
 
 
 class _Search:
@@ -159,73 +116,168 @@ class _Search:
         source: MatrixInput,
         question: RuleQuestion,
         objective: Expression,
-        constraints: Sequence[Constraint],
-        *,
-        maximize: bool,
+        limits: Sequence[Expression],
+        better: Better,
     ) -> None:
-        self.source, self.question, self.objective, self.constraints = source, question, objective, constraints
-        self.maximize = maximize
+        self.source, self.question, self.objective, self.better = source, question, objective, better
+        self.constraints = [
+            Constraint(expression, limit.minimum, limit.maximum)
+            for expression, limit in zip(limits, question.limits, strict=True)
+        ]
         self.scores: Scores = scores_of(source)
 
-    def threshold(self) -> _Found:
+    def by_threshold(self, identifier: UUID) -> DecisionRule:
         question, source = self.question, self.source
         given = source.facts.get("threshold")
         # Folds may have had a threshold each.
         default = given if isinstance(given, int | float) else 0.5 if self.scores.are_probabilities else None
-        rule = search_threshold(
+        found = search_threshold(
             self.scores,
             self.objective,
             positive=1 if source.positive is None else source.positive,
             constraints=self.constraints,
             default_threshold=default,
-            maximize=self.maximize,
+            maximize=self.better is Better.HIGHER,
             correction=question.correction,
-            resamples=question.resamples or 100,
+            resamples=question.resamples or _RESAMPLES,
             seed=question.seed,
+            guarantee=question.guarantee,
         )
-        defined = np.isfinite(rule.objectives)
-        feasible = rule.feasible[defined].astype(np.float64)
-        whole = Curve(
-            rule.thresholds[defined],
-            rule.objectives[defined],
-            rule.thresholds[defined],
-            None,
-            ("threshold", question.objective),
-            (("feasible", feasible),),
-        )
-        curve = thin(whole, question.max_points)
-        return _Found(
-            rule=Rule.THRESHOLD,
-            threshold=rule.threshold,
-            low=rule.low,
-            high=rule.high,
-            counts=rule.counts,
-            default_counts=source.counts.astype(np.float64),
-            default_threshold=rule.default_threshold,
-            corrected=rule.corrected,
-            curve=(curve.x, curve.y, curve.references[0][1] > 0),
-        )
+        return self._answer(identifier, found, required=found.required, curve=self._curve(found))
 
-    def weights(self) -> _Found:
-        question, source = self.question, self.source
+    def _curve(self, found: ThresholdRule) -> RuleCurve:
+        defined = np.isfinite(found.objectives)
+        whole = Curve(
+            found.thresholds[defined],
+            found.objectives[defined],
+            found.thresholds[defined],
+            None,
+            ("threshold", self.question.objective),
+            (("feasible", found.feasible[defined].astype(np.float64)),),
+        )
+        curve = thin(whole, self.question.max_points)
+        return RuleCurve(curve.x, curve.y, curve.references[0][1] > 0)
+
+    def by_weights(self, identifier: UUID) -> DecisionRule:
+        question = self.question
         small = self.scores.n_samples * self.scores.n_classes <= MOST_RESAMPLED
-        rule = search_weights(
+        found = search_weights(
             self.scores,
             self.objective,
             constraints=self.constraints,
-            maximize=self.maximize,
+            maximize=self.better is Better.HIGHER,
             starts=_STARTS if small else _FEW_STARTS,
             sweeps=20 if small else 5,
             correction=question.correction if small else Correction.NONE,
             resamples=min(question.resamples or _WEIGHT_RESAMPLES, 5 * _WEIGHT_RESAMPLES),
             seed=question.seed,
         )
-        return _Found(
-            rule=Rule.ARGMAX,
-            weights=dict(zip(source.labels, rule.weights.tolist(), strict=True)),
-            counts=rule.counts,
-            default_counts=source.counts.astype(np.float64),
-            corrected=rule.corrected,
+        return self._answer(identifier, found)
+
+    def _answer(
+        self,
+        identifier: UUID,
+        found: ThresholdRule | WeightRule,
+        *,
+        required: Sequence[Constraint] = (),
+        curve: RuleCurve | None = None,
+    ) -> DecisionRule:
+        each, together = self._chances(found)
+        cut = found if isinstance(found, ThresholdRule) else None
+        weights = None if isinstance(found, ThresholdRule) else found.weights.tolist()
+        return DecisionRule(
+            evaluation=identifier,
+            rule=Rule.ARGMAX if cut is None else Rule.THRESHOLD,
+            threshold=None if cut is None else cut.threshold,
+            low=None if cut is None else cut.low,
+            high=None if cut is None else cut.high,
+            default_threshold=None if cut is None else cut.default_threshold,
+            weights=None if weights is None else dict(zip(self.source.labels, weights, strict=True)),
+            objective=self._objective(found),
+            constraints=[
+                RuleConstraint(
+                    metric=limit.metric,
+                    value=_value(constraint.expression, found.counts),
+                    default=_value(constraint.expression, self.source.counts),
+                    probability=chance,
+                    required=self._required(required, index),
+                )
+                for index, (limit, constraint, chance) in enumerate(
+                    zip(self.question.limits, self.constraints, each, strict=True)
+                )
+            ],
+            constraints_probability=together,
+            guarantee=self.question.guarantee,
+            confusion_matrix=found.counts,
+            default_confusion_matrix=self.source.counts,
+            curve=curve,
+            note=" ".join(self._notes(found.corrected, together)),
+        )
+
+    def _objective(self, found: ThresholdRule | WeightRule) -> RuleObjective:
+        value, default = (_value(self.objective, counts) for counts in (found.counts, self.source.counts))
+        gain = None
+        if value is not None and default is not None:
+            gain = value - default if self.better is Better.HIGHER else default - value
+        return RuleObjective(
+            expression=self.question.objective,
+            value=value,
+            default=default,
+            better=self.better,
+            gain=gain,
+            corrected=found.corrected,
+        )
+
+    def _required(self, required: Sequence[Constraint], index: int) -> float | None:
+        if self.question.guarantee is None:
+            return None
+        constraint = required[index]
+        return constraint.maximum if constraint.minimum is None else constraint.minimum
+
+    def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
+        """With which probability the population meets each constraint, and all of them."""
+        if not self.constraints or found.optimism is None or not _independent(self.source):
+            return [None] * len(self.constraints), None
+        chances = chances_of(found.counts, self.constraints, found.optimism, self.question.seed)
+        return chances.each, chances.all
+
+    def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:
+        notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]
+        if corrected is None:
+            notes.append(self._why_not_corrected())
+        else:
+            notes.append(
+                f"The same search in {corrected.resamples} resamples puts the optimism at "
+                f"{rounded(corrected.optimism, 4)}: expect about {rounded(corrected.value, 4)} on new data of the same "
+                "kind."
+            )
+        if self.question.guarantee is not None:
+            notes.append(
+                "A rule chosen in this way meets all of the constraints in the population in at least "
+                f"{percent(self.question.guarantee, None)} of the cases."
+            )
+        elif together is not None:
+            notes.append(
+                "The constraints are met on these samples; that they are in the population has a probability of about "
+                f"{percent(together, 0)}. A guarantee can be asked for."
+            )
+        elif self.constraints:
+            notes.append(
+                "The constraints are met on these samples; how likely they are in the population is not known."
+            )
+        return notes
+
+    def _why_not_corrected(self) -> str:
+        if self.source.is_grouped:
+            return (
+                "It is not corrected: the samples come in groups, and resamples of single ones would show too little "
+                "luck."
+            )
+        if self.question.correction is Correction.NONE:
+            return "It is not corrected, as asked."
+        return (
+            "Searching again in resamples would take too long on so many samples; the more there are, the less there "
+            "is to correct."
         )
 
 
@@ -240,24 +292,7 @@ def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     return expression
 
 
-def _value(expression: Expression, counts: Array) -> float | None:
-    found: float | None = plain(np.asarray(compute(expression, Table(counts))))  # type: ignore[assignment]  # a scalar
+def _value(expression: Expression, counts: NDArray[Any]) -> float | None:
+    table = Table(counts.astype(np.float64))
+    found: float | None = plain(np.asarray(compute(expression, table)))  # type: ignore[assignment]  # a scalar
     return found
-
-
-def _note(corrected: Corrected | None, *, asked: bool, grouped: bool) -> str:
-    if corrected is None:
-        why = (
-            "It is not corrected: the samples come in groups, and resamples of single ones would show too little luck."
-            if grouped
-            else "Searching again in resamples would take too long on so many samples; the more there are, the less "
-            "there is to correct."
-            if asked
-            else "It is not corrected, as asked."
-        )
-        return f"The rule was chosen on the samples that its value is computed from, so the value is optimistic. {why}"
-    return (
-        "The rule was chosen on the samples that its value is computed from, so the value is optimistic. The same "
-        f"search in {corrected.resamples} resamples puts the optimism at {rounded(corrected.optimism, 4)}: expect "
-        f"about {rounded(corrected.value, 4)} on new data of the same kind."
-    )

@@ -32,6 +32,13 @@ class ThresholdRequest(Wire):
     )
     seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points of the curve at most.")
+    guarantee: float | None = Field(
+        None,
+        ge=0.5,
+        lt=1,
+        description="Two classes: choose only among thresholds at which the constraints are met in the population with "
+        "this probability, such as 0.95.",
+    )
 
     def to_domain(self) -> RuleQuestion:
         """The question as the services know it."""
@@ -42,10 +49,16 @@ class ThresholdRequest(Wire):
             resamples=self.resamples,
             seed=self.seed,
             max_points=self.max_points,
+            guarantee=self.guarantee,
         )
 
 
 THRESHOLDS = {
     "balanced": {"objective": "h_mean"},
+    "with a guarantee": {
+        "objective": "balanced_accuracy",
+        "constraints": [{"metric": "min(recall@*)", "min": 0.3}],
+        "guarantee": 0.9,
+    },
     "with a constraint": {"objective": "mcc", "constraints": [{"metric": "min(recall@*)", "min": 0.5}]},
 }
