@@ -45,6 +45,28 @@ def pair_of(bench: Bench, design: str) -> list[EvaluationRecord]:
     return [bench.keep(matrix(one), f"m{seed}", datasets[seed]) for seed, one in enumerate(counts)]
 
 
+def test_what_depends_on_the_number_of_samples_is_not_brought_to_another_prevalence(bench: Bench) -> None:
+    """Matrices scaled to common class shares hold weights: fit for accuracy, not for the adjusted Rand index."""
+    runs = [
+        bench.keep(matrix(rows), f"m{k}", f"d{k}") for k, rows in enumerate(([[80, 20], [5, 15]], [[30, 20], [9, 61]]))
+    ]
+    answer = bench.compare(runs, "accuracy", "adjusted_rand", "krippendorff_alpha", draws=200)
+    assert answer["metrics"]["accuracy"]["prevalence"] == "reprojected"
+    for metric in ("adjusted_rand", "krippendorff_alpha"):
+        found = answer["metrics"][metric]
+        assert found["prevalence"] == "incomparable"
+        assert found["values"] == [None, None]
+        assert None not in found["observed_values"]
+        assert only(answer, metric)["p_value"] is None
+    (note,) = [note for note in answer["notes"] if "number of samples" in note]
+    assert "adjusted_rand, krippendorff_alpha" in note
+    assert "accuracy" not in note
+    same = [
+        bench.keep(matrix(rows), f"n{k}", f"e{k}") for k, rows in enumerate(([[80, 20], [5, 15]], [[60, 40], [1, 19]]))
+    ]
+    assert None not in bench.compare(same, "adjusted_rand", draws=200)["metrics"]["adjusted_rand"]["values"]
+
+
 # One quantity, the names it has besides, and the line that the name is of it: offset and slope.
 NAMES = {
     "recall@0": {"specificity@1": 1, "fnr@0": -1, "fpr@1": -1},

@@ -35,13 +35,13 @@ def checked(bench: Bench, candidate: EvaluationRecord, baseline: EvaluationRecor
     return bench.check([rule], candidate, baseline)
 
 
-@pytest.mark.parametrize("metric", ["au_imcp", "au_mcp", "mean(mean_phi@*)", "fraction_correct_certain"])
+@pytest.mark.parametrize("metric", ["au_imcp", "au_mcp", "mean(mean_phi@*)", "mean_phi@*", "fraction_correct_certain"])
 def test_a_comparison_says_where_a_proper_score_prefers_the_other_run(
     bench: Bench, runs: tuple[EvaluationRecord, EvaluationRecord], metric: str
 ) -> None:
     answer = compared(bench, runs, metric)
     calibrated, sharpened = (str(run.id) for run in runs)
-    assert answer["metrics"][metric]["best"] == sharpened
+    assert all(found["best"] == sharpened for found in answer["metrics"].values())
     (finding,) = answer["findings"]
     assert (finding["code"], finding["severity"]) == ("improper_score_disagrees", "warning")
     assert finding["message"].startswith(f"{metric} prefers sharpened to calibrated (")
@@ -102,3 +102,12 @@ def test_many_pairs_are_one_finding(bench: Bench, runs: tuple[EvaluationRecord, 
     (finding,) = compared(bench, several, "au_imcp")["findings"]
     assert len(finding["evidence"]["pairs"]) == 3
     assert "2 more pairs of runs" in finding["message"]
+
+
+def test_a_leaderboard_by_an_improper_score_names_proper_ones(
+    bench: Bench, runs: tuple[EvaluationRecord, EvaluationRecord]
+) -> None:
+    (note,) = [note for note in bench.rank("au_imcp")["notes"] if "no proper score" in note]
+    assert "log_loss" in note
+    assert "brier_score" in note
+    assert not any("proper" in note for note in bench.rank("log_loss")["notes"])

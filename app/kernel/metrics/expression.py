@@ -86,7 +86,7 @@ def is_improper(expression: Expression) -> bool:
 
     A single class is no such score: what it gains others may lose.
     """
-    if isinstance(expression, Measure) and isinstance(expression.of, int | Every):
+    if isinstance(expression, Measure) and isinstance(expression.of, int):
         return False
     return all(leaf.metric.card.inference.proper is False for leaf in measures(expression))
 

@@ -103,7 +103,7 @@ def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[Compar
     ranks, moved = ranks_of(value.scores), prevalence.moves(estimand)
     compared_at = "insensitive" if estimand.insensitive else "observed"
     if moved:
-        compared_at = "reprojected" if prevalence.reachable else "incomparable"
+        compared_at = "reprojected" if prevalence.reaches(estimand) else "incomparable"
     return ComparedMetric(
         values=value.values.tolist(),
         ranks=ranks,
@@ -214,18 +214,26 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 
 def _notes(comparison: Comparison) -> list[str]:
     records, joint, notes = comparison.runs.records, comparison.runs.pairing.joint, []
-    moved = [estimand.text for estimand in comparison.estimands if comparison.prevalence.moves(estimand)]
-    if moved and comparison.prevalence.reachable:
+    prevalence = comparison.prevalence
+    moved = [estimand for estimand in comparison.estimands if prevalence.moves(estimand)]
+    reached = ", ".join(estimand.text for estimand in moved if prevalence.reaches(estimand))
+    others = ", ".join(estimand.text for estimand in moved if not prevalence.reaches(estimand))
+    if reached:
         notes.append(
             "The runs have different class mixes. Metrics that prevalence does not move are compared as they are; "
-            f"{', '.join(moved)} at one prevalence, the mean of the runs' (design.common_prevalence), assuming that "
+            f"{reached} at one prevalence, the mean of the runs' (design.common_prevalence), assuming that "
             "how each class is predicted does not depend on how frequent it is. The values as they were are in "
             "observed_values."
         )
-    elif moved:
+    if others and prevalence.reachable:
+        notes.append(
+            f"The runs have different class mixes, and {others} depend on the number of samples, which matrices at one "
+            "prevalence do not have: they are not compared."
+        )
+    elif others:
         notes.append(
             "The runs have different class mixes, and a class that some run has no samples of: "
-            f"{', '.join(moved)} cannot be brought to one prevalence and are not compared."
+            f"{others} cannot be brought to one prevalence and are not compared."
         )
     if joint is not None and any(record.n_samples != joint.n for record in records):
         notes.append(

@@ -37,7 +37,7 @@ class FoldsExample:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ScoreEnds:
     """From the smallest to the largest value."""
 
     low: float
@@ -54,7 +54,7 @@ class MetricEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class AlternativeReading:
     """Another reading of the report that some matrix fits; a question to its authors."""
 
     code: str
@@ -124,8 +124,8 @@ class ConsistencyAnswer:
     consistent: bool | None
     feasible_count: int | None
     examples: Sequence[Cells | ClassesExample | FoldsExample]
-    implied: Mapping[str, Ends]
-    alternatives: Sequence[Alternative]
+    implied: Mapping[str, ScoreEnds]
+    alternatives: Sequence[AlternativeReading]
     assumptions: Sequence[str]
     metrics: Mapping[str, MetricEnds] | None = field(default=None, metadata=LEFT_OUT)
     sizes: SearchedSizes | None = field(default=None, metadata=LEFT_OUT)

@@ -17,7 +17,14 @@ from app.kernel.consistency.integer_programmes import (
 )
 from app.kernel.consistency.linear import NotLinearError
 from app.kernel.consistency.readings import as_printed, readings
-from app.services.consistency.answers import Alternative, Cells, ClassesExample, ConsistencyAnswer, Ends, FoldsExample
+from app.services.consistency.answers import (
+    AlternativeReading,
+    Cells,
+    ClassesExample,
+    ConsistencyAnswer,
+    FoldsExample,
+    ScoreEnds,
+)
 from app.services.consistency.reported import ROUNDINGS, SAMPLING, Report, alternative, printed_scores
 
 Folds = Sequence[tuple[int, int]]
@@ -64,7 +71,7 @@ def of_folds(report: Report, folds: Folds, *, pooled: Callable[[Report, Folds], 
     """
     scores = printed_scores(report, None, linear_means())
     found = check_folds(folds, as_printed(scores, report.printed))
-    others: list[Alternative] = []
+    others: list[AlternativeReading] = []
     if found.answer is Answer.INCONSISTENT:
         exchanged = [(n, p) for p, n in folds]
         others = [
@@ -96,7 +103,7 @@ def of_folds(report: Report, folds: Folds, *, pooled: Callable[[Report, Folds], 
     )
 
 
-def pooled_alternative(report: Report, folds: Folds) -> list[Alternative]:
+def pooled_alternative(report: Report, folds: Folds) -> list[AlternativeReading]:
     """For scores that no pooled counts have: would they fit as means over the folds?"""
     try:
         scores = printed_scores(report, None, linear_means())
@@ -124,9 +131,9 @@ def _count(found: Finding) -> int | None:
     return 0 if found.answer is Answer.INCONSISTENT else None
 
 
-def _implied(found: Finding, labels: Sequence[str] = ()) -> dict[str, Ends]:
+def _implied(found: Finding, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
     implied = {}
     for name, ends in sorted(found.implied.items()):
         key, at, code = name.partition("@")
-        implied[f"{key}@{labels[int(code)]}" if at else key] = Ends(*ends)
+        implied[f"{key}@{labels[int(code)]}" if at else key] = ScoreEnds(*ends)
     return implied

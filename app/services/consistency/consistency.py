@@ -12,11 +12,11 @@ from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matri
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
 from app.services.consistency.answers import (
-    Alternative,
+    AlternativeReading,
     Cells,
     ConsistencyAnswer,
-    Ends,
     MetricEnds,
+    ScoreEnds,
     SearchedSizes,
     SizeRange,
     Sizes,
@@ -71,14 +71,14 @@ def _of_two_classes(report: Report, positives: int, negatives: int) -> Consisten
         consistent=found.count > 0,
         feasible_count=found.count,
         examples=[Cells.of(tp, tn, positives, negatives) for tp, tn in found.examples(_MOST_SHOWN)],
-        implied={name: Ends(*ends) for name, ends in sorted(found.implied().items())},
+        implied={name: ScoreEnds(*ends) for name, ends in sorted(found.implied().items())},
         alternatives=[] if found.count else _alternatives(report, scores, positives, negatives),
         assumptions=[SAMPLING, ROUNDINGS[report.printed]],
         metrics=_further(report.metrics, found) if report.metrics else None,
     )
 
 
-def _alternatives(report: Report, scores: PrintedScores, positives: int, negatives: int) -> list[Alternative]:
+def _alternatives(report: Report, scores: PrintedScores, positives: int, negatives: int) -> list[AlternativeReading]:
     """Other readings that some matrix fits."""
     found = []
     for reading in readings(scores, report.printed):
@@ -118,7 +118,7 @@ def _of_unknown_sizes(report: Report) -> ConsistencyAnswer:
     scores = _scores(report)
     sizes, searched = _sizes(report)
     found = fitting_sizes(sizes, as_printed(scores, report.printed))
-    others: list[Alternative] = []
+    others: list[AlternativeReading] = []
     if not found:
         for reading in readings(scores, report.printed):
             turned = [(n, p) for p, n in sizes] if reading.sizes_exchanged else sizes

@@ -11,7 +11,7 @@ from app.kernel.consistency.reported_scores import Printed as Printed
 from app.kernel.consistency.reported_scores import Score, printed_range, score_of, scores_of_two_classes
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.expression import Measure
-from app.services.consistency.answers import Alternative
+from app.services.consistency.answers import AlternativeReading
 
 SAMPLING = "The scores are of one confusion matrix of whole counts, with the numbers of samples given."
 ROUNDINGS = {
@@ -122,6 +122,6 @@ def _unknown(name: str, known: Collection[str], labels: Sequence[str] | None) ->
     return InvalidInput.at(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
 
 
-def alternative(code: str, sentence: str, count: int | None) -> Alternative:
+def alternative(code: str, sentence: str, count: int | None) -> AlternativeReading:
     """Another reading of the report that would be consistent."""
-    return Alternative(code, f"It would fit if {sentence}.", count)
+    return AlternativeReading(code, f"It would fit if {sentence}.", count)

@@ -12,6 +12,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.compare.many import confidence_set, separable_groups, winner_optimism
+from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
@@ -19,6 +20,7 @@ from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.comparison import Comparison
 from app.services.runs.own_intervals import OwnInterval, own_intervals
 from app.services.runs.pairing import PairingMode
+from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
 from app.services.runs.simulation import affordable_draws, values_at
@@ -246,6 +248,11 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
                 "the classes are not equally frequent in all runs, and prevalence moves this metric: compare the runs "
                 "by POST /v1/comparisons, which brings them to one prevalence"
             )
+    if entrants and is_improper(entrants[0].estimand.expression):
+        notes.append(
+            f"{entrants[0].estimand.text} is no proper score: probabilities that are not the true ones can do better "
+            f"by it; look at {' or '.join(proper_scores())} too"
+        )
     if len({record.dataset for record in records}) > 1:
         notes.append("the runs are of several versions or splits of the dataset")
     return tuple(notes)

@@ -51,13 +51,13 @@ def improper_preferences(
     improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
     if not improper or not pairs:
         return ()
-    proper = parse_estimands(_proper_scores(), runs.labels, runs.positive, inputs=EVERYTHING)
+    proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=EVERYTHING)
     references = [*_scores(runs, proper, prevalence)]
     found = [_finding(score, references, runs, pairs) for score in _scores(runs, improper, prevalence)]
     return tuple(finding for finding in found if finding is not None)
 
 
-def _proper_scores() -> list[str]:
+def proper_scores() -> list[str]:
     """Those that a report shows first."""
     cards = (metric.card for metric in catalogue().of_scope(Scope.OVERALL))
     return [card.key for card in cards if card.inference.proper and card.inference.headline]
@@ -67,7 +67,9 @@ def _scores(runs: Runs, estimands: Sequence[Estimand], prevalence: CommonPrevale
     found = runs.values(estimands, prevalence.shares if prevalence.reachable else None)
     for estimand, values in zip(estimands, found, strict=True):
         if estimand.preference is not None and prevalence.reaches(estimand):
-            yield _Score(estimand.text, values[:, 0], estimand.preference.score(values[:, 0]))
+            # Of a metric of every class the mean: what one class gains another may lose.
+            means = values.mean(axis=1)
+            yield _Score(estimand.text, means, estimand.preference.score(means))
 
 
 def _finding(

@@ -11,6 +11,7 @@ import numpy as np
 
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.drift import ChiSquared
+from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
@@ -117,8 +118,10 @@ class CommonPrevalence:
         return self.shares is not None and not estimand.insensitive
 
     def reaches(self, estimand: Estimand) -> bool:
-        """Can the runs be compared on the metric?"""
-        return estimand.insensitive or self.reachable
+        """Can the runs be compared on the metric? Matrices at other shares hold weights and no numbers of samples."""
+        if not self.moves(estimand):
+            return estimand.insensitive or self.reachable
+        return self.reachable and not needs_counts(estimand.expression)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
