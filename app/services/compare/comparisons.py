@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -76,23 +76,16 @@ async def fetch_runs(
     return [found[identifier] for identifier in identifiers]
 
 
+@dataclass(frozen=True, slots=True)
 class ComparisonService:
     """Compares runs and remembers what was said."""
 
-    def __init__(
-        self,
-        store: EvaluationStore,
-        comparisons: ComparisonStore,
-        *,
-        labels: PairedLabels,
-        compute: ComputePool,
-        admission: Admission,
-    ) -> None:
-        self._store = store
-        self._comparisons = comparisons
-        self._labels = labels
-        self._compute = compute
-        self._admission = admission
+    store: EvaluationStore
+    comparisons: ComparisonStore
+    _: KW_ONLY
+    labels: PairedLabels
+    compute: ComputePool
+    admission: Admission
 
     async def create(self, project: str, new: NewComparison) -> RunComparison:
         """Compare runs and keep the answer.
@@ -104,7 +97,7 @@ class ComparisonService:
             InvalidExpression: a metric is none, or cannot say what is better.
             OutOfReach: more differences than one answer may have.
         """
-        runs = Runs.align(await fetch_runs(self._store, project, new.evaluations))
+        runs = Runs.align(await fetch_runs(self.store, project, new.evaluations))
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
 
@@ -112,9 +105,9 @@ class ComparisonService:
             answer = compare(new, runs, estimands, kept)
             return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, as_json(answer))
 
-        answer, record = await self._compute.run(run, heavy=True)
-        async with self._admission:
-            await self._comparisons.add(project, record)
+        answer, record = await self.compute.run(run, heavy=True)
+        async with self.admission:
+            await self.comparisons.add(project, record)
         return answer
 
     async def _samples(
@@ -122,14 +115,14 @@ class ComparisonService:
     ) -> KeptSamples:
         scored = next((estimand.text for estimand in estimands if estimand.scored), None)
         if scored is not None:
-            return await read_outputs(self._labels, project, runs.records, scored)
+            return await read_outputs(self.labels, project, runs.records, scored)
         if new.paired is PairingMode.FALSE:
             return KeptSamples()
-        return await read_labels(self._labels, project, runs.records)
+        return await read_labels(self.labels, project, runs.records)
 
     async def read(self, project: str, identifier: UUID) -> Mapping[str, Any]:
         """A comparison as it was answered."""
-        record = await self._comparisons.get(project, identifier)
+        record = await self.comparisons.get(project, identifier)
         if record is None:
             raise NotFound(f"there is no comparison {identifier}")
         return record.answer

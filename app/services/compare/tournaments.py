@@ -1,6 +1,7 @@
 """Comparisons across datasets: the latest evaluation of each model on each dataset, judged together and kept."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
@@ -19,23 +20,16 @@ from app.services.runs.reading import KeptSamples, read_outputs
 _MOST_LISTED = 5
 
 
+@dataclass(frozen=True, slots=True)
 class TournamentService:
     """Compares models across datasets."""
 
-    def __init__(
-        self,
-        store: EvaluationStore,
-        comparisons: ComparisonStore,
-        *,
-        labels: PairedLabels,
-        compute: ComputePool,
-        admission: Admission,
-    ) -> None:
-        self._store = store
-        self._labels = labels
-        self._comparisons = comparisons
-        self._compute = compute
-        self._admission = admission
+    store: EvaluationStore
+    comparisons: ComparisonStore
+    _: KW_ONLY
+    labels: PairedLabels
+    compute: ComputePool
+    admission: Admission
 
     async def create(self, project: str, asked: Tournament) -> ModelComparison:
         """Judge and keep.
@@ -52,22 +46,22 @@ class TournamentService:
         if of_probabilities(expression) and stored_key(expression) is None:
             records = [record for row in complete for record in row]
             pointers = ["/metric"] * len(records)
-            samples = await read_outputs(self._labels, project, records, asked.metric, pointers=pointers)
+            samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
 
         def run() -> tuple[ModelComparison, ComparisonRecord]:
             answer = judge_tournament(asked, datasets, complete, samples)
             return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, as_json(answer))
 
-        answer, record = await self._compute.run(run, heavy=True)
-        async with self._admission:
-            await self._comparisons.add(project, record)
+        answer, record = await self.compute.run(run, heavy=True)
+        async with self.admission:
+            await self.comparisons.add(project, record)
         return answer
 
     async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
         """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""
         found = [
             [
-                await self._store.page(
+                await self.store.page(
                     project,
                     EvaluationQuery(
                         model=model.name,
@@ -82,7 +76,7 @@ class TournamentService:
             ]
             for dataset in asked.datasets
         ]
-        records = await self._store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
+        records = await self.store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
         return [[records.get(page.items[0].id) if page.items else None for page in row] for row in found]
 
 

@@ -1,6 +1,7 @@
 """Gates as a caller knows them: put, read, ended, and checked."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -23,23 +24,16 @@ from app.services.runs.pairing import PairingMode
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
 
 
+@dataclass(frozen=True, slots=True)
 class GateService:
     """Use cases of gates."""
 
-    def __init__(
-        self,
-        store: EvaluationStore,
-        gates: GateStore,
-        *,
-        labels: PairedLabels,
-        compute: ComputePool,
-        admission: Admission,
-    ) -> None:
-        self._store = store
-        self._gates = gates
-        self._labels = labels
-        self._compute = compute
-        self._admission = admission
+    store: EvaluationStore
+    gates: GateStore
+    _: KW_ONLY
+    labels: PairedLabels
+    compute: ComputePool
+    admission: Admission
 
     async def put(self, project: str, name: str, stated: Mapping[str, Any]) -> tuple[GateVersion, bool]:
         """Make the definition the latest version; True when there was no such gate.
@@ -48,8 +42,8 @@ class GateService:
             InvalidInput: a metric makes no sense.
         """
         check_rules(definition_of(stated))
-        async with self._admission:
-            gate, made = await self._gates.put(project, name, stated)
+        async with self.admission:
+            gate, made = await self.gates.put(project, name, stated)
         return gate.shown, made
 
     async def read(self, project: str, name: str, version: int | None = None) -> GateVersion:
@@ -57,27 +51,27 @@ class GateService:
         return (await self._get(project, name, version)).shown
 
     async def _get(self, project: str, name: str, version: int | None = None) -> Gate:
-        gate = await self._gates.get(project, name, version)
+        gate = await self.gates.get(project, name, version)
         if gate is None:
             raise _missing(name, version)
         return gate
 
     async def versions(self, project: str, name: str) -> Sequence[GateVersion]:
         """All versions, latest first, also of a gate that was deleted."""
-        found = await self._gates.versions(project, name)
+        found = await self.gates.versions(project, name)
         if not found:
             raise _missing(name)
         return [gate.shown for gate in found]
 
     async def delete(self, project: str, name: str) -> None:
         """End a gate. Its versions and checks can still be read."""
-        async with self._admission:
-            if not await self._gates.delete(project, name):
+        async with self.admission:
+            if not await self.gates.delete(project, name):
                 raise _missing(name)
 
     async def page(self, project: str, limit: int, after: str | None) -> Page[GateVersion, str]:
         """The latest versions by name."""
-        page = await self._gates.page(project, limit, after)
+        page = await self.gates.page(project, limit, after)
         return Page(tuple(gate.shown for gate in page.items), page.next_position)
 
     async def check(self, project: str, name: str, evaluation: UUID, baseline: UUID | None) -> CheckAnswer:
@@ -100,7 +94,7 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
-        found = await self._compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
+        found = await self.compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
         identifier = new_id()
         candidate, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(
@@ -123,13 +117,13 @@ class GateService:
             verdict=answer.verdict,
             answer=as_json(answer),
         )
-        async with self._admission:
-            await self._gates.add_check(project, check)
+        async with self.admission:
+            await self.gates.add_check(project, check)
         return answer
 
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""
-        check = await self._gates.get_check(project, name, identifier)
+        check = await self.gates.get_check(project, name, identifier)
         if check is None:
             raise NotFound(f"there is no check {identifier} of the gate {name!r}")
         return check.answer
@@ -137,13 +131,13 @@ class GateService:
     async def checks(self, project: str, name: str, limit: int, before: UUID | None) -> Page[CheckSummary, UUID]:
         """The checks of a gate, latest first, also of one that was deleted."""
         await self.versions(project, name)
-        page = await self._gates.checks(project, name, limit, before)
+        page = await self.gates.checks(project, name, limit, before)
         return Page(tuple(check.shown for check in page.items), page.next_position)
 
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""
         wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
-        found = await self._store.get_many(project, [identifier for _, identifier in wanted])
+        found = await self.store.get_many(project, [identifier for _, identifier in wanted])
         for pointer, identifier in wanted:
             if identifier not in found:
                 raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
@@ -160,13 +154,13 @@ class GateService:
             if estimand.scored
         ]
         if not scored:
-            return runs.pair(await read_labels(self._labels, project, runs.records), mode)
+            return runs.pair(await read_labels(self.labels, project, runs.records), mode)
         # The baseline's are needed only where it is compared by them.
         metric, compared = next((one for one in scored if one[1]), scored[0])
         looked_at = runs.records if compared else runs.records[:1]
-        kept = await read_outputs(self._labels, project, looked_at, metric, pointers=("/evaluation", "/baseline"))
+        kept = await read_outputs(self.labels, project, looked_at, metric, pointers=("/evaluation", "/baseline"))
         if len(looked_at) < len(runs):
-            kept = KeptSamples((await read_labels(self._labels, project, runs.records)).labels, kept.outputs)
+            kept = KeptSamples((await read_labels(self.labels, project, runs.records)).labels, kept.outputs)
         return runs.pair(kept, mode)
 
 

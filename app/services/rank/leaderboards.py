@@ -1,6 +1,7 @@
 """Who is best on a dataset, how sure that is, and who cannot be told apart from the best."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
@@ -21,13 +22,14 @@ MOST_COMPUTED = 300
 _ANY_METRIC = HEADLINE[0]
 
 
+@dataclass(frozen=True, slots=True)
 class LeaderboardService:
     """Ranks the latest evaluation of each model version."""
 
-    def __init__(self, store: EvaluationStore, *, labels: PairedLabels, compute: ComputePool) -> None:
-        self._store = store
-        self._labels = labels
-        self._compute = compute
+    store: EvaluationStore
+    _: KW_ONLY
+    labels: PairedLabels
+    compute: ComputePool
 
     async def rank(self, project: str, query: LeaderboardQuery) -> Leaderboard:
         """The best ``limit`` of a dataset.
@@ -41,7 +43,7 @@ class LeaderboardService:
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
         key = None if better.better is Better.NEAREST else stored_key(expression)
-        standings = await self._store.leaderboard(
+        standings = await self.store.leaderboard(
             project,
             query.dataset,
             key or _ANY_METRIC,
@@ -54,14 +56,14 @@ class LeaderboardService:
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
         identifiers = [standing.evaluation.id for standing in standings]
-        records = await self._store.get_many(project, identifiers)
+        records = await self.store.get_many(project, identifiers)
         candidates = _candidates(standings, records, stored=key is not None)
         kept = KeptSamples()
         if of_probabilities(expression):
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
         elif key:
-            kept = await read_labels(self._labels, project, list(records.values()))
-        return await self._compute.run(
+            kept = await read_labels(self.labels, project, list(records.values()))
+        return await self.compute.run(
             lambda: rank_candidates(query, better, candidates, kept), heavy=len(candidates) > 0
         )
 
@@ -72,7 +74,7 @@ class LeaderboardService:
         records = [candidate.record for candidate in candidates if is_scored(candidate.record)]
         entries = entries_of(records)
         if entries <= MOST_ENTRIES:
-            return KeptSamples.of(await self._labels.read_outputs(project, [record.id for record in records]))
+            return KeptSamples.of(await self.labels.read_outputs(project, [record.id for record in records]))
         if needed:
             raise OutOfReach(
                 f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
