@@ -37,7 +37,7 @@ class Friedman:
         f: (N-1) chi2 / (N(k-1) - chi2), with (k-1, (k-1)(N-1)) degrees of freedom.
         f_p: of it.
         tie_corrected: whether the statistic was divided by 1 - sum(t^3 - t)/(N(k^3 - k)), as libraries do; Demsar
-        (2006) does not.
+            (2006) does not.
     """
 
     chi_squared: float

@@ -48,7 +48,7 @@ def compare_draws(
         estimate: (V) the difference in the data.
         level: of the interval.
         rope: half width of the region of practical equivalence, in units of the metric. With 0, exact ties count as
-        equivalent.
+            equivalent.
     """
     with silently():
         gaps = first - second

@@ -174,8 +174,8 @@ def draw_matrices(
     Within each class the combinations follow a Dirichlet with their counts as parameters. A class of
     ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
     predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
-    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth
-    a single item more per class.
+    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth a single item more
+    per class.
 
     Raises:
         ValueError: as ``posterior.draw_matrices`` for given shares.

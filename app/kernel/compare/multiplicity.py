@@ -87,7 +87,7 @@ def max_t_adjust(statistics: Array, null_draws: Array) -> Array:
     Args:
         statistics: (m), larger is more extreme, no NaN.
         null_draws: (B, m) draws of the same statistics when no hypothesis is false: permutations, or bootstrap
-        deviations.
+            deviations.
     """
     order = np.argsort(-statistics, kind="stable")
     # Largest draw among this hypothesis and all that come after it.

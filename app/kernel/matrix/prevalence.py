@@ -119,7 +119,7 @@ class EstimatedShares:
         at_vertex: some share is 0: the likelihood, or the solution before it was cut, runs out of the simplex there.
         converged: the iteration came to rest, or the equations were solved without cutting.
         condition: condition number of the equations, 1 where there are none; large means that errors of the rows blow
-        up.
+            up.
     """
 
     shares: Array

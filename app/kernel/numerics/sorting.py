@@ -38,9 +38,8 @@ _EXCHANGES = 16
 def ascending_order(values: Array) -> tuple[Order, Array]:
     """Indices (n,) that sort finite values (n,), ties in any order, and the sorted values.
 
-    The values are rounded to 32 bits and sorted by their lower, then by their upper half. What rounding has left in
-    disorder is
-    next to nothing. Where rounding tells values badly apart, there is merely more to repair.
+    The values are rounded to 32 bits and sorted by their lower, then by their upper half. The little that rounding has
+    left in disorder is repaired; where rounding tells values badly apart, there is more to repair.
     """
     low, scale = _spread(values, _LEVELS_32)
     if values.size < _SMALL or scale == 0.0:

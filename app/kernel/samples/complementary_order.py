@@ -1,8 +1,8 @@
 """One order for a whole binary problem.
 
-The two probabilities of a row are p and 1 - p. Ordered by the smaller of the two, the samples give by cutting and
-reversing the
-order of either class, of the confidence, of p_true and of all 2n entries together: one sort where there would be six.
+The two probabilities of a row are p and 1 - p. The samples are sorted by the smaller of the two. Cut in pieces and
+partly reversed, that order is the order of either class, of the confidence, of p_true and of all 2n entries together:
+one sort where there would be six.
 """
 
 from collections.abc import Callable, Iterator

@@ -42,9 +42,8 @@ class UndefinedCurve(Exception):
 class Curve:
     """Points of a curve in drawing order.
 
-    ``thresholds`` belong to the points, NaN where a point has none (infinite on neither side). ``area`` is that of
-    the full data
-    whatever was thinned, None where it means nothing. ``references`` are named companions over the same x.
+    ``thresholds`` belong to the points, NaN where a point has none. ``area`` is that of the full data, however few
+    points are left, None where it means nothing. ``references`` are named companions over the same x.
     """
 
     x: Array
@@ -307,9 +306,8 @@ OVERALL_CURVES: dict[CurveName, Callable[[Scores], Curve]] = {
 def thin(curve: Curve, max_points: int) -> Curve:
     """At most so many points, chosen where leaving one out would show most; the area stays that of the full curve.
 
-    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point that is
-    furthest from
-    the line that would replace it (Ramer 1972, Douglas & Peucker 1973), measured in units of the extent of the curve.
+    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point furthest
+    from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of the extent of the curve.
 
     Raises:
         ValueError: fewer than two points are allowed.

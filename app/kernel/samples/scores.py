@@ -53,9 +53,8 @@ def tied_groups(rising: Array, codes: NDArray[np.intp | np.bool_], n_classes: in
 class Scores:
     """What a model said about n samples of K classes, beside the truth.
 
-    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything; the leading
-    axes are
-    a batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
+    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything. The leading
+    axes are a batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and checked.
 
     Args:
         y: class codes 0..K-1, shape (n,).
