@@ -93,6 +93,32 @@ def test_curves_of_scores(client: httpx.Client) -> None:
     check_problem(reply, 422, "undefined_curve")
 
 
+def test_what_curves_are_made_with(client: httpx.Client, binary: Json, many: Json) -> None:
+    rows = np.array(make(n=500, classes=2)["probabilities"])[:, 1]
+    elsewhere = read(client, binary, "decision", prevalence=0.01)
+    odds = np.array(elsewhere["x"]) / (1 - np.array(elsewhere["x"]))
+    np.testing.assert_allclose(elsewhere["references"]["treat_all"], 0.01 - 0.99 * odds)
+    binned = read(client, binary, "calibration", bins=4, **{"class": "1"})
+    assert len(binned["x"]) <= 4
+    assert sum(binned["weights"]) == pytest.approx(1)
+    steps = read(client, binary, "calibration", form="isotonic", max_points=100_000, **{"class": "1"})
+    assert steps["x"] == pytest.approx(np.unique(rows))
+    assert (np.diff(steps["y"]) >= 0).all()
+    assert steps["axes"]["y"] == "calibrated probability"
+    assert read(client, many, "calibration", form="isotonic")["class"] is None
+    for name, given in (
+        ("roc", {"bins": 3}),
+        ("calibration", {"prevalence": 0.5}),
+        ("decision", {"form": "isotonic"}),
+        ("calibration", {"form": "isotonic", "bins": 3}),
+        ("calibration", {"bins": 0}),
+        ("decision", {"prevalence": 1}),
+    ):
+        reply = client.get(f"/v1/evaluations/{binary['id']}/curves/{name}", params={**given, "class": "1"})
+        problem = check_problem(reply, 422, "invalid_query")
+        assert problem["errors"][0]["parameter"] in given
+
+
 def test_curves_that_cannot_be(client: httpx.Client, many: Json) -> None:
     def ask(identifier: Any, name: str, **parameters: Any) -> httpx.Response:
         return client.get(f"/v1/evaluations/{identifier}/curves/{name}", params=parameters)

@@ -150,6 +150,9 @@ def test_what_stands_beside_the_values(client: httpx.Client) -> None:
         assert parts["brier"] == pytest.approx(
             parts["miscalibration"] - parts["discrimination"] + parts["uncertainty"], rel=1e-12
         )
+        assert parts["brier"] == pytest.approx(
+            parts["reliability"] - parts["resolution"] + parts["uncertainty"], rel=1e-12
+        )
 
 
 def test_expressions_of_probabilities(client: httpx.Client) -> None:

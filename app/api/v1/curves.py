@@ -12,7 +12,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
 from app.services.decide.answers import DecisionRule
-from app.services.decide.curves import CurveName, CurvePoints, curve_of
+from app.services.decide.curves import CalibrationForm, CurveName, CurvePoints, curve_of
 from app.services.decide.thresholds import best_rule
 
 router = routes("evaluations")
@@ -36,12 +36,29 @@ async def get_curve(
         ),
     ] = None,
     max_points: Annotated[int, Query(ge=2, le=requests.MOST_POINTS, description="Points at most.")] = 1000,
+    prevalence: Annotated[
+        float | None,
+        Query(
+            gt=0, lt=1, description="Decision curves: share of the class where it is decided; as observed by default."
+        ),
+    ] = None,
+    form: Annotated[
+        CalibrationForm | None,
+        Query(description="Calibration curves: in `bins` of equal width, or `isotonic`, without bins."),
+    ] = None,
+    bins: Annotated[
+        int | None, Query(ge=1, le=1000, description="Calibration curves: how many bins, 15 by default.")
+    ] = None,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
+    given = {"prevalence": prevalence, "form": form, "bins": bins}
+    question = requests.curve_question(
+        curve, label, max_points, {name: one for name, one in given.items() if one is not None}
+    )
     source = await context.services.evaluations.samples(context.project, identifier)
 
     def make() -> Response:
-        return json_response(curve_of(source, curve, label, max_points))
+        return json_response(curve_of(source, question))
 
     return await context.services.compute.run(make, heavy=True)
 

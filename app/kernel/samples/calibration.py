@@ -98,20 +98,23 @@ def mass_starts(ranking: Ranking, bins: int) -> Positions:
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """Brier score of one class against the rest = miscalibration - discrimination + uncertainty, each of shape (...).
+    """Brier score of one class against the rest, taken apart in two ways, each part of shape (...).
 
-    Without bins: the calibrated forecast is the isotonic regression of the outcomes (Dimitriadis, Gneiting & Jordan
-    2021).
+    Brier = miscalibration - discrimination + uncertainty, without bins: the calibrated forecast is the isotonic
+    regression of the outcomes (Dimitriadis, Gneiting & Jordan 2021). Brier = reliability - resolution + uncertainty,
+    over the distinct forecasts (Murphy 1973), which says little where hardly any two are equal.
     """
 
     brier: Array
     miscalibration: Array
     discrimination: Array
     uncertainty: Array
+    reliability: Array
+    resolution: Array
 
 
 def decompose(scores: Scores, code: int) -> Decomposition:
-    """CORP decomposition of the binary Brier score of a class."""
+    """Both decompositions of the binary Brier score of a class."""
     ranking = scores.ranking(code)
     hit = (scores.y == code).astype(np.float64)
     probability = scores.columns[code]
@@ -125,32 +128,20 @@ def decompose(scores: Scores, code: int) -> Decomposition:
         share = float(positives[row]) / float(everyone[row])
         # Variance of the calibrated forecast: what it tells beyond the share of the class.
         discrimination[row] = float(weight @ (up / weight - share) ** 2) / float(everyone[row])
-    return Decomposition(brier, brier - uncertainty + discrimination, discrimination, uncertainty)
+    # Forecasts that all differ are as far apart as the outcomes are from them.
+    resolution = uncertainty if ranking.ends is None else _resolution(ranking)
+    return Decomposition(
+        brier=brier,
+        miscalibration=brier - uncertainty + discrimination,
+        discrimination=discrimination,
+        uncertainty=uncertainty,
+        reliability=brier - uncertainty + resolution,
+        resolution=resolution,
+    )
 
 
-def recalibration(ranking: Ranking) -> tuple[Array, Array]:
-    """Isotonic regression of the outcomes: falling calibrated values, and the weight that has each; for weights (n,)
-    only.
-    """
-    ((tp, fp),) = ranking.hulls
-    up, right = np.diff(tp), np.diff(fp)
-    return up / (up + right), up + right
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """Murphy's decomposition over distinct forecasts: Brier = reliability - resolution + uncertainty, each of shape
-    (...).
-    """
-
-    reliability: Array
-    resolution: Array
-    uncertainty: Array
-
-
-def murphy(scores: Scores, code: int) -> Reliability:
-    """Decomposition of the binary Brier score of a class over the distinct values of its probability (Murphy 1973)."""
-    ranking = scores.ranking(code)
+def _resolution(ranking: Ranking) -> Array:
+    """Variance (...) of the frequency of the members over the distinct scores."""
     ends = ranking.last
     starts = np.concatenate([[0], ends[:-1] + 1])
     weights = np.ones(ranking.values.size) if ranking.weights is None else ranking.weights
@@ -159,9 +150,7 @@ def murphy(scores: Scores, code: int) -> Reliability:
     everyone = weight.sum(axis=-1)
     share = ratio(hits.sum(axis=-1), everyone)
     frequency = np.where(weight > 0, ratio(hits, np.where(weight > 0, weight, 1.0)), 0.0)
-    apart = np.vecdot(weight, (ranking.values.take(ends) - frequency) ** 2)
-    spread = np.vecdot(weight, (frequency - share[..., None]) ** 2)
-    return Reliability(ratio(apart, everyone), ratio(spread, everyone), share * (1.0 - share))
+    return ratio(np.vecdot(weight, (frequency - share[..., None]) ** 2), everyone)
 
 
 def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:

@@ -204,38 +204,39 @@ def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> C
     )
 
 
-def isotonic(scores: Scores, code: int) -> Curve:
-    """Reliability without bins: the isotonic regression of the outcomes on the probability of a class, as steps
-    (CORP).
+def isotonic(scores: Scores, code: int | None = None) -> Curve:
+    """Reliability without bins: the isotonic regression of the outcomes on the probability, as steps (Dimitriadis,
+    Gneiting & Jordan 2021).
+
+    Of a class, or without one of the top label. The area is the mean distance from what was stated: the calibration
+    error without bins. ``weights`` are the shares of the samples with each probability.
     """
     _need_probabilities(scores)
-    cuts = _cuts(scores, code, members=False, others=False)
-    tp, fp = upper_hull(cuts.tp, cuts.fp)
+    cuts = cuts_of(scores.top_label if code is None else scores.literal_ranking(code))
+    weight = np.diff(cuts.tp + cuts.fp)
+    some = np.concatenate([[True], weight > 0])
+    tp, fp = upper_hull(cuts.tp[some], cuts.fp[some])
     up, right = np.diff(tp), np.diff(fp)
     level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[1:], side="left") - 1
     x, y = cuts.thresholds[:0:-1], (up / (up + right)).take(level)[::-1]
-    return Curve(x, y, x, None, ("probability", "calibrated probability"), (("perfect", x),))
+    share = weight[::-1] / weight.sum()
+    axes = ("confidence", "calibrated confidence") if code is None else ("probability", "calibrated probability")
+    return Curve(x, y, x, float(share @ np.abs(y - x)), axes, (("perfect", x),), share)
 
 
-def decision(scores: Scores, code: int, *, prevalence: float | None = None, points: int = 0) -> Curve:
+def decision(scores: Scores, code: int, *, prevalence: float | None = None) -> Curve:
     """Net benefit TP/n - FP/n t/(1-t) over the threshold probability t (Vickers & Elkin 2006).
 
     Args:
         scores: probabilities.
         code: the class that is acted upon.
         prevalence: share of the class where the decision is taken; as observed when not given.
-        points: thresholds on a grid of so many steps in (0, 1); 0 for every distinct probability below 1.
     """
     _need_probabilities(scores)
     cuts = _cuts(scores, code)
     share = cuts.positives / (cuts.positives + cuts.negatives) if prevalence is None else prevalence
-    if points:
-        t = np.arange(1, points + 1) / (points + 1)
-        below = cuts.thresholds[:0:-1]
-        state = below.size - np.searchsorted(below, t, side="left")
-    else:
-        state = np.flatnonzero((cuts.thresholds > 0) & (cuts.thresholds < 1))[::-1]
-        t = cuts.thresholds[state]
+    state = np.flatnonzero((cuts.thresholds > 0) & (cuts.thresholds < 1))[::-1]
+    t = cuts.thresholds[state]
     odds = t / (1.0 - t)
     tpr, fpr = cuts.tp[state] / cuts.positives, cuts.fp[state] / cuts.negatives
     benefit = share * tpr - (1.0 - share) * fpr * odds

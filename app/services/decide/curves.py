@@ -2,14 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from app.domain.errors import CurveUndefined, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import named, typed
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, UndefinedCurve, thin
+from app.kernel.samples.curves import (
+    CLASS_CURVES,
+    OVERALL_CURVES,
+    Curve,
+    UndefinedCurve,
+    calibration,
+    decision,
+    isotonic,
+    thin,
+)
 from app.kernel.samples.curves import CurveName as CurveName
+from app.kernel.samples.scores import Scores
 from app.services.stored import scores_of
 
 
@@ -30,7 +41,7 @@ class CurvePoints:
         thresholds: Of the points; `null` where a point has none.
         area: On the full data, however few points are given.
         references: Companions over the same x, such as a random order.
-        weights: Shares of the samples, for the bins of a calibration curve.
+        weights: Shares of the samples, for the bins or the probabilities of a calibration curve.
         n_points: Points of the full curve.
     """
 
@@ -46,7 +57,34 @@ class CurvePoints:
     n_points: int
 
 
-def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points: int) -> CurvePoints:
+class CalibrationForm(StrEnum):
+    """How a calibration curve is made."""
+
+    BINS = "bins"
+    ISOTONIC = "isotonic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveQuestion:
+    """Which curve, of which class, and what it is made with.
+
+    Attributes:
+        label: The class; None for all together, or the positive one.
+        max_points: Points that are answered at most.
+        prevalence: Of decision curves, the share of the class where the decision is taken; as observed when None.
+        form: Of calibration curves.
+        bins: Of calibration curves with bins.
+    """
+
+    name: CurveName
+    label: str | None = None
+    max_points: int = 1000
+    prevalence: float | None = None
+    form: CalibrationForm = CalibrationForm.BINS
+    bins: int = 15
+
+
+def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
     """A curve, thinned.
 
     Without a label it is the curve of everything where there is one, and else, for two classes, of the positive class.
@@ -55,15 +93,15 @@ def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points
         UnknownClass: there is no such class, or one has to be named.
         CurveUndefined: the samples have no such curve.
     """
-    code = _class(source, name, label)
-    scores = scores_of(source)
+    name = question.name
+    code = _class(source, name, question.label)
     try:
-        full = OVERALL_CURVES[name](scores) if code is None else CLASS_CURVES[name](scores, code)
+        full = _full(scores_of(source), code, question)
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
     if not full.x.size:
         raise CurveUndefined(f"there is no {name.value} curve: it has no points")
-    curve = thin(full, max_points)
+    curve = thin(full, question.max_points)
     return CurvePoints(
         curve=name,
         label=None if code is None else source.labels[code],
@@ -76,6 +114,19 @@ def curve_of(source: MatrixInput, name: CurveName, label: str | None, max_points
         weights=curve.weights,
         n_points=full.x.size,
     )
+
+
+def _full(scores: Scores, code: int | None, question: CurveQuestion) -> Curve:
+    """All points of a curve; ``code`` is the class, None for all together."""
+    if question.name is CurveName.CALIBRATION:
+        if question.form is CalibrationForm.ISOTONIC:
+            return isotonic(scores, code)
+        return calibration(scores, code, bins=question.bins)
+    if code is None:
+        return OVERALL_CURVES[question.name](scores)
+    if question.name is CurveName.DECISION:
+        return decision(scores, code, prevalence=question.prevalence)
+    return CLASS_CURVES[question.name](scores, code)
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:

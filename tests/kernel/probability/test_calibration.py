@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples import calibration, chance
-from app.kernel.samples.calibration import decompose, murphy, spiegelhalter
+from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
@@ -288,30 +288,37 @@ def test_decomposition_in_a_batch() -> None:
         np.testing.assert_allclose(batch.discrimination[row], single.discrimination, rtol=1e-10, atol=1e-14)
 
 
-def test_isotonic_values() -> None:
-    """Pooling by hand: 0.1 -> 0, 0.2 -> 1, 0.3 -> 0 pool to 1/2 for the last two; 0.9 -> 1."""
-    p = np.array([0.1, 0.2, 0.3, 0.9])
-    scores = Scores([0, 1, 0, 1], np.column_stack([1 - p, p]))
-    values, weight = calibration.recalibration(scores.ranking(1))
-    assert values.tolist() == [1.0, 0.5, 0.0]
-    assert weight.tolist() == [1.0, 2.0, 1.0]
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_murphy_is_exact_on_distinct_forecasts(seed: int) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_murphy_is_exact_on_distinct_forecasts(seed: int, weighted: bool) -> None:
     y, p = tied_problem(200, 3, seed)
+    weights = np.random.default_rng(seed).gamma(1.0, size=200) if weighted else np.ones(200)
     for code in range(3):
-        parts = murphy(Scores(y, p), code)
-        brier = np.mean((p[:, code] - (y == code)) ** 2)
-        total = parts.reliability - parts.resolution + parts.uncertainty
-        np.testing.assert_allclose(total, brier, rtol=1e-12)
+        parts = decompose(Scores(y, p, weights if weighted else None), code)
+        reliability = resolution = 0.0
+        hit = y == code
+        for forecast in np.unique(p[:, code]):
+            inside = p[:, code] == forecast
+            frequency = np.average(hit[inside], weights=weights[inside])
+            reliability += weights[inside].sum() * (forecast - frequency) ** 2
+            resolution += weights[inside].sum() * (frequency - np.average(hit, weights=weights)) ** 2
+        np.testing.assert_allclose(parts.reliability, reliability / weights.sum(), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(parts.resolution, resolution / weights.sum(), rtol=1e-9, atol=1e-14)
 
 
 def test_murphy_by_hand() -> None:
     """Forecasts 0.2 (one of four happens) and 0.8 (three of four): REL 0.0025, RES 0.0625, UNC 0.25."""
     p = np.repeat([0.2, 0.8], 4)
-    parts = murphy(Scores([1, 0, 0, 0, 1, 1, 1, 0], np.column_stack([1 - p, p])), 1)
+    parts = decompose(Scores([1, 0, 0, 0, 1, 1, 1, 0], np.column_stack([1 - p, p])), 1)
     np.testing.assert_allclose([parts.reliability, parts.resolution, parts.uncertainty], [0.0025, 0.0625, 0.25])
+
+
+def test_murphy_of_forecasts_that_all_differ() -> None:
+    """Every sample is a bin of its own: its reliability is the score, its resolution all uncertainty."""
+    y, p = softmax_problem(300, 2, 1)
+    parts = decompose(Scores(y, p), 1)
+    assert parts.reliability == pytest.approx(float(parts.brier), rel=1e-12)
+    assert parts.resolution == pytest.approx(float(parts.uncertainty), rel=1e-12)
 
 
 def test_spiegelhalter_by_hand() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sklearn import metrics as sk
+from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.samples import curves
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
@@ -76,20 +77,16 @@ def test_calibration(problem: str) -> None:
 def test_decision(problem: str) -> None:
     y, p = PROBLEMS[problem]
     scores = Scores(y, p)
-    for curve in (curves.decision(scores, 1), curves.decision(scores, 1, points=19)):
+    here, elsewhere = curves.decision(scores, 1), curves.decision(scores, 1, prevalence=0.1)
+    for curve, share in ((here, (y == 1).mean()), (elsewhere, 0.1)):
         assert (np.diff(curve.x) > 0).all()
         for t, benefit in zip(curve.x[::7], curve.y[::7], strict=True):
             treated = p[:, 1] >= t
-            expected = (treated & (y == 1)).mean() - (treated & (y != 1)).mean() * t / (1 - t)
+            expected = share * treated[y == 1].mean() - (1 - share) * treated[y != 1].mean() * t / (1 - t)
             assert benefit == pytest.approx(expected, abs=1e-12)
         names = dict(curve.references)
         assert names["treat none"].tolist() == [0.0] * curve.x.size
-        share = (y == 1).mean()
         np.testing.assert_allclose(names["treat all"], share - (1 - share) * curve.x / (1 - curve.x), atol=1e-12)
-    elsewhere = curves.decision(scores, 1, prevalence=0.5, points=3)
-    treated = p[:, 1] >= 0.5
-    expected = 0.5 * treated[y == 1].mean() - 0.5 * treated[y != 1].mean()
-    assert elsewhere.y[1] == pytest.approx(expected, abs=1e-12)
 
 
 @PROBLEM
@@ -144,13 +141,34 @@ def test_performance(problem: str, weighted: bool) -> None:
         assert (of_class.x[0], of_class.x[-1]) == (0.0, 1.0)
 
 
-def test_isotonic_curve_rises_and_has_the_frequencies() -> None:
+@pytest.mark.parametrize("code", [2, None])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_isotonic_curve_is_that_of_scikit_learn(code: int | None, weighted: bool) -> None:
     y, p = tied_problem(400, 3, 1)
-    curve = curves.isotonic(Scores(y, p), 2)
+    weights = np.random.default_rng(1).gamma(1.0, size=400) if weighted else np.ones(400)
+    weights[:5] = 0.0 if weighted else 1.0
+    curve = curves.isotonic(Scores(y, p, weights if weighted else None), code)
+    stated = p.max(axis=1) if code is None else p[:, code]
+    hit = (p.argmax(axis=1) == y) if code is None else (y == code)
+    kept = weights > 0
+    known = IsotonicRegression(out_of_bounds="clip").fit(
+        stated[kept], hit[kept].astype(float), sample_weight=weights[kept]
+    )
+    present = np.isin(curve.x, stated[kept])
     assert (np.diff(curve.x) > 0).all()
     assert (np.diff(curve.y) >= 0).all()
-    counts = np.array([(p[:, 2] == x).sum() for x in curve.x])
-    assert counts @ curve.y == pytest.approx((y == 2).sum())
+    np.testing.assert_allclose(curve.y[present], known.predict(curve.x[present]), atol=1e-9)
+    assert curve.weights is not None
+    np.testing.assert_allclose(curve.weights, [weights[stated == x].sum() / weights.sum() for x in curve.x], atol=1e-12)
+    assert curve.area == pytest.approx(np.average(np.abs(known.predict(stated) - stated), weights=weights), abs=1e-9)
+
+
+def test_isotonic_values() -> None:
+    """Pooling by hand: 0.1 -> 0, 0.2 -> 1, 0.3 -> 0 pool to 1/2 for the last two; 0.9 -> 1."""
+    p = np.array([0.1, 0.2, 0.3, 0.9])
+    curve = curves.isotonic(Scores([0, 1, 0, 1], np.column_stack([1 - p, p])), 1)
+    assert curve.y.tolist() == [0.0, 0.5, 0.5, 1.0]
+    assert curve.area == pytest.approx((0.1 + 0.3 + 0.2 + 0.1) / 4)
 
 
 def scale(values: np.ndarray) -> np.ndarray:

@@ -1,14 +1,33 @@
-"""Requests for the best decision rule."""
+"""Requests for curves and for the best decision rule."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
+from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import Expression
+from app.services.decide.curves import CalibrationForm, CurveName, CurveQuestion
 from app.services.decide.thresholds import Correction, Limit, RuleQuestion
 
 MOST_POINTS = 100_000
+
+
+_MEMBERS = {CurveName.DECISION: {"prevalence"}, CurveName.CALIBRATION: {"form", "bins"}}
+
+
+def curve_question(name: CurveName, label: str | None, max_points: int, given: dict[str, Any]) -> CurveQuestion:
+    """A curve with what it is made with.
+
+    Raises:
+        InvalidQuery: something is given that this curve is not made with.
+    """
+    for member in given:
+        if member not in _MEMBERS.get(name, ()):
+            raise InvalidQuery.at(member, "not_for_this_curve", f"expected none for the {name.value} curve")
+    if given.get("form") is CalibrationForm.ISOTONIC and "bins" in given:
+        raise InvalidQuery.at("bins", "not_for_this_curve", "expected none with form=isotonic, which has no bins")
+    return CurveQuestion(name=name, label=label, max_points=max_points, **given)
 
 
 class ConstraintField(Wire):
