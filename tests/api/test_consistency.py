@@ -198,6 +198,7 @@ def test_folds_taken_together(client: httpx.Client) -> None:
         ({"p": 60_000, "n": 60_000, "scores": {"recall": "0.5"}}, "invalid_request", ""),
         ({"p": 10, "n": 10, "scores": {"recall": 0.5}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recall": "high"}}, "invalid_request", "/scores/recall"),
+        ({"p": 10, "n": 10, "scores": {"recall": "\u0660.\u0665"}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recal": "0.5"}}, "invalid_input", "/scores/recal"),
         ({"p": 10, "n": 10, "scores": {"roc_similarity": "0.5"}}, "invalid_input", "/scores/roc_similarity"),
         ({"p": 10, "n": 10, "scores": {"macro_f1(undefined=zero)": "0.5"}}, "invalid_input", None),

@@ -11,11 +11,8 @@ from app.services.consistency.reported import Aggregation, Printed, Report
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
-
 # A string keeps the digits that were printed: they say how exact a score is.
-Score = Annotated[str, StringConstraints(pattern=r"^-?\d{1,9}(\.\d{1,12})?$")]
-
-
+Score = Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,12})?$")]
 ScoreName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
