@@ -106,14 +106,15 @@ def test_what_curves_are_made_with(client: httpx.Client, binary: Json, many: Jso
     assert (np.diff(steps["y"]) >= 0).all()
     assert steps["axes"]["y"] == "calibrated probability"
     assert read(client, many, "calibration", form="isotonic")["class"] is None
-    for name, given in (
-        ("roc", {"bins": 3}),
-        ("calibration", {"prevalence": 0.5}),
+    refused: list[tuple[str, dict[str, str]]] = [
+        ("roc", {"bins": "3"}),
+        ("calibration", {"prevalence": "0.5"}),
         ("decision", {"form": "isotonic"}),
-        ("calibration", {"form": "isotonic", "bins": 3}),
-        ("calibration", {"bins": 0}),
-        ("decision", {"prevalence": 1}),
-    ):
+        ("calibration", {"form": "isotonic", "bins": "3"}),
+        ("calibration", {"bins": "0"}),
+        ("decision", {"prevalence": "1"}),
+    ]
+    for name, given in refused:
         reply = client.get(f"/v1/evaluations/{binary['id']}/curves/{name}", params={**given, "class": "1"})
         problem = check_problem(reply, 422, "invalid_query")
         assert problem["errors"][0]["parameter"] in given
