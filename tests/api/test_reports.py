@@ -205,8 +205,9 @@ def test_levels_at_the_ends(client: httpx.Client, level: float, matrix: list[lis
 
 
 def test_a_missing_interval_says_why(client: httpx.Client) -> None:
-    answer = compute(client, matrix_input(MATRICES["perfect"]))
-    interval = answer["intervals"]["mcc"]
+    body = {"input": matrix_input(MATRICES["perfect"]), "options": {"intervals": "all", "draws": 200}}
+    answer = client.post("/v1/metrics/compute", json=body).json()
+    interval = answer["intervals"]["chi_squared"]
     assert interval["low"] is None
     assert interval["reason"]
 
