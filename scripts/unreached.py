@@ -171,8 +171,11 @@ def problems(root: Path = ROOT, entries: Sequence[Mapping[str, Any]] | None = No
         if not any(_allows(entry, one) for entry in entries):
             yield f"{one.path}:{one.line}: nothing reaches {one.name}"
     for entry in entries:
-        if not any(_allows(entry, one) for one in found):
-            yield f"{ALLOWED.name}: nothing in {entry['in']} needs the entry for {entry['reason']}"
+        for name in entry.get("names", [None]):
+            alone = entry if name is None else {**entry, "names": [name]}
+            if not any(_allows(alone, one) for one in found):
+                what = "anything" if name is None else name
+                yield f"{ALLOWED.name}: {what} in {entry['in']} needs no entry any more: {entry['reason']}"
 
 
 def main() -> int:

@@ -85,7 +85,7 @@ def test_an_entry_allows_what_it_names_and_is_needed(tree: Path) -> None:
         {"in": "app/api/*", "names": ["gone"], "reason": "something that is gone"},
     ]
     (problem,) = problems(tree, entries)
-    assert problem == "unreached.toml: nothing in app/api/* needs the entry for something that is gone"
+    assert problem == "unreached.toml: gone in app/api/* needs no entry any more: something that is gone"
 
 
 def test_the_service_has_none() -> None:
