@@ -154,3 +154,32 @@ def product(parts: Iterable[Quantity]) -> Quantity:
 def signed_square(value: Quantity) -> Quantity:
     """The square with the sign of the value."""
     return value * abs(value)
+
+
+def correlation_squared(m: Confusion) -> Quantity:
+    """Gorodkin's R_K, squared with its sign."""
+    covariance = m.n * m.correct - sum(c.actual * c.predicted for c in m.classes)
+    spread, predicted = (
+        m.n * m.n - sum(margin * margin for margin in margins)
+        for margins in ([c.actual for c in m.classes], [c.predicted for c in m.classes])
+    )
+    return signed_square(covariance) / (spread * predicted)
+
+
+def beyond_chance(observed: Quantity, m: Confusion, part: Callable[[OneVsRest], Quantity]) -> Quantity:
+    """(p_o - p_e) / (1 - p_e) where n^2 p_e is a sum over the classes."""
+    chance = sum(part(c) for c in m.classes) / (m.n * m.n)
+    return (observed - chance) / (1 - chance)
+
+
+def gwet_agreement(m: Confusion) -> Quantity:
+    """Gwet's AC1."""
+    shares = [(c.actual + c.predicted) / (2 * m.n) for c in m.classes]
+    chance = sum(share * (1 - share) for share in shares) / (len(m.classes) - 1)
+    return (m.correct / m.n - chance) / (1 - chance)
+
+
+def krippendorff_agreement(m: Confusion) -> Quantity:
+    """Krippendorff's alpha of nominal classes."""
+    observed = (1 - 1 / (2 * m.n)) * (m.correct / m.n) + 1 / (2 * m.n)
+    return beyond_chance(observed, m, lambda c: signed_square(c.actual + c.predicted) / 4)

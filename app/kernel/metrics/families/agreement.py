@@ -4,7 +4,6 @@ Denominators such as n^2 - sum P T are written as sums of products of counts: th
 class dominates.
 """
 
-from collections.abc import Callable
 from functools import cache, lru_cache, partial
 
 import numpy as np
@@ -21,7 +20,14 @@ from app.kernel.metrics.conditions import (
     POOLED_CHANCE_IS_CERTAIN,
     overall,
 )
-from app.kernel.metrics.exact import Confusion, Exact, OneVsRest, Quantity, signed_square
+from app.kernel.metrics.exact import (
+    Exact,
+    beyond_chance,
+    correlation_squared,
+    gwet_agreement,
+    krippendorff_agreement,
+    signed_square,
+)
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import Array, each, inner, ones, total
@@ -90,32 +96,6 @@ def _of_kappa(t: Table) -> AdditiveGradient:
     return AdditiveGradient(ones(t.n_classes) / each(left), slope * t.predicted, slope * t.actual)
 
 
-def _exact_mcc(m: Confusion) -> Quantity:
-    covariance = m.n * m.correct - sum(c.actual * c.predicted for c in m.classes)
-    spread, predicted = (
-        m.n * m.n - sum(margin * margin for margin in margins)
-        for margins in ([c.actual for c in m.classes], [c.predicted for c in m.classes])
-    )
-    return signed_square(covariance) / (spread * predicted)
-
-
-def _beyond_chance(observed: Quantity, m: Confusion, part: Callable[[OneVsRest], Quantity]) -> Quantity:
-    """(p_o - p_e) / (1 - p_e) where n^2 p_e is a sum over the classes."""
-    chance = sum(part(c) for c in m.classes) / (m.n * m.n)
-    return (observed - chance) / (1 - chance)
-
-
-def _exact_gwet(m: Confusion) -> Quantity:
-    shares = [(c.actual + c.predicted) / (2 * m.n) for c in m.classes]
-    chance = sum(share * (1 - share) for share in shares) / (len(m.classes) - 1)
-    return (m.correct / m.n - chance) / (1 - chance)
-
-
-def _exact_krippendorff(m: Confusion) -> Quantity:
-    observed = (1 - 1 / (2 * m.n)) * (m.correct / m.n) + 1 / (2 * m.n)
-    return _beyond_chance(observed, m, lambda c: signed_square(c.actual + c.predicted) / 4)
-
-
 @_agreement(
     name="Matthews correlation coefficient",
     symbol="R_K",
@@ -133,7 +113,7 @@ def _exact_krippendorff(m: Confusion) -> Quantity:
     headline=True,
     scale=Scale.LOGIT,
     gradient=_of_mcc,
-    exact=Exact(_exact_mcc, squared=True),
+    exact=Exact(correlation_squared, squared=True),
 )
 def mcc(t: Table) -> Array:
     return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
@@ -152,7 +132,7 @@ def mcc(t: Table) -> Array:
     headline=True,
     scale=Scale.LOGIT,
     gradient=_of_kappa,
-    exact=Exact(lambda m: _beyond_chance(m.correct / m.n, m, lambda c: c.actual * c.predicted)),
+    exact=Exact(lambda m: beyond_chance(m.correct / m.n, m, lambda c: c.actual * c.predicted)),
 )
 def cohen_kappa(t: Table) -> Array:
     return t.covariance / t.chance_disagreement
@@ -185,7 +165,7 @@ def weighted_kappa(t: Table, weights: str = "linear") -> Array:
     undefined=(POOLED_CHANCE_IS_CERTAIN,),
     scales=KAPPA_SCALES,
     references=("scott1955", "beddar2025"),
-    exact=Exact(lambda m: _beyond_chance(m.correct / m.n, m, lambda c: signed_square(c.actual + c.predicted) / 4)),
+    exact=Exact(lambda m: beyond_chance(m.correct / m.n, m, lambda c: signed_square(c.actual + c.predicted) / 4)),
 )
 def scott_pi(t: Table) -> Array:
     return (4.0 * t.n * t.correct - t.pooled_squares) / t.pooled_disagreement
@@ -234,7 +214,7 @@ def kappa_no_prevalence(t: Table) -> Array:
     elsewhere={"pycm": "Gwet AC1"},
     undefined=(NO_SAMPLES,),
     references=("gwet2008",),
-    exact=Exact(_exact_gwet),
+    exact=Exact(gwet_agreement),
 )
 def gwet_ac1(t: Table) -> Array:
     chance = t.pooled_disagreement / (4.0 * t.pairs) / (t.n_classes - 1)
@@ -251,7 +231,7 @@ def gwet_ac1(t: Table) -> Array:
     degree=None,
     scales=(KRIPPENDORFF,),
     references=("krippendorff2004",),
-    exact=Exact(_exact_krippendorff),
+    exact=Exact(krippendorff_agreement),
 )
 def krippendorff_alpha(t: Table) -> Array:
     wrong = t.wrong / t.n
