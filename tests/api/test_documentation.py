@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import Draft202012Validator
 
-from app.api.v1.requests.evaluations import PROBABILITIES
+from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
 from app.api.v1.requests.gates import GATES
 from app.main import create_app
 from app.settings import Settings
@@ -65,9 +65,16 @@ def answer_schema(method: str, path: str, status: int) -> Draft202012Validator:
     return Draft202012Validator({**content["schema"], "components": DOCUMENT["components"]})
 
 
+def samples_for(body: Any) -> dict[str, Any]:
+    """An input whose thresholds can be chosen as asked: a guarantee is given for two classes, and takes samples."""
+    if "guarantee" not in body:
+        return PROBABILITIES["input"]  # type: ignore[no-any-return]
+    return SCORES["input"] | {name: SCORES["input"][name] * 20 for name in ("y_true", "scores")}  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
 def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str, name: str, body: Any) -> None:
-    source = {"input": PROBABILITIES["input"]} if path.endswith(OF_SAMPLES) else {}
+    source: dict[str, Any] = {"input": samples_for(body)} if path.endswith(OF_SAMPLES) else {}
     first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
     client.put("/v1/gates/promotion", json=GATES["promotion"])
     reply = client.request(method, path.format(identifier=first, name="promotion"), json=with_ids(body, first, second))

@@ -227,8 +227,8 @@ def _notes(comparison: Comparison) -> list[str]:
         )
     if others and prevalence.reachable:
         notes.append(
-            f"The runs have different class mixes, and {others} depend on the number of samples, which matrices at one "
-            "prevalence do not have: they are not compared."
+            f"The runs have different class mixes. Not compared: {others}. The number of samples is part of what these "
+            "say, and runs brought to one prevalence have none."
         )
     elif others:
         notes.append(
