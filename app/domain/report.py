@@ -7,6 +7,7 @@ from typing import Any, Literal, NotRequired, Self, TypedDict
 
 from numpy.typing import NDArray
 
+from app.domain.evaluation import SummarisedInput
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content, InputFacts
 from app.domain.inputs.matrices import MatrixInput
@@ -230,19 +231,9 @@ class SampleParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InputSummary:
-    """What was evaluated, rows actual.
+class InputSummary(SummarisedInput):
+    """What was evaluated, rows actual."""
 
-    Attributes:
-        n_samples: null when the entries are rates.
-    """
-
-    kind: str
-    content: Content
-    n_samples: float | None
-    n_classes: int
-    labels: Sequence[str]
-    positive: str | None
     orientation: Literal["actual_rows"] = "actual_rows"
     confusion_matrix: NDArray[Any] = field(metadata=typed(list[list[float]]))
     prevalence: Mapping[str, Value] = field(metadata=typed(Mapping[str, float]))
