@@ -73,6 +73,7 @@ BENCHMARKS = (
         ("--replicates", "200"),
         ("--replicates", "2000"),
     ),
+    Benchmark("families", "Many differences at once", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark("prevalence", "Estimated class shares", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark(
         "thresholds",
