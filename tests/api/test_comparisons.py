@@ -4,7 +4,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import numpy as np
 import pytest
+from scipy.stats import f
 
 from app.api.answers import answer_model
 from app.api.v1.requests.comparisons import COMPARISONS
@@ -341,3 +343,57 @@ def test_runs_on_the_same_folds(client: httpx.Client) -> None:
     assert only(answer, "error_rate")["folds"]["probability_a_better"] > 0.9
     other = cross_validated([45, 44, 46])
     assert "folds" not in only(compare(client, first, other, metrics=["accuracy"]), "accuracy")
+
+
+# Repeated cross-validation.
+
+
+def repeated(client: httpx.Client, seed: int, *, ids: bool, **members: Any) -> str:
+    """Id of five times two folds of sixty samples, of a run that is right in two of three."""
+    random, folds = np.random.default_rng(seed), []
+    for repeat in range(5):
+        order = np.random.default_rng(repeat).permutation(60)
+        for half in (order[:30], order[30:]):
+            truth = half % 2
+            said = np.where(random.random(30) < 0.6 + 0.05 * seed, truth, 1 - truth)
+            known = {"sample_ids": half.tolist()} if ids else {}
+            folds.append({"kind": "predictions", "y_true": truth.tolist(), "y_pred": said.tolist(), **known})
+    body = evaluation(input={"kind": "folds", "folds": folds, **members}, dataset="repeated")
+    return str(create(client, body)["id"])
+
+
+def test_repetitions_of_a_cross_validation_are_known(client: httpx.Client) -> None:
+    """Given, or seen from samples that come again: either way a half of the samples is tested on each time."""
+    answers = [
+        compare(client, *(repeated(client, seed, ids=ids, **members) for seed in (1, 2)), metrics=["accuracy"])
+        for ids, members in ((False, {"repeats": 5}), (True, {}), (False, {}))
+    ]
+    given, seen, unknown = (only(answer, "accuracy")["folds"] for answer in answers)
+    assert {name: given[name] for name in seen} == seen
+    assert (given["repeats"], unknown["repeats"]) == (5, None)
+    widths = [one["high"] - one["low"] for one in (given, unknown)]
+    assert widths[0] / widths[1] == pytest.approx(((1 / 10 + 1 / 1) / (1 / 10 + 1 / 9)) ** 0.5)
+    assert given["p_value"] > unknown["p_value"]
+    codes = [[finding["code"] for finding in answer.get("findings", [])] for answer in answers]
+    assert codes == [[], [], ["fold_repeats_unknown"]]
+
+
+def test_five_times_two_folds_have_the_combined_f_test(client: httpx.Client) -> None:
+    runs = [repeated(client, seed, ids=True) for seed in (1, 2)]
+    found = only(compare(client, *runs, metrics=["accuracy"]), "accuracy")["folds"]
+    values = [client.get(f"/v1/evaluations/{run}").json()["folds"]["accuracy"]["values"] for run in runs]
+    gaps = np.subtract(*values).reshape(5, 2)
+    # The variance within a pair of folds is half the square of their difference, and F divides by twice their sum.
+    statistic = (gaps**2).sum() / ((gaps[:, 0] - gaps[:, 1]) ** 2).sum()
+    assert found["five_by_two"]["statistic"] == pytest.approx(statistic)
+    assert found["five_by_two"]["p_value"] == pytest.approx(f.sf(statistic, 10, 5))
+
+
+@pytest.mark.parametrize(("repeats", "ids"), [(3, False), (10, False), (2, True)])
+def test_repetitions_that_do_not_fit(client: httpx.Client, repeats: int, ids: bool) -> None:
+    names = [{"sample_ids": [fold % 2, 2 + fold % 2]} if ids else {} for fold in range(10)]
+    folds = [{"kind": "predictions", "y_true": [0, 1], "y_pred": [0, 1], **one} for one in names]
+    body = evaluation(input={"kind": "folds", "folds": folds, "repeats": repeats})
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == "/input/repeats"
+    assert problem["errors"][0]["code"] == "repeats_do_not_fit"

@@ -23,6 +23,7 @@ class InputFacts(TypedDict, total=False):
         threshold_assumed: The threshold was not given.
         renormalized: Rows of probabilities that were divided by their sum.
         fold_kind: The kind of input that every fold is.
+        repeats: How often all samples were cross-validated, where that is known.
         n_groups: The groups that the samples came in.
     """
 
@@ -33,8 +34,11 @@ class InputFacts(TypedDict, total=False):
     threshold_assumed: bool
     renormalized: int
     fold_kind: str
+    repeats: int
     n_groups: int
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
 GROUPS_FACT = "n_groups"
+# Among the facts of folds: how often the cross-validation was repeated.
+REPEATS_FACT = "repeats"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, REPEATS_FACT, Content
 from app.domain.inputs.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
-from app.domain.inputs.samples import Samples, ids_as_array, joined
+from app.domain.inputs.samples import Samples, ids_as_array, joined, times_seen
 from app.kernel.matrix.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -334,8 +334,11 @@ def _check_names(names: Column, pointer: str) -> None:
         )
 
 
-def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
-    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early."""
+def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None) -> MatrixInput:
+    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early.
+
+    ``repeats`` says how often all samples were cross-validated; else their ids may say it.
+    """
     taken: list[MatrixInput] = []
     for index, fold in enumerate(folds):
         where = f"{pointer}/folds/{index}"
@@ -363,11 +366,35 @@ def pooled(folds: Iterable[MatrixInput], pointer: str) -> MatrixInput:
         fold_counts=stack,
         facts={
             "fold_kind": first.kind,
+            **_repeat_facts(taken, repeats, pointer),
             **_fold_facts(taken, pointer),
             **group_facts(None if together is None else together.groups),
         },
         samples=together,
     )
+
+
+def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str) -> dict[str, int]:
+    """How often all samples were cross-validated, as given or as their ids come again; nothing where that is not known.
+
+    A repetition has at least two folds: with one there is nothing left to train on.
+    """
+    if given is not None and (len(folds) % given or len(folds) == given > 1):
+        raise InvalidInput.at(
+            f"{pointer}/repeats",
+            "repeats_do_not_fit",
+            f"expected two folds or more in every repetition, and as many in each; there are {len(folds)} folds",
+        )
+    ids = [None if fold.samples is None else fold.samples.ids for fold in folds]
+    seen = times_seen([one for one in ids if one is not None]) if all(one is not None for one in ids) else None
+    if given is None:
+        known = seen is not None and len(folds) % seen == 0 and (seen == 1 or len(folds) > seen)
+        return {REPEATS_FACT: seen} if seen is not None and known else {}
+    if seen is not None and seen != given:
+        raise InvalidInput.at(
+            f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
+        )
+    return {REPEATS_FACT: given}
 
 
 def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:

@@ -74,6 +74,13 @@ def joined(folds: Sequence[Samples]) -> Samples:
     )
 
 
+def times_seen(ids: Sequence[NDArray[Any]]) -> int | None:
+    """In how many folds every sample is, by their ids; None when that is not the same number for all."""
+    together = _joined(ids)
+    counts = np.unique(together, return_counts=True)[1] if together is not None else np.zeros(0)
+    return int(counts[0]) if counts.size and (counts == counts[0]).all() else None
+
+
 def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     present = [column for column in columns if column is not None]
     if len(present) < len(columns):

@@ -34,7 +34,7 @@ def corrected_t(differences: Array, test_share: float, level: float = 0.95) -> C
 
     Args:
         differences: (J) score of the first model less that of the second.
-        test_share: n_test / (n_test + n_train), 1/k for k folds.
+        test_share: n_test / (n_test + n_train): 1/k for k folds in each repetition, however many of these there are.
         level: of the interval.
 
     Raises:

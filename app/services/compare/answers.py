@@ -177,7 +177,8 @@ class RunComparison:
 
     Attributes:
         baseline: The run that all others were compared with, if it was not every pair.
-        findings: Where a score that is not proper prefers the run that a proper one finds worse.
+        findings: Where a score that is not proper prefers the run that a proper one finds worse, and where it is not
+            known how often a cross-validation was repeated.
     """
 
     id: UUID

@@ -22,7 +22,7 @@ from app.services.compare.answers import (
     RunComparison,
 )
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
-from app.services.compare.fold_tests import FoldTest, fold_test
+from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import Difference
@@ -60,7 +60,7 @@ def comparison_answer(
         disagreements=disagreements(comparison, values),
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
-        findings=improper or None,
+        findings=[*improper, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
         notes=_notes(comparison),
     )
 
@@ -157,7 +157,9 @@ def _pairs(
         folds = None
         if of_folds is not None:
             first, second = of_folds[one.first], of_folds[one.second]
-            folds = fold_test(first, second, estimand.preference, level=settings.level, rope=settings.rope)
+            repeats = next(iter(comparison.runs.repeats), None)
+            terms = {"level": settings.level, "rope": settings.rope}
+            folds = fold_test(first, second, estimand.preference, repeats=repeats, **terms)
         found.append(_pair(comparison.runs.records, one, p, folds))
     return found
 

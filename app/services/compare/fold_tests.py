@@ -1,12 +1,23 @@
 """Runs that were cross-validated on the same folds: tests that know that the folds share training data."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.kernel.compare.folds import bayesian_correlated_t, corrected_t
+from app.domain.findings import Finding
+from app.domain.members import LEFT_OUT
+from app.kernel.compare.folds import bayesian_correlated_t, corrected_t, five_by_two_f
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Better, Preference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiveByTwo:
+    """Alpaydin's (1999) combined F test, with 10 and 5 degrees of freedom."""
+
+    statistic: float | None
+    p_value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +27,8 @@ class FoldTest:
     Attributes:
         df: Degrees of freedom of the statistic.
         probability_a_better: By more than the region of equivalence.
+        repeats: How often the cross-validation was repeated; null where that is not known, and 1 is assumed.
+        five_by_two: Alpaydin's combined F test, of five repetitions of two folds.
     """
 
     mean_difference: float
@@ -27,21 +40,29 @@ class FoldTest:
     probability_a_better: float
     probability_equivalent: float
     probability_b_better: float
+    repeats: int | None
+    five_by_two: FiveByTwo | None = field(default=None, metadata=LEFT_OUT)
     method: str = "corrected_resampled_t, bayesian_correlated_t"
 
 
-def fold_test(first: Array, second: Array, better: Preference | None, *, level: float, rope: float) -> FoldTest | None:
-    """Corrected t and its Bayesian counterpart from values (F) of two runs; None where a fold has no value.
+def fold_test(
+    first: Array, second: Array, better: Preference | None, *, repeats: int | None, level: float, rope: float
+) -> FoldTest | None:
+    """Tests from values (F) of two runs; None where a fold has no value.
 
-    The test share is that of F folds, 1/F.
+    The test share is that of the folds of one repetition, one over their number.
     """
     gaps = first - second
     if not np.isfinite(gaps).all():
         return None
-    share = 1.0 / gaps.size
+    share = (repeats or 1) / gaps.size
     found = corrected_t(gaps, share, level)
     scores = -gaps if better is not None and better.better is Better.LOWER else gaps
     second_better, equivalent, first_better = bayesian_correlated_t(scores, share, rope)
+    combined = None
+    if repeats == 5 and gaps.size == 10:
+        statistic, p = five_by_two_f(gaps.reshape(5, 2))
+        combined = FiveByTwo(statistic=statistic, p_value=p)
     return FoldTest(
         mean_difference=found.mean,
         low=found.low,
@@ -52,4 +73,22 @@ def fold_test(first: Array, second: Array, better: Preference | None, *, level: 
         probability_a_better=first_better,
         probability_equivalent=equivalent,
         probability_b_better=second_better,
+        repeats=repeats,
+        five_by_two=combined,
     )
+
+
+def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding]:
+    """What is not known of folds, whose values (R, F, V) runs are compared on."""
+    if folds is None or known:
+        return []
+    number = folds[0].shape[1]
+    return [
+        Finding.warning(
+            "fold_repeats_unknown",
+            f"The {number} folds are taken as those of one cross-validation. If it was repeated, the tests over the "
+            "folds are surer than they should be. `repeats` of the input says how often it was, and `sample_ids` that "
+            "come again show it.",
+            folds=number,
+        )
+    ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import REPEATS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
@@ -204,16 +205,24 @@ class Runs:
             }
         return [found[id(estimand)] for estimand in estimands]
 
+    @property
+    def repeats(self) -> frozenset[int]:
+        """How often the runs were cross-validated, as far as that is known of any of them."""
+        return frozenset(record.extra[REPEATS_FACT] for record in self.records if REPEATS_FACT in record.extra)
+
     def fold_values(self, estimands: Sequence[Estimand]) -> list[Array] | None:
         """Values (R, F, V) of each estimand on every fold; None unless all runs have the same folds.
 
-        Folds are the same when they are as many and have the same class counts, in the same order of classes.
+        Folds are the same when they are as many and have the same class counts, in the same order of classes, and no
+        two runs are known to repeat their cross-validation another number of times.
         """
         folds = [record.fold_counts for record in self.records if record.fold_counts is not None]
         if len(folds) < len(self) or any(record.labels != self.labels for record in self.records):
             return None
         sums = [fold.sum(axis=2) for fold in folds]
         if any(one.shape != sums[0].shape or (one != sums[0]).any() for one in sums) or len(sums[0]) < 2:
+            return None
+        if len(self.repeats) > 1:
             return None
         counts = np.stack(folds).astype(np.float64)
         found = _of_matrices(counts, estimands)

@@ -134,9 +134,9 @@ def test_signed_rank_is_symmetric_and_certain_where_it_should() -> None:
     assert nothing.mass == pytest.approx((0.0, 1.0, 0.0))
 
 
-def differences_of(mean: float, deviation: float) -> Array:
-    """Ten numbers with this mean and standard deviation."""
-    shape = np.random.default_rng(0).normal(size=10)
+def differences_of(mean: float, deviation: float, size: int = 10) -> Array:
+    """So many numbers with this mean and standard deviation."""
+    shape = np.random.default_rng(0).normal(size=size)
     standard: Array = (shape - shape.mean()) / shape.std(ddof=1)
     return mean + deviation * standard
 
@@ -156,6 +156,20 @@ def test_correlated_t_agrees_with_baycomp() -> None:
     left, middle, right = baycomp.CorrelatedTTest.probs(differences, np.zeros(10), rope=0.01, runs=1)
     found = bayesian_correlated_t(differences, 0.1, rope=0.01)
     assert found == pytest.approx((right, middle, left), abs=1e-6)
+
+
+def test_repetitions_do_not_make_test_sets_smaller() -> None:
+    """Ten times ten folds: a tenth of the samples is tested on each time, not a hundredth."""
+    differences = differences_of(-0.0849, 1.0, 100)
+    right, wrong = (corrected_t(differences, share) for share in (0.1, 0.01))
+    assert (right.p, wrong.p) == pytest.approx((0.807, 0.549), abs=2e-3)
+    assert (right.high - right.low) / (wrong.high - wrong.low) == pytest.approx(2.45, abs=0.01)
+    of_both = [bayesian_correlated_t(differences, share, rope=0.1597)[::-1] for share in (0.1, 0.01)]
+    assert of_both[0] == pytest.approx((0.242, 0.343, 0.415), abs=2e-3)
+    assert of_both[1] == pytest.approx((0.044, 0.656, 0.300), abs=2e-3)
+    for found, repetitions in zip(of_both, (10, 1), strict=True):
+        witness = baycomp.CorrelatedTTest.probs(differences, np.zeros(100), rope=0.1597, runs=repetitions)
+        assert found == pytest.approx(witness, abs=1e-6)
 
 
 def test_folds_without_spread() -> None:

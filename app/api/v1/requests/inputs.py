@@ -210,10 +210,18 @@ class FoldsInput(Wire):
 
     kind: Literal["folds"]
     folds: list[SingleInput] = Field(min_length=1, max_length=1000, description="The folds, each an input.")
+    repeats: int | None = Field(
+        None,
+        ge=1,
+        le=500,
+        description="How often all samples were cross-validated; the folds of one repetition follow each other. Seen "
+        "from `sample_ids` when left out, where these are given.",
+    )
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form: the sum of the folds, and each of them."""
-        return pooled((fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds)), pointer)
+        folds = (fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds))
+        return pooled(folds, pointer, self.repeats)
 
 
 AnyInput = Annotated[
