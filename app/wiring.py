@@ -12,7 +12,7 @@ from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
-from app.services.evaluate.matrix_report import warm_up
+from app.services.evaluate.reports import warm_up
 from app.services.gate.gates import GateService
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService

@@ -15,7 +15,7 @@ from app.domain.inputs.samples import Samples
 from app.domain.report import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.uncertainty.design import generator
-from app.services.evaluate.probability_reports import judge
+from app.services.evaluate.reports import evaluate
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import BY_CHANCE, LEVEL, World, even, resampled_coverage
 
@@ -69,8 +69,8 @@ def spoken_of(world: World, size: int, replicates: int) -> list[float]:
             counts=confusion_counts(scores.y, predicted, scores.n_classes),
             samples=Samples(scores.y.astype(np.int64), predicted, scores.probabilities),
         )
-        part = judge(source, scores, (), replicate, Options(intervals=IntervalChoice.NONE))
-        counts.update(finding.code for finding in part.findings)
+        report = evaluate(source, Options(intervals=IntervalChoice.NONE, seed=replicate))
+        counts.update(finding.code for finding in report.findings)
     return [counts[code] / replicates for code in FINDINGS]
 
 

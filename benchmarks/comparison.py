@@ -26,7 +26,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.estimation import Sampling, posterior_intervals
 from app.services.compare.comparisons import NewComparison, compare, understood
-from app.services.evaluate.matrix_report import evaluate
+from app.services.evaluate.reports import evaluate
 from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples

@@ -38,7 +38,7 @@ from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
 from app.services.evaluate.evaluations import Evaluation
-from app.services.evaluate.matrix_report import evaluate
+from app.services.evaluate.reports import evaluate
 from app.settings import Settings, normalize_database_url
 
 ROWS, CLASSES, ROUNDS = 100_000, 10, 9

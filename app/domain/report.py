@@ -18,7 +18,8 @@ from app.kernel.uncertainty.estimation import DRAWS as DRAWS
 from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
 
 Value = float | None
-Groups = dict[str, dict[str, Value]]
+# By the text of a metric expression: one value, or one per class.
+Requested = Mapping[str, Value | Mapping[str, Value]]
 
 
 class Group(StrEnum):
@@ -41,6 +42,20 @@ class GroupedMetrics(TypedDict):
     prevalence_insensitive: Mapping[str, Value]
     prevalence_sensitive: Mapping[str, Value]
     at_balanced_prevalence: Mapping[str, Value]
+
+
+def no_metrics() -> GroupedMetrics:
+    """No values at all."""
+    return {"prevalence_insensitive": {}, "prevalence_sensitive": {}, "at_balanced_prevalence": {}}
+
+
+def merged_metrics(first: GroupedMetrics, second: GroupedMetrics) -> GroupedMetrics:
+    """The values of both."""
+    return {
+        "prevalence_insensitive": {**first["prevalence_insensitive"], **second["prevalence_insensitive"]},
+        "prevalence_sensitive": {**first["prevalence_sensitive"], **second["prevalence_sensitive"]},
+        "at_balanced_prevalence": {**first["at_balanced_prevalence"], **second["at_balanced_prevalence"]},
+    }
 
 
 class IntervalChoice(StrEnum):
@@ -183,51 +198,38 @@ class GroupDesign(TypedDict):
     design_effects: NotRequired[Mapping[str, Value]]
 
 
+class SectionName(StrEnum):
+    """What sections of a report are about that need more than the matrix."""
+
+    PROBABILITIES = "probabilities"
+    GROUPS = "groups"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProbabilityPart:
-    """The part of a report that needs the samples. Where they are not kept, this is.
+class Section:
+    """What a report says of one thing: of the matrix, of the probabilities of the samples, of their groups.
 
     Attributes:
         metrics: Overall values by group; for two classes with those of the positive class.
         per_class: By label.
         values: Overall values by key, as they are stored for lists.
-        requested: Of the metric expressions that need probabilities.
-        folds: Over the folds, where there are some.
+        requested: Values of metric expressions by their text.
         intervals: By expression.
+        folds: Over the folds, where there are some.
+        interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
     """
 
-    metrics: Groups
-    per_class: dict[str, Groups]
-    values: dict[str, Value]
-    requested: Mapping[str, Value | Mapping[str, Value]]
-    undefined: tuple[Undefined, ...]
-    findings: tuple[Finding, ...]
-    folds: dict[str, FoldValues] | None = None
+    metrics: GroupedMetrics = field(default_factory=no_metrics)
+    per_class: Mapping[str, GroupedMetrics] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    requested: Requested = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    undefined: tuple[Undefined, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    folds: Mapping[str, FoldValues] | None = None
+    interpretation: Mapping[str, Mapping[str, str]] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupPart:
-    """The part of a report on the matrix that needs to know which samples belong together. Kept where they are not.
-
-    Attributes:
-        design: How many groups, of which sizes, and how many times larger the variances are for them.
-        intervals: Of the metrics of the matrix, by expression.
-    """
-
-    design: GroupDesign
-    intervals: Mapping[str, Interval]
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SampleParts:
-    """What was said of the samples: of their probabilities or scores, where there are some, and of their groups."""
-
-    probabilities: ProbabilityPart | None = None
-    groups: GroupPart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,7 +263,7 @@ class Report:
 
     Attributes:
         values: Overall metrics by key, as they are kept for lists.
-        parts: What needs the samples.
+        of_samples: What needs the samples, apart: kept where the samples are not.
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
         groups: For samples with group_ids.
     """
@@ -274,7 +276,7 @@ class Report:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     undefined: Sequence[Undefined] = ()
     findings: Sequence[Finding] = ()
-    parts: SampleParts = field(default=SampleParts(), metadata=HIDDEN)
+    of_samples: Mapping[SectionName, Section] = field(default_factory=dict, metadata=HIDDEN)
     probabilities: Mapping[str, Any] | None = field(default=None, metadata=LEFT_OUT)
     groups: GroupDesign | None = field(default=None, metadata=LEFT_OUT)
     folds: Mapping[str, FoldValues] | None = field(default=None, metadata=LEFT_OUT)

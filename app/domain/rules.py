@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
-from app.domain.expressions.check import parse_for_any_classes
+from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample
 from app.kernel.compare.gates import Bound
 from app.kernel.metrics.card import Inputs
 
@@ -78,7 +78,7 @@ def _rule(stated: Mapping[str, Any]) -> Rule:
 
 
 def check_rules(definition: Definition) -> None:
-    """Refuse metrics that make no sense whatever the classes are.
+    """Refuse metrics that make no sense whatever the classes are, and those that nothing can be decided by.
 
     Raises:
         InvalidInput: each of them.
@@ -86,7 +86,8 @@ def check_rules(definition: Definition) -> None:
     faults = []
     for index, rule in enumerate(definition.rules):
         try:
-            parse_for_any_classes(rule.metric, inputs=frozenset(Inputs))
+            expression = parse_for_any_classes(rule.metric, inputs=frozenset(Inputs))
+            refuse_about_sample(expression, rule.metric)
         except InvalidExpression as error:
             faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail))
     if faults:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from app.domain.errors import InvalidExpression, NotComparable
+from app.domain.expressions.check import refuse_about_sample
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Orientation, Scale, Scope
@@ -173,12 +174,13 @@ def stored_key(expression: Expression) -> str | None:
 
 
 def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], pointer: str = "/metrics") -> None:
-    """Every estimand must say which values are better.
+    """Every estimand must say which values are better, of the classifier and not of the sample.
 
     Raises:
         NotComparable: one only describes, or mixes metrics of which high values are good with others.
     """
     for estimand in estimands:
+        refuse_about_sample(estimand.expression, estimand.text, pointer=pointer_to(pointer, texts, estimand.text))
         if estimand.preference is None:
             raise NotComparable(
                 f"{estimand.text} cannot say which run is better: it only describes, or mixes opposite directions",

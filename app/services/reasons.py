@@ -11,8 +11,6 @@ from app.kernel.metrics.engine import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
 from app.kernel.numerics.arrays import Array
 
-Requested = dict[str, Value | dict[str, Value]]
-
 
 def plain(values: Array) -> list[Any]:
     """Nested lists with None for what is not finite."""
@@ -35,9 +33,9 @@ def reason(gap: Gap, labels: Sequence[str]) -> str:
 
 def requested_values(
     asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Table | Subject
-) -> tuple[Requested, list[Undefined]]:
+) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
     """Values of metric expressions by their text, and the reasons of those that are missing."""
-    answers: Requested = {}
+    answers: dict[str, Value | dict[str, Value]] = {}
     gaps: list[Undefined] = []
     explainers: dict[int, Explainer[Any]] = {}
     # What is asked twice is answered once.

@@ -60,8 +60,9 @@ def test_known_posterior_limits(report: Json) -> None:
 def test_plain_rates_are_wilsons(report: Json, client: httpx.Client) -> None:
     headline = compute(client, FOUR)["intervals"]
     wilson = {name for name, interval in report["intervals"].items() if interval["method"] == "wilson"}
-    assert {"accuracy", "recall@D", "precision@D", "sensitivity@D"} <= wilson
-    for name in wilson - {"sensitivity@D"}:
+    assert {"accuracy", "error_rate", "micro_f1", "recall@D", "precision@D", "sensitivity@D"} <= wilson
+    assert {"accuracy", "recall@D", "precision@D"} <= wilson & headline.keys()
+    for name in wilson & headline.keys():
         assert report["intervals"][name] == headline[name]
     assert report["intervals"]["sensitivity@D"] == headline["recall@D"]
     assert "seed" not in report["intervals"]["accuracy"]

@@ -160,7 +160,8 @@ def test_the_interval_is_that_of_the_evaluation(client: httpx.Client) -> None:
         assert (found["low"], found["high"], found["method"]) == tuple(
             shown[metric][part] for part in ("low", "high", "method")
         )
-    assert judged(client, {"metric": "bennett_s", "min": 0.5}, run)["method"] == "posterior"
+    assert judged(client, {"metric": "bennett_s", "min": 0.5}, run)["method"] == "wilson"
+    assert judged(client, {"metric": "fowlkes_mallows@0", "min": 0.5}, run)["method"] == "posterior"
 
 
 def test_the_number_of_samples_that_would_settle_it(client: httpx.Client) -> None:

@@ -56,7 +56,7 @@ def test_intervals_are_those_of_the_evaluations(client: httpx.Client, dataset: s
         for item in leaderboard(client, dataset, metric=metric)["items"][:3]:
             shown = client.get(f"/v1/evaluations/{item['evaluation']}").json()["intervals"][metric]
             assert (item["low"], item["high"], item["method"]) == (shown["low"], shown["high"], shown["method"])
-    other = leaderboard(client, dataset, metric="bennett_s")["items"]
+    other = leaderboard(client, dataset, metric="gwet_ac1")["items"]
     assert {item["method"] for item in other[:3]} == {"posterior"}
     assert all(item["low"] < item["value"] < item["high"] for item in other[:3])
 
@@ -146,17 +146,17 @@ def test_many_classes_are_ranked_without_groups(client: httpx.Client) -> None:
         matrix = [[hits if row == column else 10 - hits if (row + 1) % size == column else 0 for column in range(size)]
                   for row in range(size)]  # fmt: skip
         create(client, run(model, name, matrix))
-    board = leaderboard(client, name, metric="bennett_s")
+    board = leaderboard(client, name, metric="gwet_ac1")
     assert [item["rank"] for item in board["items"]] == [1, 2]
     assert board["items"][0]["group"] is None
     assert any("too many classes" in note for note in board["notes"])
 
 
 def test_the_seed_decides(client: httpx.Client, dataset: str) -> None:
-    first, second = (leaderboard(client, dataset, metric="bennett_s") for _ in range(2))
+    first, second = (leaderboard(client, dataset, metric="gwet_ac1") for _ in range(2))
     assert first == second
-    assert leaderboard(client, dataset, metric="bennett_s", seed=first["design"]["seed"]) == first
-    assert leaderboard(client, dataset, metric="bennett_s", seed=7)["items"][0]["low"] != first["items"][0]["low"]
+    assert leaderboard(client, dataset, metric="gwet_ac1", seed=first["design"]["seed"]) == first
+    assert leaderboard(client, dataset, metric="gwet_ac1", seed=7)["items"][0]["low"] != first["items"][0]["low"]
 
 
 @pytest.mark.parametrize(

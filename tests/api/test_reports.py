@@ -205,11 +205,10 @@ def test_levels_at_the_ends(client: httpx.Client, level: float, matrix: list[lis
 
 
 def test_a_missing_interval_says_why(client: httpx.Client) -> None:
-    body = {"input": matrix_input(MATRICES["perfect"]), "options": {"intervals": "all", "draws": 200}}
-    answer = client.post("/v1/metrics/compute", json=body).json()
-    interval = answer["intervals"]["chi_squared"]
-    assert interval["low"] is None
-    assert interval["reason"]
+    intervals = compute(client, matrix_input(MATRICES["binary"]), intervals="all", draws=100)["intervals"]
+    for metric in ("reference_entropy", "accuracy_p_value"):
+        assert intervals[metric]["low"] is intervals[metric]["high"] is None
+        assert intervals[metric]["reason"] == "the metric describes this sample and is no property of the classifier"
 
 
 # Expressions.

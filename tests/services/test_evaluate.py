@@ -17,7 +17,9 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.services.evaluate.evaluations import Evaluation
-from app.services.evaluate.matrix_report import ask, evaluate, explain, measure
+from app.services.evaluate.matrix_section import batch_values
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import evaluate, matrix_reports
 from app.services.stored import options_as_json, options_from_json
 
 
@@ -108,7 +110,7 @@ def test_company_changes_nothing(found: list[Any]) -> None:
     size = len(found[0])
     options = Options(metrics=("gps(recall@*)", "precision@*"), interpretation=True)
     sources = [source(matrix) for matrix in found if len(matrix) == size]
-    together = explain(measure([ask(one, options) for one in sources]))
+    together = matrix_reports(batch_values([ask(one, options) for one in sources]))
     for one, report in zip(sources, together, strict=True):
         assert written(report) == written(evaluate(one, options))
 
@@ -120,7 +122,7 @@ def test_company_of_another_content_changes_nothing() -> None:
         source([[0.5, 0.1, 0], [0.2, 0.3, 0.1], [0, 0, 0.4]], Content.weights),
         source([[5, 0, 0], [2, 0, 0], [0, 0, 4]], Content.rates),
     ]
-    for one, report in zip(sources, explain(measure([ask(one, quiet) for one in sources])), strict=True):
+    for one, report in zip(sources, matrix_reports(batch_values([ask(one, quiet) for one in sources])), strict=True):
         assert written(report) == written(evaluate(one, quiet))
 
 

@@ -44,8 +44,11 @@ def test_rules_share_their_draws(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     metrics = ("macro_f1", "mcc", "g_mean", "h_mean")
     bench.check([rule(one, not_worse_than="baseline", margin=0.05) for one in metrics], record, baseline)
     assert len(drawn) == 2
-    bench.check([rule(f"min(recall@*, {one})", min=0.5) for one in metrics], record)
+    simulated = [rule(f"mean(recall@*, {one})", min=0.5) for one in metrics]
+    bench.check(simulated, record)
     assert len(drawn) == 3
+    bench.check([*simulated, rule("min(recall@*)", min=0.5)], record)
+    assert len(drawn) == 4, "limits of a minimum follow from those of its parts"
 
 
 def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -> None:

@@ -9,8 +9,9 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty import clusters
-from app.services.evaluate.matrix_report import answer_alone, ask, evaluate
-from app.services.evaluate.sample_parts import parts_as_json, parts_from_json
+from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import evaluate, report_alone
 
 ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(method=IntervalMethod.BOOTSTRAP, draws=200))
 
@@ -36,12 +37,12 @@ def source(n_groups: int = 35) -> MatrixInput:
 def test_a_report_is_made_again_from_what_was_said(options: Options) -> None:
     report = evaluate(source(), options)
     forgotten = replace(source(), samples=None)
-    again = answer_alone(ask(forgotten, options), parts_from_json(parts_as_json(report.parts)))
+    again = report_alone(ask(forgotten, options), sections_from_json(sections_as_json(report.of_samples)))
     assert again.intervals == report.intervals
     assert again.findings == report.findings
-    assert again.parts.groups is not None
-    assert report.parts.groups is not None
-    assert again.parts.groups.design == report.parts.groups.design
+    assert again.groups == report.groups
+    assert report.groups is not None
+    assert report.groups["n_groups"] == 35
 
 
 def test_without_its_samples_and_what_was_said_of_them_there_is_no_report() -> None:

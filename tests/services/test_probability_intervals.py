@@ -9,18 +9,19 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.answers import write_json
-from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import Interval, IntervalChoice, Options, ProbabilityPart, Sampling
-from app.kernel.metrics.card import Inputs, Scope
+from app.domain.report import Interval, IntervalChoice, Options, Sampling, Section, SectionName
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import resampling
 from app.kernel.uncertainty.design import Shares
-from app.services.evaluate.probability_reports import judge, part_as_json, part_from_json
-from app.services.stored import scores_of
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
+from app.services.evaluate.probability_section import probability_section
+from app.services.evaluate.questions import ask
 from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem
 
@@ -43,9 +44,8 @@ def source_of(y: Any, p: Array, content: Content = Content.counts, weights: Arra
     )
 
 
-def answered(source: MatrixInput, options: Options = ALL, *texts: str) -> ProbabilityPart:
-    asked = [(text, parse(text, source.labels, source.positive, inputs=frozenset(Inputs))) for text in texts]
-    return judge(source, scores_of(source), asked, 5, options)
+def answered(source: MatrixInput, options: Options = ALL, *texts: str) -> Section:
+    return probability_section(ask(source, replace(options, metrics=texts, seed=5)), RunData(source))
 
 
 def ends(interval: Interval) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def ends(interval: Interval) -> tuple[float, float]:
     return low, high
 
 
-def codes(part: ProbabilityPart) -> set[str]:
+def codes(part: Section) -> set[str]:
     return {finding.code for finding in part.findings}
 
 
@@ -69,7 +69,8 @@ def test_all_are_every_metric_of_every_class(classes: int) -> None:
     assert set(part.intervals) == expected
     values = {**part.values}
     for label, groups in part.per_class.items():
-        values |= {f"{key}@{label}": value for group in groups.values() for key, value in group.items()}
+        both = {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
+        values |= {f"{key}@{label}": value for key, value in both.items()}
     for name, interval in part.intervals.items():
         if name == "top_k_accuracy" and classes == 2:
             assert interval["low"] is None
@@ -126,7 +127,8 @@ def test_expressions_and_their_other_names() -> None:
     source = source_of(*softmax_problem(120, 2, 5))
     texts = (
         "mean(roc_auc@A, recall@A)", "auc@B", "gmean(roc_auc@A, roc_auc@B)", "log_loss(clip=0.1)",
-        "median_phi(quantile=0.25)@*", "max(ks_statistic@A, average_precision@A)",
+        "median_phi(quantile=0.25)@*", "mean(ks_statistic@A, average_precision@A)",
+        "max(roc_auc@A, average_precision@A)",
     )  # fmt: skip
     found = answered(source, ALL, *texts).intervals
     assert found["mean(roc_auc@A, recall@A)"]["method"] == "bootstrap"
@@ -135,7 +137,11 @@ def test_expressions_and_their_other_names() -> None:
     assert found["log_loss(clip=0.1)"]["method"] == "t"
     assert found["log_loss(clip=0.1)"]["high"] != found["log_loss"]["high"]
     assert {"median_phi(quantile=0.25)@A", "median_phi(quantile=0.25)@B"} <= set(found)
-    assert found["max(ks_statistic@A, average_precision@A)"]["method"] == "bootstrap_basic"
+    assert found["mean(ks_statistic@A, average_precision@A)"]["method"] == "bootstrap_basic"
+    assert found["max(roc_auc@A, average_precision@A)"]["method"] == "simultaneous"
+    assert ends(found["max(roc_auc@A, average_precision@A)"])[1] == max(
+        ends(found[name])[1] for name in ("roc_auc@A", "average_precision@A")
+    )
 
 
 def test_scores_have_intervals_of_what_orders_them() -> None:
@@ -252,24 +258,25 @@ def test_without_a_class_in_too_many_resamples_there_is_none() -> None:
     assert "5%" in interval["reason"]
 
 
-def test_parts_are_stored_with_their_intervals() -> None:
+def test_sections_are_stored_with_their_intervals() -> None:
     part = answered(source_of(*softmax_problem(60, 3, 12)))
-    stored = part_as_json(part)
+    stored = sections_as_json({SectionName.PROBABILITIES: part})
     assert write_json(stored)
-    assert part_from_json(stored).intervals == part.intervals
+    assert sections_from_json(stored)[SectionName.PROBABILITIES].intervals == part.intervals
     del stored["intervals"]
-    assert part_from_json(stored).intervals == {}
+    assert sections_from_json(stored)[SectionName.PROBABILITIES].intervals == {}
 
 
-def test_many_expressions_leave_fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every one of them is work in every resample: they come at the price of draws, then of the intervals."""
+def test_limits_do_not_depend_on_what_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every expression is work in every resample: what is too much has no limits, all others keep theirs."""
     monkeypatch.setattr(resampling, "_ENTRIES", 4_000_000)
     monkeypatch.setattr(resampling, "MOST_ENTRIES", 12_000_000)
     source = source_of(*softmax_problem(300, 3, 13))
     texts = [f"mean(h_measure(a={k + 2})@A, recall@A)" for k in range(180)]
     wanted = Options(intervals=IntervalChoice.ALL)
-    assert answered(source, wanted).intervals["ks_statistic@A"]["draws"] == 740
-    assert answered(source, wanted, *texts[:20]).intervals[texts[0]]["draws"] == 200
-    refused = answered(source, wanted, *texts).intervals
-    assert "too many" in refused[texts[0]]["reason"]
-    assert ends(refused["log_loss"])
+    alone, some, many = (answered(source, wanted, *asked).intervals for asked in ((), texts[:5], texts))
+    assert alone["ks_statistic@A"]["draws"] == 740
+    assert all(some[name] == interval == many[name] for name, interval in alone.items())
+    assert ends(some[texts[0]])
+    assert some[texts[0]] == many[texts[0]]
+    assert "too many" in many[texts[-1]]["reason"]

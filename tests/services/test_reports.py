@@ -14,7 +14,9 @@ from app.domain.report import IntervalChoice, Options, Report
 from app.services.compute import ComputePool
 from app.services.evaluate import batching as reports
 from app.services.evaluate.batching import Reports
-from app.services.evaluate.matrix_report import Measured, Question, evaluate, measure
+from app.services.evaluate.matrix_section import BatchValues, batch_values
+from app.services.evaluate.questions import Question
+from app.services.evaluate.reports import evaluate
 
 PLAIN = Options()
 
@@ -37,11 +39,11 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many questions each pass was about."""
     passes: list[int] = []
 
-    def counting(questions: list[Question]) -> Measured:
+    def counting(questions: list[Question]) -> BatchValues:
         passes.append(len(questions))
-        return measure(questions)
+        return batch_values(questions)
 
-    monkeypatch.setattr(reports, "measure", counting)
+    monkeypatch.setattr(reports, "batch_values", counting)
     return passes
 
 
@@ -108,12 +110,12 @@ def test_large_inputs_keep_no_one_waiting(compute: ComputePool, sizes: list[int]
 def test_what_cannot_be_computed_spoils_no_other(compute: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = source(3, seed=2)
 
-    def breaking(questions: list[Question]) -> Measured:
+    def breaking(questions: list[Question]) -> BatchValues:
         if any(question.source is bad for question in questions):
             raise ZeroDivisionError("this one")
-        return measure(questions)
+        return batch_values(questions)
 
-    monkeypatch.setattr(reports, "measure", breaking)
+    monkeypatch.setattr(reports, "batch_values", breaking)
 
     async def work() -> list[Any]:
         maker = Reports(compute)
@@ -151,12 +153,12 @@ def test_a_caller_that_leaves_is_not_computed_for(compute: ComputePool, sizes: l
     assert sizes == [1]
 
 
-def test_a_draft_has_the_values_before_there_is_a_report(compute: ComputePool) -> None:
+def test_there_are_values_before_there_is_a_report(compute: ComputePool) -> None:
     async def work() -> tuple[bool, Any, Report]:
-        draft = await Reports(compute).draft(source(3), PLAIN)
-        assert isinstance(draft.report, asyncio.Future)
-        before = draft.report.done()
-        return before, draft.values, await draft.report
+        first = await Reports(compute).values_first(source(3), PLAIN)
+        assert isinstance(first.report, asyncio.Future)
+        before = first.report.done()
+        return before, first.values, await first.report
 
     ready, values, report = run(work)
     assert not ready

@@ -25,7 +25,7 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
 from app.domain.members import LEFT_OUT, typed
-from app.services.evaluate.evaluations import Evaluation, Keeping, NewEvaluation
+from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite
 
 router = routes()
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
@@ -155,7 +155,7 @@ async def _read_new(request: Request, context: Context) -> NewEvaluation:
     return await context.services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
 
 
-async def _keep(context: Context, new: NewEvaluation) -> Keeping:
+async def _keep(context: Context, new: NewEvaluation) -> PendingWrite:
     if new.model is None or new.dataset is None:
         absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
         raise InvalidInput(

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator
 
+from app.domain.errors import NotComparable
 from app.domain.expressions.expressions import parse
 from app.domain.expressions.syntax import Call, read
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Every, Expression
+from app.kernel.metrics.expression import Every, Expression, is_about_sample
 
 
 def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({Inputs.MATRIX})) -> Expression:
@@ -16,6 +17,20 @@ def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({
     """
     named = dict.fromkeys(_labels(read(text)))
     return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs)
+
+
+def refuse_about_sample(expression: Expression, text: str, *, pointer: str | None = None) -> None:
+    """Refuse to decide anything by what describes the sample.
+
+    Raises:
+        NotComparable: a p-value or the like is in it.
+    """
+    if is_about_sample(expression):
+        raise NotComparable(
+            f"{text} describes this sample, as a p-value or a standard error does, and is no property of the "
+            "classifier: nothing can be decided by it",
+            pointer=pointer,
+        )
 
 
 def _labels(call: Call) -> Iterator[str]:

@@ -164,6 +164,8 @@ class Inference:
             None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
         proportion: What it is a rate of, if it is one.
         scale: On which its limits are symmetric and its differences tested.
+        same_as: The function of other metrics that it is, such as ``min(recall@*)``: one quantity has one way to its
+            limits.
         mean_of_recalls: Which mean of the recalls it is, if it is one of these.
         gradient: Of a metric of a matrix that is smooth in the shares of the cells.
         by_chance: Of a calibration error: what perfect probabilities would show, simulated.
@@ -180,6 +182,7 @@ class Inference:
     proper: bool | None = None
     proportion: Proportion | None = None
     scale: Scale = Scale.LINEAR
+    same_as: str | None = None
     mean_of_recalls: Mean | None = None
     gradient: Gradient | None = None
     by_chance: Callable[..., Chance] | None = None

@@ -124,17 +124,6 @@ def bootstrap_intervals(
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeltaInterval:
-    """Delta-method limits of V values, NaN where the standard error is 0 or the value stands at an end of its scale."""
-
-    estimate: Array
-    error: Array
-    low: Array
-    high: Array
-    scale: Scale
-
-
 def delta_interval(
     counts: Array,
     functional: Functional,
@@ -143,8 +132,8 @@ def delta_interval(
     level: float = 0.95,
     class_counts: ClassCounts = ClassCounts.RANDOM,
     scale: Scale | None = None,
-) -> DeltaInterval:
-    """Delta-method interval of a functional that is smooth at the counts (K, K).
+) -> Summary:
+    """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
 
     Args:
         counts: whole or real counts.
@@ -158,4 +147,5 @@ def delta_interval(
     error = np.sqrt(delta.variance(counts, functional, class_counts=class_counts))
     chosen = delta.scale_for(*bounds) if scale is None else scale
     low, high = delta.limits(estimate, error, scale=chosen, level=level, low=bounds[0], high=bounds[1])
-    return DeltaInterval(estimate, error, low, high, chosen)
+    none = np.zeros(estimate.shape)
+    return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))

@@ -11,7 +11,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.rates import recall
 from app.kernel.metrics.proportion import Proportion
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty import mover
@@ -43,12 +43,10 @@ class GroupedHeadline:
         headline: The intervals.
         design_effects: By overall metric how many times larger its variance is than that of independent samples; NaN
             where that is 0.
-        defined: (R, K) rates whose denominator is not 0.
     """
 
     headline: Headline
     design_effects: Mapping[str, float]
-    defined: Mask
 
 
 def group_headline(runs: GroupedRuns, level: float = 0.95) -> GroupedHeadline:
@@ -65,14 +63,14 @@ def group_headline(runs: GroupedRuns, level: float = 0.95) -> GroupedHeadline:
     with silently():
         table = Table(runs.matrices()[0])
         variances, effects = _variances(runs, table)
-        rates, recall_variances, defined = _rates(runs, level)
+        rates, recall_variances = _rates(runs, level)
         chosen, worth = headline_metrics(), runs.effective_groups
         overall = (
             *(_share(runs, rate, table, variances[rate[0].key], level) for rate in chosen.shares),
             *_recall_means(runs, table, rates, recall_variances),
             *(_smooth(metric, table, variances[metric.key], worth, level) for metric, _ in chosen.smooth),
         )
-    return GroupedHeadline(Headline(level, overall, rates), effects, defined)
+    return GroupedHeadline(Headline(level, overall, rates), effects)
 
 
 def additive_influences(runs: GroupedRuns, gradient: AdditiveGradient) -> Array:
@@ -144,8 +142,8 @@ def _smooth(metric: Metric[Table], table: Table, variance: float, n_groups: floa
     return _interval(metric.key, value, limits_on_scale(metric, value, half_width), method)
 
 
-def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array, Mask]:
-    """Intervals of all rates (R, K), the variances (K) of the recalls, and which rates have a denominator.
+def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array]:
+    """Intervals of all rates (R, K), and the variances (K) of the recalls.
 
     A rate h/s of one class is a ratio of sums over the groups of their four counts against the rest, so the sum of the
     squares (h - r s)^2 follows from the products of these counts, added up over the groups.
@@ -166,7 +164,7 @@ def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array, Mask]
     low, high = wilson_of_variance(found, totals, variances, Groups(present, effective), level)
     given = (Given.GROUPS,) * len(rates.keys)
     found_rates = RateIntervals(rates.keys, given, low, high, Method.GROUPED_WILSON)
-    return found_rates, variances[rates.keys.index(recall.key)], totals > 0
+    return found_rates, variances[rates.keys.index(recall.key)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ With two or more leading axes a matrix has the same intervals, bit for bit, in a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from math import atanh, exp, hypot, isnan, nan, tanh
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.gradient import additive_variance, stack
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
+from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import Cells, Proportion
+from app.kernel.metrics.proportion import Cells, Proportion, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import mover
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z, wilson
@@ -27,6 +27,8 @@ class Method(StrEnum):
     """How an interval was made."""
 
     WILSON = "wilson"
+    CLOPPER_PEARSON = "clopper_pearson"
+    SIMULTANEOUS = "simultaneous"
     MOVER = "mover"
     DELTA_LOGIT = "delta_logit"
     DELTA_FISHER_Z = "delta_fisher_z"
@@ -86,11 +88,23 @@ class RateIntervals:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """All headline intervals of one matrix."""
+    """All headline intervals of one matrix; those of the rates are (R, K)."""
 
     level: float
     overall: tuple[OverallInterval, ...]
     rates: RateIntervals
+
+    def of(self, metric: AnyMetric) -> OverallInterval | None:
+        """That of an overall metric, if it is one of these."""
+        return next((interval for interval in self.overall if interval.key == metric.key), None)
+
+    def of_rate(self, rate: Rate) -> tuple[float, float]:
+        """Limits of a rate, whatever metric it is asked for by: of one class, or accuracy."""
+        if rate.of is None:
+            share, _ = headline_metrics().shares[0]
+            return next((one.low, one.high) for one in self.overall if one.key == share.key)
+        place = catalogue_rates().place(rate)
+        return float(self.rates.low[place, rate.of]), float(self.rates.high[place, rate.of])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +145,14 @@ class CatalogueRates:
     given: tuple[Given, ...]
     numerators: tuple[str, ...]
     denominators: tuple[str, ...]
+
+    def place(self, rate: Rate) -> int:
+        """Where a rate of one class stands.
+
+        Raises:
+            ValueError: no metric of the catalogue is that rate.
+        """
+        return list(zip(self.numerators, self.denominators, strict=True)).index((rate.hits.column, rate.among.column))
 
 
 @cache
@@ -176,6 +198,13 @@ def headline_metrics() -> HeadlineMetrics:
     others = [metric.key for metric, _ in (*shares, *means)]
     smooth = tuple(pair for key, pair in gradients.items() if key not in others)
     return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
+
+
+def headline(counts: Array, level: float = 0.95) -> Headline:
+    """Those of one matrix (K, K), bit for bit as it has them in a batch. See ``headlines``."""
+    found = headlines(Table(counts[None, None]), level)
+    rates = replace(found.rates, low=found.rates.low[:, 0, 0], high=found.rates.high[:, 0, 0])
+    return Headline(level, found.overall[0], rates)
 
 
 def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:

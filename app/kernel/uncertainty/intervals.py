@@ -46,6 +46,19 @@ def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
         return (center - spread) / scale, np.where(rate == 1.0, 1.0, (center + spread) / scale)
 
 
+def clopper_pearson(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Interval by inversion of the binomial test, never below its level. Clopper & Pearson (1934).
+
+    Its ends are quantiles of Beta(x, n-x+1) and Beta(x+1, n-x).
+    """
+    tail = (1.0 - level) / 2.0
+    x, n = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    misses = n - x
+    low = beta_quantile(np.where(x > 0, x, 1.0), misses + 1.0, tail)
+    high = beta_quantile(x + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
+    return _closed(low, high, x, n)
+
+
 def jeffreys(x: Array, n: Array, level: float = 0.95) -> Limits:
     """Equal-tailed interval of Beta(x + 1/2, n - x + 1/2), ends forced to 0 at x = 0 and to 1 at x = n."""
     tail = (1.0 - level) / 2.0

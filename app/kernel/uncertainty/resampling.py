@@ -96,8 +96,12 @@ class Plan:
         """Does every replicate draw from all samples?"""
         return self.subset == self.n_samples
 
+    def loads(self, n_classes: int) -> float:
+        """How often all metrics of the catalogue could be computed in all replicates before it takes too long."""
+        return MOST_ENTRIES / (self.draws * n_classes * (_PER_CLASS + self.subset))
 
-def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.0, whole: bool = False) -> Plan | None:
+
+def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = False) -> Plan | None:
     """What can be done in some seconds; None when not even the fewest replicates can.
 
     Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
@@ -106,19 +110,18 @@ def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, load: float = 1.
         n_samples: How many samples.
         n_classes: How many classes.
         draws: More replicates are not wanted.
-        load: Work for each replicate, in that for all metrics of the catalogue.
         whole: Every replicate has to draw from all samples, as with groups of them.
     """
-    wanted, per_sample = min(draws, DRAWS), n_classes * load
-    affordable = int(_ENTRIES / (per_sample * (_PER_CLASS + n_samples)))
+    wanted = min(draws, DRAWS)
+    affordable = int(_ENTRIES / (n_classes * (_PER_CLASS + n_samples)))
     if affordable >= min(wanted, _FEWEST_OF_ALL):
         return Plan(min(wanted, affordable), n_samples, n_samples)
     if whole:
         most = int(affordable * MOST_ENTRIES / _ENTRIES)
         return None if most < FEWEST_DRAWS else Plan(max(affordable, FEWEST_DRAWS), n_samples, n_samples)
-    subset = max(int(_ENTRIES / (per_sample * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
+    subset = max(int(_ENTRIES / (n_classes * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
     subset = min(subset, n_samples)
-    cost = per_sample * (_PER_CLASS + subset)
+    cost = n_classes * (_PER_CLASS + subset)
     if FEWEST_DRAWS * cost > MOST_ENTRIES:
         return None
     return Plan(max(min(wanted, int(_ENTRIES / cost)), FEWEST_DRAWS), subset, n_samples)

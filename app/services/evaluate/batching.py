@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import IntervalChoice, Options, Report, SampleParts, Value
+from app.domain.report import IntervalChoice, Options, Report, Section, SectionName, Value
 from app.services.compute import ComputePool
-from app.services.evaluate.matrix_report import Measured, Question, answer_alone, ask, explain, measure
+from app.services.evaluate.matrix_section import BatchValues, batch_values
+from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.reports import matrix_reports, report_alone
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64
@@ -24,8 +26,8 @@ _TURNS_TO_STORE = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """What is known of a report first: its overall values. The report follows, while the store is busy with them."""
+class OverallValues:
+    """What is known of a report first. The report follows, while the store is busy with them."""
 
     values: Mapping[str, Value]
     report: Awaitable[Report]
@@ -34,7 +36,7 @@ class Draft:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     question: Question
-    draft: "asyncio.Future[Draft]"
+    overall: "asyncio.Future[OverallValues]"
     report: "asyncio.Future[Report]"
 
 
@@ -45,16 +47,20 @@ class Reports:
         self._compute = compute
         self._waiting: list[_Waiting] = []
 
-    async def make(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Report:
-        """The report of an input. ``parts`` are what was said of its samples when these were not kept.
+    async def make(
+        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
+    ) -> Report:
+        """The report of an input. ``kept`` is what was said of its samples when these were not kept.
 
         Raises:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
         """
-        return await (await self.draft(source, options, parts)).report
+        return await (await self.values_first(source, options, kept)).report
 
-    async def draft(self, source: MatrixInput, options: Options, parts: SampleParts | None = None) -> Draft:
+    async def values_first(
+        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
+    ) -> OverallValues:
         """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
         loop = asyncio.get_running_loop()
@@ -62,46 +68,46 @@ class Reports:
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
         slow = options.intervals is IntervalChoice.ALL or source.is_scored or source.is_grouped
         if slow or entries > _HEAVY_ENTRIES:
-            made = await self._compute.run(lambda: answer_alone(question, parts), heavy=True)
+            made = await self._compute.run(lambda: report_alone(question, kept), heavy=True)
             report.set_result(made)
-            return Draft(made.values, report)
+            return OverallValues(made.values, report)
         if not self._waiting:
-            _after(_TURNS_TO_GATHER, self._measure_all)
+            _after(_TURNS_TO_GATHER, self._values_of_all)
         waiting = _Waiting(question, loop.create_future(), report)
         self._waiting.append(waiting)
-        return await waiting.draft
+        return await waiting.overall
 
-    def _measure_all(self) -> None:
+    def _values_of_all(self) -> None:
         waiting, self._waiting = self._waiting, []
         families: dict[tuple[int, float | None], list[_Waiting]] = {}
         for one in waiting:
-            if not one.draft.done():
+            if not one.overall.done():
                 families.setdefault(one.question.family, []).append(one)
         for (n_classes, _), members in families.items():
             size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
             for start in range(0, len(members), size):
-                _measure_group(members[start : start + size])
+                _values_of_group(members[start : start + size])
 
 
-def _measure_group(group: Sequence[_Waiting]) -> None:
-    """Give a group its drafts, one by one if it fails as a whole: what cannot be computed spoils no other."""
+def _values_of_group(group: Sequence[_Waiting]) -> None:
+    """Give a group its values, one by one if it fails as a whole: what cannot be computed spoils no other."""
     try:
-        measured = measure([one.question for one in group])
+        found = batch_values([one.question for one in group])
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
-            group[0].draft.set_exception(error)
+            group[0].overall.set_exception(error)
             return
         for one in group:
-            _measure_group([one])
+            _values_of_group([one])
         return
-    for one, values in zip(group, measured.values, strict=True):
-        one.draft.set_result(Draft(values, one.report))
-    _after(_TURNS_TO_STORE, lambda: _explain_group(group, measured))
+    for one, values in zip(group, found.values, strict=True):
+        one.overall.set_result(OverallValues(values, one.report))
+    _after(_TURNS_TO_STORE, lambda: _report_group(group, found))
 
 
-def _explain_group(group: Sequence[_Waiting], measured: Measured) -> None:
+def _report_group(group: Sequence[_Waiting], found: BatchValues) -> None:
     try:
-        reports = explain(measured)
+        reports = matrix_reports(found)
     except Exception as error:  # noqa: BLE001 - it belongs to the callers
         for one in group:
             if not one.report.done():

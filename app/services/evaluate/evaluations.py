@@ -24,7 +24,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
-from app.services.evaluate.sample_parts import parts_as_json, parts_from_json
+from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
 from app.services.ports import EvaluationStore
 from app.services.stored import options_as_json, stored_request
 
@@ -57,7 +57,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keeping:
+class PendingWrite:
     """An evaluation that is being kept."""
 
     evaluation: Evaluation
@@ -86,11 +86,11 @@ class EvaluationService:
         report = await self._reports.make(new.source, new.options)
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags))
 
-    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> Keeping:
-        """Compute and begin to keep: the evaluation is durable once `Keeping.done` has passed, not before."""
-        draft = await self._reports.draft(new.source, new.options)
+    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
+        """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
+        first = await self._reports.values_first(new.source, new.options)
         source, whole = new.source, new.options.retain is Retain.FULL
-        parts = None if whole or not _needs_samples(source) else (await draft.report).parts
+        apart = None if whole or not _needs_samples(source) else (await first.report).of_samples
         record = EvaluationRecord(
             id=new_id(),
             model=model,
@@ -105,14 +105,14 @@ class EvaluationService:
             options=options_as_json(new.options),
             extra=source.facts,
             revision=(catalogue() if source.is_scored else catalogue().of_matrices).revision,
-            values=draft.values,
+            values=first.values,
             samples=source.samples if whole else None,
-            part=None if parts is None else parts_as_json(parts),
+            part=None if apart is None else sections_as_json(apart),
         )
         kept = asyncio.create_task(self._keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            return Keeping(_answer(record, await draft.report), kept)
+            return PendingWrite(_answer(record, await first.report), kept)
         except BaseException:
             kept.cancel()
             raise
@@ -153,7 +153,7 @@ class EvaluationService:
         stored = await self._store.read_part(project, record.id)
         if stored is None:
             raise _missing(record.id)
-        return await self._reports.make(source, options, parts_from_json(stored))
+        return await self._reports.make(source, options, sections_from_json(stored))
 
     async def _with_samples(self, project: str, source: MatrixInput, identifier: UUID) -> MatrixInput:
         samples = await self._store.read_samples(project, identifier)

@@ -53,7 +53,7 @@ def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class MetricOrder:
     """The matrix metrics by scope, and the two blocks of a report.
 
     ``overall`` covers, for two classes, the metrics of the positive class too.
@@ -69,12 +69,12 @@ class Layout:
 
 
 @cache
-def layout(*, binary: bool) -> Layout:
-    """The layout for two classes, or for more."""
+def metric_order(*, binary: bool) -> MetricOrder:
+    """The order for two classes, or for more."""
     n_classes = 2 if binary else 3
     by_class = catalogue().of_matrices.of_scope(Scope.CLASS)
     overall = catalogue().of_matrices.of_scope(Scope.OVERALL)
-    return Layout(
+    return MetricOrder(
         class_metrics=by_class,
         overall_metrics=overall,
         overall_keys=tuple(metric.key for metric in overall),

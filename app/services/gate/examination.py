@@ -6,15 +6,18 @@ from math import nan
 
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.evaluation import EvaluationRecord
+from app.domain.expressions.check import refuse_about_sample
 from app.domain.inputs.content import Content
-from app.domain.rules import Definition
-from app.kernel.compare.gates import Interval
+from app.domain.rules import Definition, Rule
+from app.kernel.compare.gates import Bound, Interval
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
+from app.services.estimates.estimate import Estimates, LimitSettings
+from app.services.estimates.estimates import estimate
+from app.services.estimates.run_data import RunData, run_data
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.own_intervals import own_intervals
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
 
 
@@ -57,13 +60,15 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
     """What each rule is about.
 
     Raises:
-        InvalidExpression: a metric makes no sense for the classes of the run; its pointer is that of the rule.
+        InvalidExpression: a metric makes no sense for the classes of the run, or describes the sample; its pointer is
+            that of the rule.
     """
     known: dict[str, Estimand] = {}
     for index, rule in enumerate(definition.rules):
         try:
             if rule.metric not in known:
                 known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, EVERYTHING)
+                refuse_about_sample(known[rule.metric].expression, rule.metric)
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"
             raise
@@ -83,13 +88,8 @@ class Examination:
         self._runs = runs
         self._independent = all(record.counts_independent for record in runs.records)
         asked = list(zip(definition.rules, estimands, strict=True))
-        alone = runs.alone(0)
-        self._candidate = Comparison(
-            alone,
-            _distinct(estimand for rule, estimand in asked if not rule.demand.needs_baseline),
-            InferenceSettings(seed=alone.seed()),
-            prevalence=CommonPrevalence(),
-        )
+        record = runs.records[0]
+        self._alone = _of_the_candidate(asked, run_data(record, (runs.kept.outputs or {}).get(record.id)))
         self._both = Comparison(
             runs,
             _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline),
@@ -99,23 +99,27 @@ class Examination:
             prevalence=None if self._independent else CommonPrevalence(),
         )
 
-    def values(self, estimand: Estimand, level: float) -> list[Measured]:
+    def values(self, rule: Rule, estimand: Estimand) -> list[Measured]:
         """The values of the candidate."""
-        index, record = self._candidate.estimands.index(estimand), self._runs.records[0]
+        record = self._runs.records[0]
+        found = self._alone[_settings(rule, estimand), estimand.text]
         if not record.counts_independent:
-            values = self._candidate.values[index][0].tolist()
             return [
-                Measured(name=name, interval=Interval(value, nan, nan), why=_why([record]))
-                for name, value in zip(estimand.names, values, strict=True)
+                Measured(name=name, interval=Interval(one.value, nan, nan), why=_why([record]))
+                for name, one in zip(estimand.names, found, strict=True)
             ]
         return [
             Measured(
-                name=name, interval=Interval(own.value, own.low, own.high), method=own.method, samples=record.n_samples
+                name=name,
+                interval=Interval(one.value, one.low, one.high),
+                method=one.method,
+                samples=record.n_samples,
+                why="" if one.reason is None else f", since {one.reason}",
             )
-            for name, own in zip(estimand.names, own_intervals(self._candidate, index, 0, level), strict=True)
+            for name, one in zip(estimand.names, found, strict=True)
         ]
 
-    def differences(self, estimand: Estimand, level: float) -> list[Measured]:
+    def differences(self, rule: Rule, estimand: Estimand) -> list[Measured]:
         """Candidate less baseline.
 
         Raises:
@@ -145,7 +149,11 @@ class Examination:
                 paired=self._paired(rate, found.test.discordant, samples),
             )
             for name, (a, b), rate, (found,) in zip(
-                estimand.names, values, rates, both.differences(index, level), strict=True
+                estimand.names,
+                values,
+                rates,
+                both.differences(index, _settings(rule, estimand).level_of_each),
+                strict=True,
             )
         ]
 
@@ -155,6 +163,26 @@ class Examination:
             return None
         members = float(rate.counts(Table(self._runs.counts[0]))[1])
         return PairedRate(discordant / members, members / samples)
+
+
+def _settings(rule: Rule, estimand: Estimand) -> LimitSettings:
+    # One class that fails fails the rule, so the more classes the surer each has to be.
+    return LimitSettings(level=rule.level, together=len(estimand.names) if rule.bound is Bound.UPPER else 1)
+
+
+def _of_the_candidate(
+    asked: Iterable[tuple[Rule, Estimand]], candidate: RunData
+) -> dict[tuple[LimitSettings, str], Estimates]:
+    """What the rules without a baseline are about; all with the same settings see the same draws."""
+    alike: dict[LimitSettings, dict[str, Estimand]] = {}
+    for rule, estimand in asked:
+        if not rule.demand.needs_baseline:
+            alike.setdefault(_settings(rule, estimand), {})[estimand.text] = estimand
+    return {
+        (settings, text): found
+        for settings, estimands in alike.items()
+        for text, found in zip(estimands, estimate([*estimands.values()], candidate, settings), strict=True)
+    }
 
 
 def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:

@@ -24,7 +24,6 @@ from app.kernel.compare.gates import (
     samples_to_settle,
     superiority,
 )
-from app.kernel.uncertainty.draws import bonferroni_level
 from app.services.estimands import Better, Estimand
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.examination import Examination, Measured
@@ -80,12 +79,8 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
 
 
 def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> RuleResult:
-    level = rule.level
-    if estimand.is_list and rule.bound is Bound.UPPER:
-        # One class that fails fails the rule, so the more classes the surer each has to be.
-        level = bonferroni_level(level, len(estimand.names))
     measured = (
-        examination.differences(estimand, level) if rule.demand.needs_baseline else examination.values(estimand, level)
+        examination.differences(rule, estimand) if rule.demand.needs_baseline else examination.values(rule, estimand)
     )
     less_is_better = rule.demand is Demand.MAX
     if rule.demand.needs_baseline:

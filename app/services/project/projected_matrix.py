@@ -12,7 +12,7 @@ from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.estimation import CURVED_CLASSES
 from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
 from app.services.estimands import Estimand
-from app.services.estimates.interval_warnings import caution_findings
+from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.project.answers import ProjectionDesign
 from app.services.project.scenarios import NOT_FOR_GROUPS, Limits, Simulation
 from app.services.runs.aligned import Runs

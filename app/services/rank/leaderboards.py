@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
-from app.domain.expressions.check import parse_for_any_classes
+from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample
 from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
@@ -39,6 +39,7 @@ class LeaderboardService:
             OutOfReach: it is not stored, and there are too many model versions to compute it for all.
         """
         expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
+        refuse_about_sample(expression, query.metric)
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import nan
 from uuid import UUID
 
 import numpy as np
@@ -16,9 +17,11 @@ from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
+from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
+from app.services.estimates.estimates import estimate, work_of
+from app.services.estimates.run_data import run_data
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.comparison import Comparison
-from app.services.runs.own_intervals import OwnInterval, own_intervals
 from app.services.runs.pairing import PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
@@ -266,12 +269,9 @@ def _judged(
     seed = chosen_seed(chosen, *(entrant.record.counts for entrant in entrants))
     comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
     paired = comparisons[0].runs.pairing.paired
-    own = [
-        own_intervals(comparison, 0, run, level)[0] for comparison in comparisons for run in range(len(comparison.runs))
-    ]
     lines = list(board.items)
-    for entrant, interval in zip(entrants, own, strict=True):
-        lines[entrant.place] = _with_interval(lines[entrant.place], interval, entrant.estimand)
+    for entrant, own in zip(entrants, _estimates(entrants, kept, level), strict=True):
+        lines[entrant.place] = _with_interval(lines[entrant.place], own)
     drawn = _joined([comparison.drawn(0) for comparison in comparisons])
     draws = 0 if drawn is None else len(drawn)
     design = LeaderboardDesign(paired=paired, draws=draws, seed=seed, level=level)
@@ -317,13 +317,19 @@ def _joined(drawn: Sequence[Array | None]) -> Array | None:
     return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
 
 
-def _with_interval(line: LeaderboardLine, own: OwnInterval, estimand: Estimand) -> LeaderboardLine:
-    if np.isfinite(own.low) and np.isfinite(own.high):
+def _estimates(entrants: Sequence[_Entrant], kept: KeptSamples, level: float) -> list[Estimate]:
+    """Each run with the limits that it has by itself."""
+    settings, outputs = LimitSettings(level=level), kept.outputs or {}
+    runs = [run_data(entrant.record, outputs.get(entrant.record.id)) for entrant in entrants]
+    if sum(work_of(entrant.estimand, run, settings) for entrant, run in zip(entrants, runs, strict=True)) > 1.0:
+        return [Estimate(value=nan, level=level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
+    return [estimate([entrant.estimand], run, settings)[0][0] for entrant, run in zip(entrants, runs, strict=True)]
+
+
+def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:
+    if own.reason is None:
         return replace(line, low=own.low, high=own.high, method=own.method)
-    if estimand.scored:
-        why = "there are too many samples to resample" if own.method is None else "the value does not vary"
-        return replace(line, reason=f"no interval: {why}")
-    return line if own.method is None else replace(line, reason="the simulation gives no interval for this matrix")
+    return replace(line, reason=f"no interval: {own.reason}")
 
 
 def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:

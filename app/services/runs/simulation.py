@@ -12,8 +12,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import Shares, generator, seed_of
-from app.kernel.uncertainty.draws import Summary, evaluate_draws, summarise
-from app.kernel.uncertainty.estimation import CURVED_CLASSES
+from app.kernel.uncertainty.draws import evaluate_draws
 from app.services.estimands import Estimand
 
 # Cells of all simulated matrices together: a second or two.
@@ -50,12 +49,6 @@ def draw_run(
     )
     values = evaluate_draws(batches, [estimand.functional for estimand in estimands])
     return [estimand.values(found) for estimand, found in zip(estimands, values, strict=True)]
-
-
-def summarise_run(draws: Array, values: Array, counts: Array, estimand: Estimand, *, level: float) -> Summary:
-    """Intervals of the values (V) of one run from draws (D, V), as its report has them."""
-    center = values_at(posterior.mean_matrix(counts), [estimand])[0] if counts.shape[-1] >= CURVED_CLASSES else None
-    return summarise(draws, values, level, center=center)
 
 
 def draw_independent(

@@ -130,7 +130,10 @@ def test_limits_stay_among_the_draws() -> None:
 
 def test_delta_scales_follow_the_range() -> None:
     mcc = catalogue().of_matrices.by_name["mcc"].compute
-    assert delta_interval(THREE, mcc, bounds=(-1.0, 1.0)).scale is Scale.LOGIT
+    found = delta_interval(THREE, mcc, bounds=(-1.0, 1.0))
+    value, error = found.estimate[0], found.deviation[0]
+    ends = np.tanh(np.arctanh(value) + 1.959964 * np.array([-1.0, 1.0]) * error / (1.0 - value**2))
+    assert (found.low[0], found.high[0]) == pytest.approx(tuple(ends), rel=1e-6)
     wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.LINEAR)
     assert wald.low[0] + wald.high[0] == pytest.approx(2 * wald.estimate[0])
     perfect = delta_interval(np.diag([5.0, 6.0]), mcc, bounds=(-1.0, 1.0))

@@ -175,11 +175,10 @@ def test_plans_keep_to_their_limits() -> None:
             assert FEWEST_DRAWS <= made.draws <= DRAWS
             assert made.subset <= n
             assert made.draws * classes * made.subset <= MOST_ENTRIES
+            # All metrics of the catalogue fit into the time that anyone waits.
+            assert made.loads(classes) >= 1.0
     assert plan(10**6, 200) is None
     assert plan(100, 2, draws=300) == Plan(300, 100, 100)
-    # Ten times the work for each replicate leaves fewer of them, or none.
-    assert plan(1000, 10, load=3.0) == Plan(533, 1000, 1000)
-    assert plan(1000, 10, load=50.0) is None
 
 
 def test_reflected_limits_take_off_the_bias() -> None:

@@ -118,6 +118,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     scale=Scale.LOGIT,
     gradient=_of_macro_f1,
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
+    same_as="mean(f1@*)",
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))

@@ -21,6 +21,8 @@ class CombinationCard:
         highest: The upper end.
         mean_of_positives: What kind of mean it is that parts below 0 would leave undefined.
         slopes: Derivatives (P) by the parts (P), where they exist.
+        picks: Which one of the parts it is: ``min`` or ``max``. A part that is picked for what it shows has limits that
+            hold for all parts together.
     """
 
     key: str
@@ -34,6 +36,7 @@ class CombinationCard:
     highest: Callable[[Iterable[float]], float] = max
     mean_of_positives: str | None = None
     slopes: Callable[[Array], Array] | None = None
+    picks: Callable[[Iterable[float]], float] | None = None
     references: tuple[str, ...] = ()
 
 
@@ -82,6 +85,7 @@ MIN = CombinationCard(
     sentence="Smallest of the parts.",
     compute=lambda parts: np.minimum.reduce(parts, axis=-1),
     highest=min,
+    picks=min,
 )
 MAX = CombinationCard(
     key="max",
@@ -90,6 +94,7 @@ MAX = CombinationCard(
     sentence="Largest of the parts.",
     compute=lambda parts: np.maximum.reduce(parts, axis=-1),
     lowest=max,
+    picks=max,
 )
 RANGE = CombinationCard(
     key="range",

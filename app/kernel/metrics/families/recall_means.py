@@ -70,6 +70,7 @@ def _exact_adjusted(m: Confusion) -> Quantity:
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
     mean_of_recalls=Mean.ARITHMETIC,
+    same_as="mean(recall@*)",
     gradient=lambda t: of_recalls(t, np.full_like(t.recall, 1.0 / t.n_classes)),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.actual)),
 )
@@ -105,6 +106,7 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
     headline=True,
     mean_of_recalls=Mean.GEOMETRIC,
+    same_as="gmean(recall@*)",
     gradient=lambda t: of_recalls(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
     exact=Exact(lambda m: product(c.tp / c.actual for c in m.classes), squared=True),
 )
@@ -125,6 +127,7 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     references=("aguilar2025", "wu2025", "martin2022"),
     headline=True,
     mean_of_recalls=Mean.HARMONIC,
+    same_as="gps(recall@*)",
     gradient=lambda t: of_recalls(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
     exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
 )
@@ -140,6 +143,7 @@ def h_mean(t: Table, classes: str = "all") -> Array:
     sentence="Recall of the class that is recognised worst.",
     parameters=(CLASSES,),
     references=("aguilar2025",),
+    same_as="min(recall@*)",
 )
 def min_recall(t: Table, classes: str = "all") -> Array:
     return t.worst_recall if classes == "all" else np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
@@ -153,6 +157,7 @@ def min_recall(t: Table, classes: str = "all") -> Array:
     ideal=None,
     parameters=(CLASSES,),
     references=("aguilar2025",),
+    same_as="max(recall@*)",
 )
 def max_recall(t: Table, classes: str = "all") -> Array:
     return t.best_recall if classes == "all" else np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)

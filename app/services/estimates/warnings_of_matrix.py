@@ -1,6 +1,6 @@
 """What is known to go wrong with intervals of one matrix, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
@@ -11,6 +11,9 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.cautions import Caution, cautions, few_samples
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.mover import undercovers
+from app.services.estimates.estimate import Estimate
+from app.services.estimates.report_intervals import ReportEstimates
+from app.services.estimates.run_data import RunData
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
@@ -95,3 +98,21 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
                 prior=prior.value,
                 n_classes=len(labels),
             )
+
+
+def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
+    """Values that their intervals were stretched to hold."""
+    names = [name for name, one in estimates.items() if one.stretched]
+    if names:
+        yield Finding.note(
+            "intervals_stretched",
+            f"{len(names)} values lie outside of what the simulation leaves likely; their intervals were stretched to "
+            "hold them. This happens at the ends of a range and with strong priors.",
+            metrics=names[:20],
+        )
+
+
+def everything_findings(found: ReportEstimates, run: RunData, options: Options) -> tuple[Finding, ...]:
+    """What is to be said of intervals of everything that a matrix has."""
+    cautious = caution_findings(run.source.counts, run.source.labels, options.sampling.prior)
+    return (*cautious, *stretched_findings(found.by_name))

@@ -1,4 +1,4 @@
-"""What is answered about probabilities and scores, beside the report on the matrix of their decisions."""
+"""What a report says of probabilities and scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -6,133 +6,99 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.findings import Finding, Severity
+from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import (
     FoldValues,
-    Group,
     GroupedMetrics,
-    Groups,
+    IntervalChoice,
     Options,
-    ProbabilityPart,
-    Report,
+    Section,
     Undefined,
     Value,
+    merged_metrics,
 )
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer, evaluate_table
-from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.scores import Scores
-from app.services.estimates.probability_intervals import sample_intervals
-from app.services.evaluate.group_reports import grouping_of
+from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
+from app.services.estimates.run_data import RunData
+from app.services.estimates.warnings_of_matrix import stretched_findings
+from app.services.estimates.warnings_of_samples import about_resampling, few_members, few_out_of_order, thin_findings
+from app.services.evaluate.folds import over_folds
 from app.services.evaluate.probability_findings import probability_findings
+from app.services.evaluate.questions import Question
 from app.services.reasons import plain, reason, requested_values
+from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
-_GROUPS = (Group.INSENSITIVE.value, Group.SENSITIVE.value)
-# Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
-_SIMULATED = 20_000_000
-_MOST_DRAWS, _FEWEST_DRAWS = 1000, 20
 
-
-def judge(
-    source: MatrixInput,
-    scores: Scores,
-    asked: Sequence[tuple[str, Expression]],
-    seed: int,
-    options: Options | None = None,
-) -> ProbabilityPart:
-    """Everything that is answered about the samples of an input.
+def probability_section(question: Question, run: RunData) -> Section:
+    """Everything that is said of the probabilities or scores of an input.
 
     Args:
-        source: With samples.
-        scores: The same for the kernel.
-        asked: Metric expressions that need probabilities, by their text.
-        seed: Of simulated outcomes and of resamples.
-        options: Which intervals are wanted; those of a report that says nothing of it when None.
+        question: What is asked.
+        run: With its samples.
     """
+    source, scores = question.source, run.scores
     overall_metrics = catalogue().of_probabilities.of_scope(Scope.OVERALL)
     class_metrics = catalogue().of_probabilities.of_scope(Scope.CLASS)
     overall = evaluate_table(scores, overall_metrics)
     by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
-    values: dict[str, Value] = dict(zip((m.key for m in overall_metrics), plain(overall), strict=True))
     columns = plain(by_class.T)
     per_class = {label: _grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
     metrics = _grouped(overall_metrics, plain(overall), size)
     if source.positive is not None:
-        for group, found in per_class[labels[source.positive]].items():
-            metrics[group] |= found
-    requested, gaps = requested_values(asked, labels, Subject(Table(source.counts), scores))
-    grouping = grouping_of(source)
-    details = _details(source, scores, seed)
-    ranges = sample_intervals(
-        source,
-        scores,
-        asked,
-        options=options or Options(),
-        seed=seed,
-        calibration=details.get("calibration", {}),
-        grouping=grouping,
-    )
+        metrics = merged_metrics(metrics, per_class[labels[source.positive]])
+    requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
+    details = _details(run, chosen_seed(question.options.seed, source.counts))
     class_values = dict(zip((m.key for m in class_metrics), plain(by_class), strict=True))
-    return ProbabilityPart(
+    findings = [*probability_findings(source, scores, class_values, details), *_chance_of_groups(source, scores)]
+    intervals = {}
+    if question.has_intervals:
+        estimates = estimate_for_report(
+            probability_metrics(scores, question.options), question.of_probabilities, run, question.options
+        )
+        intervals = estimates.intervals()
+        findings += _about_intervals(estimates, run, question.options)
+    return Section(
         metrics=metrics,
         per_class=per_class,
-        values=values,
+        values=dict(zip((m.key for m in overall_metrics), plain(overall), strict=True)),
         requested=requested,
         undefined=(*_undefined(scores, labels, overall_metrics, overall, class_metrics, by_class), *gaps),
-        findings=(
-            *probability_findings(source, scores, class_values, details),
-            *_chance_of_groups(source, scores),
-            *ranges.findings,
-        ),
+        findings=tuple(findings),
         folds=_folds(source, overall_metrics),
-        intervals=ranges.intervals,
+        intervals=intervals,
         details=details,
     )
 
 
-def with_probabilities(report: Report, part: ProbabilityPart, texts: Sequence[str]) -> Report:
-    """The report on the decisions and the part on the probabilities as one; ``texts`` give the order of expressions."""
-    requested = {**report.requested, **part.requested}
-    folds = None
-    if report.folds is not None:
-        folds = {**report.folds, **(part.folds or {})}
-    return replace(
-        report,
-        metrics=_merged(report.metrics, part.metrics),
-        per_class={label: _merged(groups, part.per_class[label]) for label, groups in report.per_class.items()},
-        values={**report.values, **part.values},
-        requested={text: requested[text] for text in texts},
-        intervals={**report.intervals, **part.intervals},
-        undefined=(*report.undefined, *part.undefined),
-        findings=(*report.findings, *part.findings),
-        folds=folds,
-    )
+def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> Iterator[Finding]:
+    """What to be careful about with the intervals."""
+    by_name = found.by_name
+    yield from thin_findings(by_name, run)
+    if options.intervals is IntervalChoice.ALL:
+        yield from few_out_of_order(run)
+        yield from about_resampling(found.by_estimand, run, options.sampling.draws)
+        yield from stretched_findings(by_name)
+    yield from few_members(run)
 
 
-def _merged(groups: GroupedMetrics, more: Groups) -> GroupedMetrics:
-    """The values of a matrix and those of its probabilities, which have no twins at balanced prevalence."""
-    return {
-        "prevalence_insensitive": {**groups["prevalence_insensitive"], **more[Group.INSENSITIVE]},
-        "prevalence_sensitive": {**groups["prevalence_sensitive"], **more[Group.SENSITIVE]},
-        "at_balanced_prevalence": groups["at_balanced_prevalence"],
-    }
-
-
-def _grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> Groups:
-    groups: Groups = {name: {} for name in _GROUPS}
+def _grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> GroupedMetrics:
+    """By what prevalence does to them; of samples there is no twin at balanced prevalence."""
+    insensitive, sensitive = dict[str, Value](), dict[str, Value]()
     for metric, value in zip(metrics, row, strict=True):
-        groups[_GROUPS[not metric.card.prevalence.is_insensitive(n_classes)]][metric.key] = value
-    return groups
+        chosen = insensitive if metric.card.prevalence.is_insensitive(n_classes) else sensitive
+        chosen[metric.key] = value
+    return {"prevalence_insensitive": insensitive, "prevalence_sensitive": sensitive, "at_balanced_prevalence": {}}
 
 
 def _undefined(
@@ -166,17 +132,12 @@ def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, 
             weights=None if samples.weights is None else samples.weights[part],
         )
         rows.append(evaluate_table(scores_of(replace(source, samples=fold)), metrics))
-    values = np.stack(rows, axis=1)
-    defined = np.isfinite(values).all(axis=1)
-    with silently():
-        means = np.where(defined, values.mean(axis=1), np.nan)
-        spread = values.std(axis=1, ddof=1) if len(rows) > 1 else np.full(len(values), np.nan)
-    found = zip(metrics, plain(values), plain(means), plain(np.where(defined, spread, np.nan)), strict=True)
-    return {metric.key: FoldValues(tuple(row), mean, sd) for metric, row, mean, sd in found}
+    return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1))
 
 
-def _details(source: MatrixInput, scores: Scores, seed: int) -> dict[str, Any]:
+def _details(run: RunData, seed: int) -> dict[str, Any]:
     """What belongs to the values: parameters that were chosen for them, and what stands beside them in the papers."""
+    source, scores = run.source, run.scores
     details: dict[str, Any] = {"per_class": {label: {} for label in source.labels}}
     for metric in catalogue().of_probabilities.metrics:
         beside = metric.card.inference.details
@@ -196,7 +157,7 @@ def _details(source: MatrixInput, scores: Scores, seed: int) -> dict[str, Any]:
                 "phi_below": threshold_incorrect(scores.n_classes),
             },
         }
-        details["calibration"] = _by_chance(scores, seed)
+        details["calibration"] = _by_chance(run, seed)
         _add_details_of_classes(details["per_class"], source, scores)
     return details
 
@@ -223,12 +184,10 @@ def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
     return dict(zip(names, plain(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
-def _by_chance(scores: Scores, seed: int) -> dict[str, dict[str, Any]]:
+def _by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
     """Calibration errors beside those that perfect probabilities would show on as many samples."""
-    entries = scores.n_samples * scores.n_classes
-    draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // entries))
-    simulated = ((metric.key, metric.card.inference.by_chance) for metric in catalogue().of_probabilities.metrics)
-    found = {key: by_chance(scores, draws=draws, seed=seed) for key, by_chance in simulated if by_chance is not None}
+    metrics = catalogue().of_probabilities.of_scope(Scope.OVERALL)
+    chances = {metric.key: run.by_chance(metric, metric.card.defaults, seed) for metric in metrics}
     return {
         name: {
             "observed": chance.observed,
@@ -238,18 +197,9 @@ def _by_chance(scores: Scores, seed: int) -> dict[str, dict[str, Any]]:
             "draws": chance.draws,
             "seed": chance.seed,
         }
-        for name, chance in found.items()
+        for name, chance in chances.items()
+        if chance is not None
     }
-
-
-def findings_as_json(findings: Sequence[Finding]) -> list[list[Any]]:
-    """Findings as they are stored."""
-    return [[f.code, f.severity.value, f.message, dict(f.evidence)] for f in findings]
-
-
-def findings_from_json(stored: Sequence[Sequence[Any]]) -> tuple[Finding, ...]:
-    """The reverse of ``findings_as_json``."""
-    return tuple(Finding(code, Severity(severe), message, evidence) for code, severe, message, evidence in stored)
 
 
 def _chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
@@ -264,39 +214,3 @@ def _chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
             n_groups=source.facts[GROUPS_FACT],
         )
     ]
-
-
-def part_as_json(part: ProbabilityPart) -> dict[str, Any]:
-    """A part as it is stored when the samples are not."""
-    return {
-        "metrics": part.metrics,
-        "per_class": part.per_class,
-        "values": part.values,
-        "requested": part.requested,
-        "undefined": [[u.metric, u.code, u.reason, u.label] for u in part.undefined],
-        "findings": findings_as_json(part.findings),
-        "folds": None
-        if part.folds is None
-        else {key: [list(fold.values), fold.mean, fold.sd] for key, fold in part.folds.items()},
-        "intervals": part.intervals,
-        "details": part.details,
-    }
-
-
-def part_from_json(stored: Mapping[str, Any]) -> ProbabilityPart:
-    """The reverse of ``part_as_json``."""
-    folds = stored["folds"]
-    return ProbabilityPart(
-        metrics=stored["metrics"],
-        per_class=stored["per_class"],
-        values=stored["values"],
-        requested=stored["requested"],
-        undefined=tuple(Undefined(*entry) for entry in stored["undefined"]),
-        findings=findings_from_json(stored["findings"]),
-        folds=None
-        if folds is None
-        else {key: FoldValues(tuple(values), mean, sd) for key, (values, mean, sd) in folds.items()},
-        # Parts that were stored before there were intervals have none.
-        intervals=stored.get("intervals", {}),
-        details=stored["details"],
-    )

@@ -1,0 +1,134 @@
+"""A value with its limits, in the one form that every use case answers with."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import isnan, nan
+from typing import Final, Self
+
+from app.domain.report import Interval, Sampling
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
+
+_SAMPLING: Final = Sampling()
+
+
+class NoLimits(StrEnum):
+    """Why a value has no limits."""
+
+    UNDEFINED = "the metric is undefined for this matrix"
+    UNDEFINED_FOR_SAMPLES = "the metric is undefined for these samples"
+    UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
+    UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
+    FIXED = "the value follows from the class counts, which are taken as fixed"
+    DEGENERATE = "the value does not vary around what was found, which says nothing about its uncertainty"
+    UNBOUNDED = "an end of the interval is infinite"
+    ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
+    ONE_GROUP = "all samples that it is about are in one group, so how groups differ is not known"
+    NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
+    NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
+    TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
+    TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
+    TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """How limits are to be made.
+
+    Attributes:
+        level: Share of cases in which they are to hold the truth.
+        seed: Of what is simulated; None derives it from the counts of the run, so that the same run has the same
+            limits whatever else is asked of it.
+        together: One of so many values is picked for what it shows, so that the limits of all have to hold together.
+        simulate: Prefer simulation to approximations in closed form. Rates have their own methods all the same.
+        sampling: Of what is simulated.
+    """
+
+    level: float = 0.95
+    seed: int | None = None
+    together: int = 1
+    simulate: bool = False
+    sampling: Sampling = _SAMPLING
+
+    @property
+    def level_of_each(self) -> float:
+        """At which every single value has its limits."""
+        return self.level if self.together == 1 else bonferroni_level(self.level, self.together)
+
+    def of_any(self, count: int) -> Self:
+        """The same where each value is one of so many that may be picked."""
+        return replace(self, together=self.together * count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A value with its limits, and how they were made.
+
+    Attributes:
+        value: NaN where the metric is undefined.
+        low: Lower limit, NaN where there is none.
+        high: Upper limit, NaN where there is none.
+        level: Share of cases in which such limits hold the truth.
+        method: How they were made; None where they could not be.
+        given: The counts that they take as fixed.
+        prior: Of a posterior.
+        seed: Of what was simulated.
+        draws: How many of them.
+        monte_carlo_error: Standard error that a limit has from the number of draws; NaN where there are no limits.
+        undefined_draws: Draws in which the metric does not exist; they are left out.
+        stretched: The value lay outside of what the simulation leaves likely; the limits were stretched to hold it.
+        resting_on: How many samples or groups carry the variance, where these are too few for the limits.
+        reason: Why there are no limits.
+    """
+
+    value: float
+    low: float = nan
+    high: float = nan
+    level: float
+    method: str | None = None
+    given: str | None = None
+    prior: str | None = None
+    seed: int | None = None
+    draws: int | None = None
+    monte_carlo_error: float | None = None
+    undefined_draws: int = 0
+    stretched: bool = False
+    resting_on: float | None = None
+    reason: NoLimits | None = None
+
+    def without_limits(self, reason: NoLimits) -> Self:
+        """The value alone, and why."""
+        error = None if self.monte_carlo_error is None else nan
+        return replace(self, low=nan, high=nan, monte_carlo_error=error, stretched=False, reason=reason)
+
+    def as_interval(self) -> Interval:
+        """The limits as a report answers them.
+
+        Raises:
+            ValueError: no method was chosen, so a report would say nothing.
+        """
+        if self.method is None or self.given is None:
+            raise ValueError(f"expected limits or what keeps a method from making them, got {self.reason}")
+        interval: Interval = {
+            "low": None if isnan(self.low) else self.low,
+            "high": None if isnan(self.high) else self.high,
+            "level": self.level,
+            "method": self.method,
+            "given": self.given,
+        }
+        if self.prior is not None:
+            interval["prior"] = self.prior
+        if self.seed is not None:
+            interval["seed"] = self.seed
+        if self.draws is not None:
+            interval["draws"] = self.draws
+        if self.monte_carlo_error is not None:
+            interval["monte_carlo_error"] = None if isnan(self.monte_carlo_error) else self.monte_carlo_error
+        if self.undefined_draws:
+            interval["undefined_draws"] = self.undefined_draws
+        if self.reason is not None:
+            interval["reason"] = self.reason.value
+        return interval
+
+
+# The values of one estimand.
+Estimates = tuple[Estimate, ...]

@@ -1,0 +1,123 @@
+"""The one way from estimands and a run to values with limits: which method a value has is decided here.
+
+In this order: nothing for what only describes the sample; for the smallest or largest of several values what follows
+from their own limits; the exact methods of rates; closed forms, unless simulation is preferred to approximations;
+simulation.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+
+from app.domain.expressions.expressions import render
+from app.kernel.metrics.expression import Combination, compute, is_about_sample
+from app.kernel.uncertainty.headline import Method
+from app.services.estimands import Estimand, estimand_of
+from app.services.estimates import of_matrix, of_samples
+from app.services.estimates.canonical import canonical
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.run_data import RunData
+
+_DEFAULTS = LimitSettings()
+_Pick = Callable[[Iterable[float]], float]
+
+
+def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings = _DEFAULTS) -> list[Estimates]:
+    """Values of estimands for one run, with limits or the reason why there are none.
+
+    The limits of a value follow from the run and the settings alone, whatever else is asked: everything that is
+    simulated sees the same draws.
+    """
+    estimands = [_in_one_form(estimand, run) for estimand in estimands]
+    found = [_without_simulation(estimand, run, settings) for estimand in estimands]
+    for of_samples_too, simulate in ((False, of_matrix.simulated), (True, of_samples.resampled_all)):
+        open_places = [
+            place
+            for place, (estimand, known) in enumerate(zip(estimands, found, strict=True))
+            if known is None and estimand.scored is of_samples_too
+        ]
+        if open_places:
+            drawn = simulate([estimands[place] for place in open_places], run, settings)
+            for place, estimates in zip(open_places, drawn, strict=True):
+                found[place] = estimates
+    return [estimates for estimates in found if estimates is not None]
+
+
+def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULTS) -> float:
+    """What the limits of an estimand take, as a part of the longest time that anyone waits."""
+    if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
+        return 0.0
+    return of_samples.work_of(estimand, run, settings) if estimand.scored else of_matrix.work_of(run, settings)
+
+
+def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
+    return replace(estimand, expression=canonical(estimand.expression, run.source.labels))
+
+
+def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """The values of an estimand with limits that need no simulation; None where they do."""
+    reason = _refusal(estimand, run)
+    if reason is not None:
+        return _values_alone(estimand, run, settings, reason)
+    if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
+        return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
+    if estimand.scored:
+        return of_samples.in_closed_form(estimand, run, settings)
+    if estimand.rates is not None:
+        return of_matrix.of_rates(estimand, estimand.rates, run, settings)
+    return None if settings.simulate else of_matrix.in_closed_form(estimand, run, settings)
+
+
+def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
+    if not run.is_counted:
+        return NoLimits.NO_COUNTS
+    if run.lacks_groups:
+        return NoLimits.NO_GROUPS
+    return NoLimits.ABOUT_SAMPLE if is_about_sample(estimand.expression) else None
+
+
+def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
+    form = Estimate(value=np.nan, level=settings.level)
+    if reason is NoLimits.ABOUT_SAMPLE:
+        form = of_matrix.simulation(run, settings)
+    values = np.atleast_1d(compute(estimand.expression, run.subject if estimand.scored else run.table))
+    return tuple(replace(form, value=value).without_limits(reason) for value in values.tolist())
+
+
+def _picked(
+    estimand: Estimand, expression: Combination, pick: _Pick, run: RunData, settings: LimitSettings
+) -> Estimates:
+    """The smallest or largest of P values, from their own limits.
+
+    The smallest is above a number only if all are: so it is above the smallest of their lower limits, at the level of
+    one, which errs to the safe side (an intersection-union test, Berger 1982). It is below a number if any of them is,
+    and which of them is not known beforehand: so below the smallest of upper limits that hold for all of them
+    together. Draws of the smallest of noisy values would lie below the smallest of the values themselves.
+    """
+    labels = run.source.labels
+    parts = [estimand_of(part, render(part, labels), labels) for part in expression.parts]
+    alone = [one for estimates in estimate(parts, run, settings) for one in estimates]
+    if len(alone) == 1:
+        return (alone[0],)
+    together = [one for estimates in estimate(parts, run, settings.of_any(len(alone))) for one in estimates]
+    lower, upper = (alone, together) if pick is min else (together, alone)
+    simulated = next((one for one in alone if one.seed is not None), None)
+    errors = [one.monte_carlo_error for one in (*alone, *together) if one.monte_carlo_error is not None]
+    found = Estimate(
+        value=float(compute(expression, run.subject if estimand.scored else run.table)),
+        low=pick(one.low for one in lower),
+        high=pick(one.high for one in upper),
+        level=settings.level,
+        method=Method.SIMULTANEOUS.value,
+        given=", ".join(sorted({one.given for one in alone if one.given is not None})),
+        prior=None if simulated is None else simulated.prior,
+        seed=None if simulated is None else simulated.seed,
+        draws=None if simulated is None else simulated.draws,
+        monte_carlo_error=max(errors, default=None),
+    )
+    reason = next((one.reason for one in (*alone, *together) if one.reason is not None), None)
+    if isnan(found.value):
+        reason = NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED
+    return (found if reason is None else found.without_limits(reason),)

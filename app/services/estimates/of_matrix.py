@@ -1,0 +1,177 @@
+"""Limits of metrics of a matrix: of rates, of the usual metrics in closed form, of everything else by simulation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isnan, nan
+from typing import Final
+
+import numpy as np
+
+from app.domain.report import FEWEST_DRAWS, IntervalMethod, Sampling
+from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.proportion import Rate
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty import estimation
+from app.kernel.uncertainty.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.clusters import group_intervals
+from app.kernel.uncertainty.design import ClassCounts, Shares
+from app.kernel.uncertainty.draws import Summary
+from app.kernel.uncertainty.headline import GIVEN, Given, Method, Refusal
+from app.kernel.uncertainty.intervals import clopper_pearson
+from app.services.estimands import Estimand
+from app.services.estimates.drawn import Missing, read_off
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.run_data import RunData
+from app.services.seeds import chosen_seed
+
+# Cells of all simulated matrices together: some seconds.
+MOST_CELLS: Final = 40_000_000
+# Cells of matrices simulated for one metric only: as long.
+_MOST_CELLS_OF_ONE = 4 * MOST_CELLS
+# Values of draws held in memory at once: 64 MB.
+_VALUES_AT_ONCE = 1 << 23
+REFUSALS = {
+    Refusal.UNDEFINED_ESTIMATE: NoLimits.UNDEFINED,
+    Refusal.ZERO_STANDARD_ERROR: NoLimits.DEGENERATE,
+    Refusal.ONE_GROUP: NoLimits.ONE_GROUP,
+}
+
+
+def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
+    """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for."""
+    values = values_of([estimand], run)[0].tolist()
+    return tuple(_of_rate(rate, value, run, settings) for rate, value in zip(rates, values, strict=True))
+
+
+def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
+    low, high, method = _limits_of_rate(rate, run, settings)
+    ends = rate.line.limits(np.asarray(low), np.asarray(high))
+    times = float(run.counts.sum()) if rate.counted else 1.0
+    low, high = (times * float(end) for end in ends)
+    given = _given(GIVEN[rate.among], run)
+    found = Estimate(value=value, low=low, high=high, level=settings.level, method=method.value, given=given)
+    if isnan(value):
+        return found.without_limits(NoLimits.UNDEFINED)
+    return found.without_limits(NoLimits.ONE_GROUP) if isnan(low) else found
+
+
+def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, Method]:
+    if settings.together > 1 and run.groups is None:
+        # Limits that hold together are far out in the tails, where those of Wilson miss their level.
+        low, high = clopper_pearson(*rate.counts(run.table), settings.level_of_each)
+        return float(low), float(high), Method.CLOPPER_PEARSON
+    forms = run.closed_forms(settings.level_of_each)
+    return *forms.of_rate(rate), forms.rates.method
+
+
+def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """One of the usual metrics; None for others."""
+    expression = estimand.expression
+    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+        return None
+    form = run.closed_forms(settings.level_of_each).of(expression.metric)
+    if form is None:
+        return None
+    found = Estimate(
+        value=float(values_of([estimand], run)[0][0]),
+        low=form.low,
+        high=form.high,
+        level=settings.level,
+        method=form.method.value,
+        given=form.given.value,
+    )
+    return (found if form.refusal is None else found.without_limits(REFUSALS[form.refusal]),)
+
+
+def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
+    """Any estimands by simulation, or by derivatives where these are asked for. All see the same draws."""
+    form = simulation(run, settings)
+    if form.reason is not None:
+        return [tuple(replace(form, value=value) for value in values.tolist()) for values in values_of(estimands, run)]
+    constant = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
+    missing = Missing(
+        undefined=NoLimits.UNDEFINED,
+        undefined_draws=NoLimits.UNDEFINED_DRAWS,
+        constant=NoLimits.FIXED if constant else NoLimits.DEGENERATE,
+    )
+    # Some at a time, so that draws fit into memory.
+    size = max(1, _VALUES_AT_ONCE // ((form.draws or 1) * run.n_classes))
+    found: list[Estimates] = []
+    for start in range(0, len(estimands), size):
+        with silently():
+            summaries = _summaries(estimands[start : start + size], run, settings, form)
+        found += [read_off(summary, form, missing) for summary in summaries]
+    return found
+
+
+def simulation(run: RunData, settings: LimitSettings) -> Estimate:
+    """What all that is simulated has in common, and why nothing can be."""
+    sampling, by_groups = settings.sampling, run.groups is not None
+    drawn = by_groups or sampling.method is not IntervalMethod.DELTA
+    of_posterior = not by_groups and sampling.method is IntervalMethod.POSTERIOR
+    draws = _affordable_draws(run, sampling) if drawn else None
+    form = Estimate(
+        value=nan,
+        level=settings.level,
+        method=Method.CLUSTER_BOOTSTRAP.value if by_groups else sampling.method.value,
+        given=_given(Given.ACTUAL if sampling.shares is Shares.OBSERVED else Given.SAMPLES, run),
+        prior=sampling.prior.value if of_posterior else None,
+    )
+    if draws is None:
+        return form
+    if not draws:
+        return form.without_limits(NoLimits.TOO_LARGE if by_groups else NoLimits.TOO_MANY_CLASSES)
+    seed = chosen_seed(settings.seed, run.source.counts)
+    return replace(form, seed=seed, draws=draws, monte_carlo_error=nan)
+
+
+def _affordable_draws(run: RunData, sampling: Sampling) -> int:
+    """As many draws as are asked for and do not take minutes; 0 where these are too few to be of use."""
+    wanted = sampling.draws
+    most = MOST_CELLS // run.counts.size if run.groups is None else run.groups.affordable_draws(wanted)
+    return min(wanted, most) if most >= FEWEST_DRAWS else 0
+
+
+def work_of(run: RunData, settings: LimitSettings) -> float:
+    """What simulating one metric takes, as a part of the longest time that anyone waits."""
+    return _affordable_draws(run, settings.sampling) * run.counts.size / _MOST_CELLS_OF_ONE
+
+
+def _summaries(
+    estimands: Sequence[Estimand], run: RunData, settings: LimitSettings, form: Estimate
+) -> Sequence[Summary]:
+    sampling, level, counts = settings.sampling, settings.level_of_each, run.counts
+    functionals = [estimand.functional for estimand in estimands]
+    class_counts = ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
+    if form.seed is None or form.draws is None:
+        return [
+            estimation.delta_interval(counts, one.functional, bounds=one.bounds, level=level, class_counts=class_counts)
+            for one in estimands
+        ]
+    if run.groups is not None:
+        return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
+    if sampling.method is IntervalMethod.POSTERIOR:
+        custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
+        how = estimation.Sampling(
+            seed=form.seed, draws=form.draws, prior=sampling.prior, custom=custom, shares=sampling.shares
+        )
+        return estimation.posterior_intervals(counts, functionals, how, level=level)
+    bca = sampling.method is IntervalMethod.BCA
+    return estimation.bootstrap_intervals(
+        counts,
+        functionals,
+        seed=form.seed,
+        draws=form.draws,
+        level=level,
+        method=BootstrapInterval.BCA if bca else BootstrapInterval.PERCENTILE,
+        class_counts=class_counts,
+    )
+
+
+def _given(given: Given, run: RunData) -> str:
+    return (given if run.groups is None else Given.GROUPS).value
+
+
+def values_of(estimands: Sequence[Estimand], run: RunData) -> list[Array]:
+    """Values (V) of each estimand of the matrix."""
+    return estimation.estimates(run.counts, [estimand.functional for estimand in estimands])

@@ -1,0 +1,176 @@
+"""Limits of metrics of probabilities and scores, and of expressions with such metrics in them.
+
+Where a metric is a sum over the samples or an area there is a closed form; all else is resampled, all of it at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite, nan
+from typing import Final
+
+import numpy as np
+
+from app.kernel.compare.linear import linearised
+from app.kernel.metrics.card import is_of_probabilities
+from app.kernel.metrics.expression import Every, Measure, compute, measures
+from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.areas import area_variance
+from app.kernel.samples.influence import Method, Strata
+from app.kernel.uncertainty.design import ClassCounts, Shares
+from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
+from app.kernel.uncertainty.headline import Given
+from app.kernel.uncertainty.influence import Linearisation, area_limits, effective_samples, limits
+from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
+from app.services.estimands import Estimand
+from app.services.estimates.drawn import Missing, read_off
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.run_data import RunData
+from app.services.seeds import chosen_seed
+
+# With fewer samples behind the variance of a mean its t interval misses its level.
+FEW_EFFECTIVE: Final = 10
+# That many of all samples would carry it if none stood out: a third for values with a normal distribution.
+_USUAL_SHARE = 0.2
+# So many metrics are as much work as all that have to be resampled of the catalogue.
+_METRICS_OF_A_LOAD = 8
+_MISSING = Missing(
+    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
+    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
+    constant=NoLimits.DEGENERATE,
+)
+
+
+def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """An estimand that is a sum over the samples; None for others."""
+    expression = estimand.expression
+    if run.grouping is None and isinstance(expression, Measure) and expression.metric is roc_auc:
+        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        return tuple(_areas([code for code in classes if code is not None], run, settings))
+    found = linearised(expression, run.influences)
+    return None if found is None else tuple(_of_sum(linear, run, settings) for linear in found)
+
+
+def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
+    """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
+    form = Estimate(value=nan, level=settings.level, method=Method.DELONG_LOGIT.value, given=Given.ACTUAL.value)
+    spread: float | None = None
+    for code in classes:
+        ranking = run.scores.ranking(code)
+        members, others = int(ranking.positives), int(ranking.negatives)
+        if not members or not others:
+            yield form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+            continue
+        # With two classes both have the same order, one from above and one from below.
+        spread = area_variance(ranking) if spread is None or run.n_classes > 2 else spread
+        value = float(ranking.auc)
+        low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
+        yield replace(form, value=value, low=low, high=high, method=method)
+
+
+def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
+    level = settings.level_of_each
+    if run.grouping is None:
+        summed, found = linear, limits(linear, level)
+        ends = None if found is None else (found.low, found.high)
+        method = linear.method if found is None else found.method
+        given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
+        form = Estimate(value=linear.value, level=settings.level, method=method.value, given=given.value)
+    else:
+        summed = by_groups(linear, run.grouping)
+        ends = group_limits(summed, linear.influence.size, level)
+        form = Estimate(value=linear.value, level=settings.level, method=group_method(linear), given=Given.GROUPS.value)
+    if ends is not None:
+        return replace(form, low=ends[0], high=ends[1], resting_on=_few_effective(summed))
+    if not isfinite(linear.value):
+        return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+    known = np.isfinite(summed.influence).all()
+    return form.without_limits(NoLimits.DEGENERATE if known else NoLimits.ONE_GROUP)
+
+
+def _few_effective(linear: Linearisation) -> float | None:
+    """How many samples carry the variance of a mean, such as the log loss of one confident mistake, if too few."""
+    if linear.method not in (Method.T, Method.INFLUENCE):
+        return None
+    carrying = effective_samples(linear)
+    return carrying if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)) else None
+
+
+def resampling_plan(run: RunData, draws: int) -> Plan | None:
+    """How many resamples of what: this follows from the run alone, whatever is asked. None when even few take long."""
+    return plan(run.scores.n_samples, run.n_classes, draws, whole=run.grouping is not None)
+
+
+def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:
+    """What resampling takes, as a part of the longest time that anyone waits."""
+    made = resampling_plan(run, settings.sampling.draws)
+    return 0.0 if made is None else len(measures(estimand.expression)) / _METRICS_OF_A_LOAD / made.loads(run.n_classes)
+
+
+def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
+    """Any estimands by resampling. All see the same resamples."""
+    made = resampling_plan(run, settings.sampling.draws)
+    fixed, clustered = settings.sampling.shares is Shares.OBSERVED, run.grouping is not None
+    given = Given.GROUPS if clustered else Given.ACTUAL if fixed else Given.SAMPLES
+    form = Estimate(value=nan, level=settings.level, given=given.value)
+    reads = [resampled(one.expression, one.bounds) for one in estimands]
+    forms = [replace(form, method=f"cluster_{read.method}" if clustered else read.method) for read in reads]
+    values = [np.atleast_1d(compute(one.expression, run.subject)) for one in estimands]
+    chosen = [] if made is None else _affordable(estimands, values, made, run.n_classes)
+    found = [tuple(_unsampled(one, value) for value in own.tolist()) for one, own in zip(forms, values, strict=True)]
+    if made is None or not chosen:
+        return found
+    seed = chosen_seed(settings.seed, run.source.counts)
+    summaries = bootstrap_samples(
+        run.scores,
+        run.predicted,
+        [reads[index] for index in chosen],
+        seed=seed,
+        made=made,
+        level=settings.level_of_each,
+        class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
+        grouping=run.grouping,
+    )
+    for index, summary in zip(chosen, summaries, strict=True):
+        drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
+        estimates = read_off(summary, drawn, _MISSING)
+        found[index] = tuple(_reaching_for_zero(one, estimands[index], run, settings) for one in estimates)
+    return found
+
+
+def _unsampled(form: Estimate, value: float) -> Estimate:
+    reason = NoLimits.TOO_LARGE if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES
+    return replace(form, value=value).without_limits(reason)
+
+
+def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Plan, n_classes: int) -> list[int]:
+    """Which estimands can be resampled in reasonable time: the first of those that have a value.
+
+    Metrics of the catalogue share their work, all of them together are one load.
+    """
+    chosen, catalogued, others = [], 0, 0
+    for index, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
+        if not np.isfinite(own).any():
+            continue
+        leaves = len(measures(estimand.expression))
+        more = (catalogued + leaves, others) if _in_catalogue(estimand) else (catalogued, others + leaves)
+        if min(1.0, more[0] / _METRICS_OF_A_LOAD) + more[1] / _METRICS_OF_A_LOAD <= made.loads(n_classes):
+            catalogued, others = more
+            chosen.append(index)
+    return chosen
+
+
+def _in_catalogue(estimand: Estimand) -> bool:
+    expression = estimand.expression
+    return isinstance(expression, Measure) and dict(expression.parameters) == expression.metric.card.defaults
+
+
+def _reaching_for_zero(one: Estimate, estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimate:
+    """A calibration error that perfect probabilities might show as well has 0 within its limits."""
+    expression = estimand.expression
+    if one.reason is not None or one.seed is None or not isinstance(expression, Measure):
+        return one
+    if not is_of_probabilities(expression.metric):
+        return one
+    chance = run.by_chance(expression.metric, expression.parameters, one.seed)
+    return one if chance is None or chance.p_value <= 1.0 - settings.level_of_each else replace(one, low=0.0)

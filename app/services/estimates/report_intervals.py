@@ -1,0 +1,163 @@
+"""The intervals of a report: closed forms that every report has, or those of everything, by expression."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from app.domain.expressions.expressions import render
+from app.domain.expressions.syntax import write_label
+from app.domain.report import Interval, IntervalChoice, Options
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import AnyMetric, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Every, Expression, Measure
+from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.headline import OverallInterval, RateIntervals, catalogue_rates, headlines
+from app.services.estimands import Estimand, estimand_of
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings
+from app.services.estimates.estimates import estimate
+from app.services.estimates.of_matrix import REFUSALS
+from app.services.estimates.run_data import RunData
+
+_FIRST = (slice(None), slice(1))
+# The names of as many labels as this take some 100 kB.
+_FEW_LABELS = 64
+
+
+def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[dict[str, Interval]]:
+    """Intervals of the first matrix of each pair in a table (B, 2, K, K) by expression: overall metrics by key, rates
+    as ``recall@D``.
+
+    They are those of `estimate`, of many matrices of independent samples at once, and written out as they are answered:
+    a report has more than a hundred. A rate with denominator 0 has none.
+    """
+    found = headlines(table, level, of=_FIRST)
+    # One matrix after another, and in it rate by rate.
+    lows, highs = (ends[:, :, 0].transpose(1, 0, 2).tolist() for ends in (found.rates.low, found.rates.high))
+    gaps: Any = np.isnan(found.rates.low).any(axis=(0, 2, 3))
+    answers = []
+    for index, overall in enumerate(found.overall):
+        intervals = {form.key: _overall(form, level) for form in overall}
+        write = _remembered_names if len(labels[index]) <= _FEW_LABELS else _names
+        names = write(found.rates.keys, labels[index])
+        rates = zip(names, _rates(found.rates, lows[index], highs[index], level), strict=True)
+        # NaN is the one value that differs from itself.
+        intervals.update(((n, rate) for n, rate in rates if rate["low"] == rate["low"]) if gaps[index] else rates)
+        answers.append(intervals)
+    return answers
+
+
+def _names(keys: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Expressions of the rates, rate by rate."""
+    suffixes = [f"@{write_label(label)}" for label in labels]
+    return tuple(key + suffix for key in keys for suffix in suffixes)
+
+
+# Who evaluates again does so on the same classes, most of the time.
+_remembered_names = lru_cache(maxsize=256)(_names)
+
+
+def _overall(form: OverallInterval, level: float) -> Interval:
+    method, given = form.method.value, form.given.value
+    if form.refusal is None:
+        return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
+    reason = REFUSALS[form.refusal].value
+    return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": reason}
+
+
+def _rates(
+    rates: RateIntervals, lows: Sequence[Sequence[float]], highs: Sequence[Sequence[float]], level: float
+) -> list[Interval]:
+    """Rate by rate."""
+    method = rates.method.value
+    return [
+        {"low": low, "high": high, "level": level, "method": method, "given": given}
+        for given, row_of_lows, row_of_highs in zip([fixed.value for fixed in rates.given], lows, highs, strict=True)
+        for low, high in zip(row_of_lows, row_of_highs, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportEstimates:
+    """The values of a report that have limits, or a reason why they have none.
+
+    Attributes:
+        by_estimand: In the order of the report.
+        aliases: By the text of an expression that was asked for, the name that it has here.
+    """
+
+    by_estimand: Mapping[Estimand, Estimates]
+    aliases: Mapping[str, str]
+
+    @property
+    def by_name(self) -> dict[str, Estimate]:
+        """All but those of a list that do not exist: what a class does not have the report gives a reason for."""
+        return {
+            name: one
+            for estimand, estimates in self.by_estimand.items()
+            for name, one in zip(estimand.names, estimates, strict=True)
+            if not estimand.is_list or isfinite(one.value)
+        }
+
+    def intervals(self) -> dict[str, Interval]:
+        """As they are answered, by expression."""
+        found = {name: one.as_interval() for name, one in self.by_name.items()}
+        return found | {text: found[name] for text, name in self.aliases.items() if name in found}
+
+
+def estimate_for_report(
+    metrics: Sequence[AnyMetric], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
+) -> ReportEstimates:
+    """Every metric with its default parameters, of every class, and with intervals of everything what was asked too.
+
+    Args:
+        metrics: Of the matrix, or of probabilities.
+        asked: Expressions of the same kind, by their text.
+        run: With its samples where the metrics or groups need them.
+        options: Of the report.
+    """
+    everything = options.intervals is IntervalChoice.ALL
+    settings = LimitSettings(level=options.level, seed=options.seed, simulate=everything, sampling=options.sampling)
+    labels = run.source.labels
+    estimands = [_every_value(metric, labels) for metric in metrics]
+    aliases = {text: render(expression, labels) for text, expression in asked} if everything else {}
+    known = {name for estimand in estimands for name in estimand.names}
+    for expression, name in zip((expression for _, expression in asked), aliases.values(), strict=False):
+        estimand = estimand_of(expression, name, labels)
+        if not set(estimand.names) <= known:
+            estimands.append(estimand)
+            known |= set(estimand.names)
+    found = estimate(estimands, run, settings)
+    return ReportEstimates(dict(zip(estimands, found, strict=True)), aliases)
+
+
+def _every_value(metric: AnyMetric, labels: Sequence[str]) -> Estimand:
+    """A metric with its default parameters, of all classes if it is of one."""
+    if metric.card.scope is Scope.OVERALL:
+        return estimand_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
+    names = tuple(f"{metric.key}@{write_label(label)}" for label in labels)
+    return estimand_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names)
+
+
+def matrix_metrics(options: Options) -> list[AnyMetric]:
+    """The metrics of a matrix of which a report gives intervals, overall ones in front."""
+    metrics = catalogue().of_matrices
+    everything = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
+    if options.intervals is IntervalChoice.ALL:
+        return list(everything)
+    rates = catalogue_rates().keys
+    return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
+
+
+def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
+    """The metrics of probabilities or scores of which a report gives intervals, overall ones in front."""
+    metrics = catalogue().of_probabilities
+    overall = metrics.of_scope(Scope.OVERALL)
+    if options.intervals is IntervalChoice.ALL:
+        return [*overall, *metrics.of_scope(Scope.CLASS)]
+    return [roc_auc, *(metric for metric in overall if metric.card.inference.headline and scores.are_probabilities)]

@@ -1,0 +1,156 @@
+"""One run as its limits are made from it: counts, and its samples and groups where they are at hand."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.expression import Subject
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.chance import Chance
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.clusters import GroupedRuns, Grouping
+from app.kernel.uncertainty.group_headline import GroupedHeadline, group_headline
+from app.kernel.uncertainty.headline import Headline, headline
+from app.kernel.uncertainty.influence import Influences
+from app.services.stored import scores_of, stored_request
+
+# Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
+_SIMULATED = 20_000_000
+_MOST_DRAWS, _FEWEST_DRAWS = 1000, 20
+
+
+class RunData:
+    """One run. What several of its limits need is computed once.
+
+    Args:
+        source: Its matrix, and its samples where they are at hand.
+    """
+
+    def __init__(self, source: MatrixInput) -> None:
+        self.source = source
+        self._closed_forms: dict[float, Headline] = {}
+        self._group_forms: dict[float, GroupedHeadline] = {}
+        self._chances: dict[tuple[Any, ...], Chance] = {}
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.source.labels)
+
+    @property
+    def is_counted(self) -> bool:
+        """Are its entries numbers of samples, from which a sampling error follows?"""
+        return self.source.content is Content.counts
+
+    @property
+    def lacks_groups(self) -> bool:
+        """Do its samples come in groups that are not at hand?"""
+        samples = self.source.samples
+        return self.source.is_grouped and (samples is None or samples.groups is None)
+
+    @cached_property
+    def counts(self) -> Array:
+        """Its matrix (K, K)."""
+        return self.source.counts.astype(np.float64)
+
+    @cached_property
+    def table(self) -> Table:
+        """The same for metrics."""
+        return Table(self.counts)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Its probabilities or scores.
+
+        Raises:
+            ValueError: it has none.
+        """
+        return scores_of(self.source)
+
+    @cached_property
+    def predicted(self) -> Codes:
+        """What was decided for each sample (n)."""
+        return self._samples.predicted.astype(np.intp)
+
+    @cached_property
+    def subject(self) -> Subject:
+        """Matrix and scores together."""
+        return Subject(self.table, self.scores)
+
+    @cached_property
+    def influences(self) -> Influences:
+        """What each sample adds to the sampling error of a metric."""
+        return Influences(self.scores)
+
+    @cached_property
+    def grouping(self) -> Grouping | None:
+        """Which samples belong together; None when they are independent.
+
+        Raises:
+            ValueError: the samples come in groups that are not at hand.
+        """
+        if not self.source.is_grouped:
+            return None
+        if self.source.samples is None or self.source.samples.groups is None:
+            raise ValueError("expected the samples with their groups")
+        return Grouping.of(self.source.samples.groups)
+
+    @cached_property
+    def groups(self) -> GroupedRuns | None:
+        """What each group holds; None when the samples are independent."""
+        if self.grouping is None:
+            return None
+        samples = self._samples
+        return GroupedRuns.gather(self.grouping.codes, samples.truth, samples.predicted, self.n_classes)
+
+    @cached_property
+    def _samples(self) -> Samples:
+        if self.source.samples is None:
+            raise ValueError("expected an input with its samples")
+        return self.source.samples
+
+    def closed_forms(self, level: float) -> Headline:
+        """Limits of rates and of the usual metrics at this level."""
+        if level not in self._closed_forms:
+            found = headline(self.counts, level) if self.groups is None else self.group_forms(level).headline
+            self._closed_forms[level] = found
+        return self._closed_forms[level]
+
+    def group_forms(self, level: float) -> GroupedHeadline:
+        """The same of samples in groups, with what groups do to the variances.
+
+        Raises:
+            ValueError: the samples are independent.
+        """
+        if self.groups is None:
+            raise ValueError("expected samples in groups")
+        if level not in self._group_forms:
+            self._group_forms[level] = group_headline(self.groups, level)
+        return self._group_forms[level]
+
+    def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> Chance | None:
+        """A calibration error beside that of perfect probabilities; None for what is no calibration error."""
+        simulate = metric.card.inference.by_chance
+        if simulate is None or not self.scores.are_probabilities:
+            return None
+        asked = (metric.key, *sorted(parameters.items()), seed)
+        if asked not in self._chances:
+            draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // self.scores.probabilities.size))
+            whole = {name: int(value) for name, value in parameters.items()}
+            self._chances[asked] = simulate(self.scores, **whole, draws=draws, seed=seed)
+        return self._chances[asked]
+
+
+def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:
+    """A stored run, with its samples where something asked of it needs them."""
+    return RunData(replace(stored_request(record)[0], samples=samples))

@@ -1,0 +1,96 @@
+"""What is known to go wrong with intervals of metrics of probabilities and scores, in words."""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from app.domain.findings import Finding
+from app.domain.inputs.labels import listed
+from app.kernel.metrics.expression import is_biased
+from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.uncertainty.influence import effective_samples
+from app.services.estimands import Estimand
+from app.services.estimates.estimate import Estimate, Estimates
+from app.services.estimates.of_samples import FEW_EFFECTIVE, resampling_plan
+from app.services.estimates.run_data import RunData
+
+# With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).
+FEW_MEMBERS = 30
+# Up to so many samples what is left of the bias costs the intervals of biased values their level.
+FEW_FOR_BIASED = 2000
+
+
+def thin_findings(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
+    """Means whose variance comes from a few samples or groups, such as the log loss of one confident mistake."""
+    thin = {name: one.resting_on for name, one in estimates.items() if one.resting_on is not None}
+    if not thin:
+        return
+    unit, fewest = "sample" if run.grouping is None else "group", min(thin.values())
+    yield Finding.warning(
+        "intervals_rest_on_few_samples",
+        f"The spread of {listed(list(thin))} comes from few {unit}s, as if there were only {fewest:.0f}: "
+        f"another {unit} may look quite different, and the intervals are too narrow on the side of the "
+        "large values.",
+        metrics=list(thin)[:20],
+        effective_samples=fewest,
+    )
+
+
+def few_members(run: RunData) -> Iterator[Finding]:
+    """Areas under curves of which one side has few samples."""
+    scores, labels = run.scores, run.source.labels
+    sizes = [int(min(own, scores.n_samples - own)) for own in scores.actual.tolist()]
+    few = [label for label, size in zip(labels, sizes, strict=True) if 0 < size < FEW_MEMBERS]
+    if few:
+        yield Finding.warning(
+            "area_intervals_of_few_samples",
+            f"Fewer than {FEW_MEMBERS} samples stand on one side of the curves of {listed(few)}: intervals of the "
+            "areas under them are only roughly right.",
+            classes=few[:20],
+            smallest=min(size for size in sizes if size),
+        )
+
+
+def few_out_of_order(run: RunData) -> Iterator[Finding]:
+    """Curves that resampling hardly moves."""
+    forms = [run.influences.of(roc_auc, code) for code in range(run.n_classes)]
+    carrying = {
+        label: effective_samples(form)
+        for label, form in zip(run.source.labels, forms, strict=True)
+        if form is not None and isfinite(form.value)
+    }
+    few = [label for label, samples in carrying.items() if samples < FEW_EFFECTIVE]
+    if few:
+        yield Finding.warning(
+            "curve_intervals_of_few_mistakes",
+            f"Only few samples of {listed(few)} are out of order: resampling hardly moves what is read off the curves, "
+            "and intervals of average precision, partial AUC, Kolmogorov-Smirnov and H-measure are too narrow. Those "
+            "of the AUC are better.",
+            classes=few[:20],
+            effective_samples=min(carrying[label] for label in few),
+        )
+
+
+def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: int) -> Iterator[Finding]:
+    """What was resampled although resampling moves it, and of what."""
+    resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
+    biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
+    n_samples = run.scores.n_samples
+    if biased:
+        few = n_samples < FEW_FOR_BIASED
+        yield (Finding.warning if few else Finding.note)(
+            "intervals_of_biased_values",
+            "Calibration errors, H-measure and Kolmogorov-Smirnov statistic take absolute values or the best of many "
+            "cuts, so chance alone makes them larger. Their intervals are corrected for it and reach further below "
+            "what was found than above" + (f"; with {n_samples} samples they are still too narrow." if few else "."),
+            metrics=biased[:20],
+            n_samples=n_samples,
+        )
+    made = resampling_plan(run, draws)
+    if made is not None and not made.of_all:
+        yield Finding.note(
+            "bootstrap_of_subsets",
+            f"Resampling all {n_samples} samples would take too long: every resample is as large as the data but "
+            f"drawn from one of ten subsets of {made.subset} samples.",
+            n_samples=n_samples,
+            subset=made.subset,
+        )

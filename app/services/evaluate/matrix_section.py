@@ -1,0 +1,250 @@
+"""What a report says of a confusion matrix: many of them at once, and the values before the rest.
+
+A pure function of the matrix, so a stored evaluation is answered by computing it again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.domain.expressions.syntax import write_label
+from app.domain.findings import Finding
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
+from app.kernel.matrix.table import Table, at_equal_prevalence
+from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
+from app.kernel.metrics.expression import Expression, measures, needs_counts
+from app.kernel.numerics.arrays import Array, silently
+from app.services.estimates.report_intervals import estimate_for_report, headline_intervals, matrix_metrics
+from app.services.estimates.run_data import RunData
+from app.services.estimates.warnings_of_matrix import everything_findings, headline_cautions
+from app.services.evaluate.findings import matrix_findings
+from app.services.evaluate.folds import over_folds
+from app.services.evaluate.metric_order import MetricOrder, metric_order
+from app.services.evaluate.questions import Question
+from app.services.reasons import plain, reason, requested_values
+
+Interpretation = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchValues:
+    """Questions of one family and all values of their metrics, those at balanced prevalence beside the others.
+
+    Attributes:
+        table: Every matrix and its twin, (B, 2, K, K).
+        by_class: (M, B, 2, K).
+        overall: (M, B, 2).
+        values: Overall metrics by key, question by question.
+        requested: Values of the metric expressions by their text, and why some are missing, question by question.
+    """
+
+    questions: Sequence[Question]
+    table: Table
+    by_class: Array
+    overall: Array
+    values: Sequence[dict[str, Value]]
+    requested: Sequence[tuple[Requested, list[Undefined]]]
+
+
+def batch_values(questions: Sequence[Question]) -> BatchValues:
+    """Values of all metrics for questions of one family, in one pass: numpy's price is per call, hardly per matrix.
+
+    Every value is the same, bit for bit, whatever it is computed together with (see `arrays.total`).
+    """
+    n_classes, _ = questions[0].family
+    order = metric_order(binary=n_classes == 2)
+    counts = np.array([question.source.counts for question in questions], dtype=np.float64)[:, None]
+    with silently():
+        table = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
+    by_class = evaluate_table(table, order.class_metrics)
+    overall = evaluate_table(table, order.overall_metrics)
+    for index, question in enumerate(questions):
+        if question.source.content is not Content.counts:
+            overall[order.needs_counts, index] = np.nan
+    values = [dict(zip(order.overall_keys, row, strict=True)) for row in plain(overall[:, :, 0].T)]
+    return BatchValues(questions, table, by_class, overall, values, [_requested(question) for question in questions])
+
+
+def sections(found: BatchValues) -> list[Section]:
+    """What is said of each matrix: values in their groups, quick intervals, reasons and findings."""
+    questions, by_class, overall = found.questions, found.by_class, found.overall
+    n_classes, level = questions[0].family
+    order = metric_order(binary=n_classes == 2)
+    intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
+    if level is not None:
+        labels = [question.source.labels for question in questions]
+        intervals = headline_intervals(found.table, labels, level)
+    recalls = plain(by_class[order.recall, :, 0])
+    complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
+    overall_rows = plain(_overall_rows(order, questions, overall, by_class))
+    class_rows = plain(_class_rows(order, by_class))
+    return [
+        _section(
+            order,
+            question,
+            metrics=order.overall.grouped(overall_rows[index]),
+            per_class=dict(zip(question.source.labels, map(order.per_class.grouped, class_rows[index]), strict=True)),
+            values=found.values[index],
+            requested=found.requested[index],
+            intervals=intervals[index],
+            recalls=recalls[index],
+            undefined=()
+            if complete[index]
+            else _undefined(order, question.source, by_class[:, index], overall[:, index]),
+            interpretation=_interpretation(order, question, found.values[index], by_class[:, index, 0])
+            if question.options.interpretation
+            else None,
+        )
+        for index, question in enumerate(questions)
+    ]
+
+
+def _section(
+    order: MetricOrder,
+    question: Question,
+    *,
+    metrics: GroupedMetrics,
+    per_class: dict[str, GroupedMetrics],
+    values: dict[str, Value],
+    requested: tuple[Requested, list[Undefined]],
+    intervals: dict[str, Interval],
+    recalls: Sequence[Value],
+    undefined: Sequence[Undefined],
+    interpretation: Interpretation | None,
+) -> Section:
+    source = question.source
+    answers, gaps = requested
+    findings = matrix_findings(
+        source.labels, source.counts, source.content, values, recalls, independent=not source.is_grouped
+    )
+    return Section(
+        metrics=metrics,
+        per_class=per_class,
+        values=values,
+        requested=answers,
+        intervals=intervals,
+        undefined=(*undefined, *gaps),
+        findings=(*findings, *_cautions(question.expressions), *headline_cautions(source, question.options)),
+        folds=None if source.fold_counts is None else _folds(order, source.fold_counts),
+        interpretation=interpretation,
+    )
+
+
+def with_every_interval(section: Section, question: Question, run: RunData) -> Section:
+    """The section of a matrix of independent samples with the intervals of everything."""
+    found = estimate_for_report(matrix_metrics(question.options), question.of_matrix, run, question.options)
+    more = everything_findings(found, run, question.options)
+    return replace(section, intervals=found.intervals(), findings=(*section.findings, *more))
+
+
+def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Array, by_class: Array) -> Array:
+    """Values (B, V) in the order of the report; for two classes with those of the positive class."""
+    positives = [question.source.positive for question in questions if question.source.positive is not None]
+    if positives:
+        of_positive = by_class[:, range(len(questions)), :, positives].transpose(1, 0, 2)
+        overall = np.concatenate([overall, of_positive])
+    metrics, matrices, _ = overall.shape
+    rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, order.overall.order]
+    return rows
+
+
+def _class_rows(order: MetricOrder, by_class: Array) -> Array:
+    """Values (B, K, V) in the order of the report."""
+    metrics, matrices, _, classes = by_class.shape
+    rows: Array = by_class.transpose(1, 3, 2, 0).reshape(matrices, classes, 2 * metrics)[..., order.per_class.order]
+    return rows
+
+
+def _undefined(order: MetricOrder, source: MatrixInput, by_class: Array, overall: Array) -> list[Undefined]:
+    """Why each value (M, 2, K) and (M, 2) that is missing is missing."""
+    observed = Table(source.counts)
+    entries: list[Undefined] = []
+    explainer = Explainer(observed)
+    for metrics, values in ((order.overall_metrics, overall), (order.class_metrics, by_class)):
+        entries.extend(_entry(gap, source, None) for gap in explainer.gaps(metrics, values[:, 0]))
+    empty = [label for label, total in zip(source.labels, observed.actual, strict=True) if total == 0]
+    if empty:
+        entries.append(
+            Undefined(
+                "*",
+                "no_actual_samples",
+                f"{_quoted(empty)} no actual samples, so the rows cannot be brought to equal totals",
+                group=Group.BALANCED,
+            )
+        )
+        return entries
+    balanced = Explainer(Table(at_equal_prevalence(observed.counts)))
+    for metrics, values in ((order.overall_metrics, overall), (order.class_metrics, by_class)):
+        twins = [i for i, m in enumerate(metrics) if m.card.has_twin(observed.n_classes)]
+        # What has no value in the matrix as it is has none in its twin either, for the same reason: said once.
+        missing = np.where(np.isfinite(values[twins, 0]), values[twins, 1], 0.0)
+        entries.extend(
+            _entry(gap, source, Group.BALANCED) for gap in balanced.gaps([metrics[i] for i in twins], missing)
+        )
+    return entries
+
+
+def _quoted(labels: Sequence[str]) -> str:
+    names = ", ".join(repr(label) for label in labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+    return f"class {names} has" if len(labels) == 1 else f"classes {names} have"
+
+
+def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
+    if gap.metric.card.needs_counts and source.content is not Content.counts:
+        return _without_counts(gap.metric.key, source)
+    label = None if gap.class_index is None else source.labels[gap.class_index]
+    return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
+
+
+def _without_counts(name: str, source: MatrixInput) -> Undefined:
+    return Undefined(name, "needs_counts", f"needs numbers of samples, and the matrix holds {source.content}")
+
+
+def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
+    """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
+    if not question.expressions:
+        return {}, []
+    source, asked = question.source, question.of_matrix
+    refused = [text for text, one in asked if needs_counts(one) and source.content is not Content.counts]
+    asked = [(text, one) for text, one in asked if text not in refused]
+    answers, gaps = requested_values(asked, source.labels, Table(source.counts))
+    missing = {text: _without_counts(text, source) for text in refused}
+    return answers | dict.fromkeys(missing), [*gaps, *missing.values()]
+
+
+def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
+    found = []
+    for leaf in (leaf for expression in expressions for leaf in measures(expression)):
+        card = leaf.metric.card
+        text = card.caution(**{**card.defaults, **leaf.parameters}) if card.caution else None
+        if text:
+            found.append(Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters)))
+    return found
+
+
+def _folds(order: MetricOrder, fold_counts: Array) -> dict[str, FoldValues]:
+    """Every overall metric over the folds, from one batch."""
+    return over_folds(order.overall_keys, evaluate_table(Table(fold_counts), order.overall_metrics))
+
+
+def _interpretation(
+    order: MetricOrder, question: Question, values: Mapping[str, Value], by_class: Array
+) -> Interpretation:
+    """Labels of the verbal scales by metric, ``metric@label`` for one class."""
+    answers: Interpretation = {}
+    for metric in order.overall_metrics:
+        value = values[metric.key]
+        if metric.card.scales and value is not None:
+            answers[metric.key] = {scale.name: scale.label(value) for scale in metric.card.scales}
+    for metric, row in zip(order.class_metrics, plain(by_class), strict=True):
+        if metric.card.scales:
+            for label, value in zip(question.source.labels, row, strict=True):
+                if value is not None:
+                    answers[f"{metric.key}@{write_label(label)}"] = {
+                        scale.name: scale.label(value) for scale in metric.card.scales
+                    }
+    return answers

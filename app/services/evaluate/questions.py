@@ -1,0 +1,125 @@
+"""An input and what is asked of it: understood, and refused where it makes no sense."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.errors import InvalidExpression, InvalidInput
+from app.domain.expressions.expressions import parse
+from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Expression, of_probabilities
+from app.kernel.uncertainty.design import Prior
+from app.services.estimates.of_matrix import MOST_CELLS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """An input and what is asked of it, understood."""
+
+    source: MatrixInput
+    options: Options
+    expressions: tuple[Expression, ...]
+
+    @property
+    def of_matrix(self) -> list[tuple[str, Expression]]:
+        """The expressions that need no probabilities, by their text."""
+        return [(text, expression) for text, expression in self._asked if not of_probabilities(expression)]
+
+    @property
+    def of_probabilities(self) -> list[tuple[str, Expression]]:
+        """Those that do."""
+        return [(text, expression) for text, expression in self._asked if of_probabilities(expression)]
+
+    @property
+    def _asked(self) -> list[tuple[str, Expression]]:
+        return list(zip(self.options.metrics, self.expressions, strict=True))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Are there to be any? They need numbers of samples."""
+        return self.source.content is Content.counts and self.options.intervals is not IntervalChoice.NONE
+
+    @property
+    def quick_level(self) -> float | None:
+        """Coverage of the quick intervals of the matrix, None when there are none: groups have intervals of their own,
+        and where everything is asked for these are made with the rest.
+        """
+        quick = self.has_intervals and self.options.intervals is IntervalChoice.HEADLINE and not self.source.is_grouped
+        return self.options.level if quick else None
+
+    @property
+    def family(self) -> tuple[int, float | None]:
+        """What questions must have in common to be answered together."""
+        return len(self.source.labels), self.quick_level
+
+
+def ask(source: MatrixInput, options: Options) -> Question:
+    """Understand what is asked.
+
+    Raises:
+        InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
+        InvalidInput: intervals of everything cannot be given for this input, or there is one group only.
+    """
+    if source.is_grouped:
+        _check_groups(source, options)
+    if options.intervals is IntervalChoice.ALL:
+        _check_sampling(source, options.sampling)
+    return Question(source, options, _parsed(options.metrics, source))
+
+
+def _parsed(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ...]:
+    inputs = frozenset(Inputs) if source.is_scored else frozenset({Inputs.MATRIX})
+    parsed = []
+    for index, text in enumerate(texts):
+        try:
+            parsed.append(parse(text, source.labels, source.positive, inputs=inputs))
+        except InvalidExpression as error:
+            error.pointer = f"/options/metrics/{index}"
+            raise
+    return tuple(parsed)
+
+
+def _check_groups(source: MatrixInput, options: Options) -> None:
+    if source.facts[GROUPS_FACT] < 2:
+        where = "/input/folds" if source.kind == "folds" else "/input/group_ids"
+        raise InvalidInput.at(
+            where,
+            "one_group",
+            "expected at least two groups, got one for all samples: how groups differ is not known then, and no "
+            "interval can be given; leave group_ids out if samples are independent",
+        )
+    if options.intervals is IntervalChoice.ALL and options.sampling.method is not IntervalMethod.BOOTSTRAP:
+        raise InvalidInput.at(
+            "/options/interval_method",
+            "not_for_groups",
+            "expected bootstrap, which draws whole groups, as the "
+            f"samples come in groups; {options.sampling.method} takes them as independent",
+        )
+
+
+def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
+    size = len(source.labels)
+    if source.content is not Content.counts:
+        raise InvalidInput.at(
+            "/options/intervals",
+            "intervals_need_counts",
+            "expected numbers of samples: an interval needs to know how many stand behind every entry, and the matrix "
+            f"holds {source.content}",
+        )
+    if sampling.method is not IntervalMethod.DELTA and sampling.draws * size * size > MOST_CELLS:
+        most = MOST_CELLS // (size * size)
+        advice = f"at most {most} draws" if most >= FEWEST_DRAWS else "the headline intervals or the delta method"
+        raise InvalidInput.at(
+            "/options/draws", "too_many_draws", f"expected {advice} for {size} classes, got {sampling.draws} draws"
+        )
+    rows = sampling.pseudo_counts
+    if (sampling.prior is Prior.CUSTOM) != (rows is not None):
+        raise InvalidInput.at(
+            "/options/pseudo_counts",
+            "custom_prior",
+            "expected pseudo_counts with the prior custom, and only with it",
+        )
+    if rows is not None and (len(rows) != size or any(len(row) != size for row in rows)):
+        raise InvalidInput.at("/options/pseudo_counts", "wrong_shape", f"expected {size} rows of {size} pseudo-counts")

@@ -1,0 +1,118 @@
+"""From a question to its report: one builder over what is said of the matrix, of probabilities and of groups."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import (
+    InputSummary,
+    IntervalChoice,
+    Options,
+    Report,
+    Section,
+    SectionName,
+    merged_metrics,
+)
+from app.kernel.metrics.families.combinations import GPS
+from app.kernel.metrics.families.rates import recall
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.group_section import group_section
+from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_every_interval
+from app.services.evaluate.probability_section import probability_section
+from app.services.evaluate.questions import Question, ask
+
+
+def evaluate(source: MatrixInput, options: Options) -> Report:
+    """Everything that is answered about an input.
+
+    Raises:
+        InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
+        InvalidInput: what is asked cannot be given for this input.
+    """
+    return report_alone(ask(source, options))
+
+
+def report_alone(question: Question, kept: Mapping[SectionName, Section] | None = None) -> Report:
+    """The report of one question; the only way to what takes a while: intervals of everything, probabilities, groups.
+
+    Args:
+        question: Its source is without samples when these were not kept.
+        kept: What was said of the samples then.
+    """
+    source, run = question.source, RunData(question.source)
+    of_matrix = sections(batch_values([question]))[0]
+    if question.has_intervals and question.options.intervals is IntervalChoice.ALL and not source.is_grouped:
+        of_matrix = with_every_interval(of_matrix, question, run)
+    if kept is None:
+        kept = {}
+        if source.is_grouped:
+            kept[SectionName.GROUPS] = group_section(question, run)
+        if source.is_scored:
+            kept[SectionName.PROBABILITIES] = probability_section(question, run)
+    return build_report(question, of_matrix, kept)
+
+
+def matrix_reports(found: BatchValues) -> list[Report]:
+    """The reports of questions that ask for no more than what follows quickly from their matrices."""
+    return [
+        build_report(question, section, {}) for question, section in zip(found.questions, sections(found), strict=True)
+    ]
+
+
+def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
+    """The report of all sections together; what is said of groups comes before what is said of probabilities."""
+    whole = of_matrix
+    for name in (SectionName.GROUPS, SectionName.PROBABILITIES):
+        if name in of_samples:
+            whole = _joined(whole, of_samples[name])
+    requested = whole.requested
+    if of_samples:
+        requested = {text: requested[text] for text in question.options.metrics}
+    return Report(
+        input=InputSummary.of(question.source, whole.per_class),
+        metrics=whole.metrics,
+        per_class=whole.per_class,
+        values=whole.values,
+        requested=requested,
+        intervals=whole.intervals,
+        undefined=whole.undefined,
+        findings=whole.findings,
+        folds=whole.folds,
+        interpretation=whole.interpretation,
+        of_samples=of_samples,
+        probabilities=_details(of_samples, SectionName.PROBABILITIES),
+        groups=_details(of_samples, SectionName.GROUPS),
+    )
+
+
+def _details(of_samples: Mapping[SectionName, Section], name: SectionName) -> Any:
+    return of_samples[name].details if name in of_samples else None
+
+
+def _joined(first: Section, second: Section) -> Section:
+    """What two sections say, the second behind the first."""
+    return Section(
+        metrics=merged_metrics(first.metrics, second.metrics),
+        per_class={
+            label: merged_metrics(own, second.per_class[label]) if second.per_class else own
+            for label, own in first.per_class.items()
+        },
+        values={**first.values, **second.values},
+        requested={**first.requested, **second.requested},
+        intervals={**first.intervals, **second.intervals},
+        undefined=(*first.undefined, *second.undefined),
+        findings=(*first.findings, *second.findings),
+        folds=None if first.folds is None else {**first.folds, **(second.folds or {})},
+        interpretation=first.interpretation,
+    )
+
+
+def warm_up() -> None:
+    """Evaluate something small: the first caller should not wait for imports and for what is built at first use."""
+    for labels, positive in ((("0", "1"), 1), (("0", "1", "2"), None)):
+        counts = np.eye(len(labels), dtype=np.int64) + 1
+        source = MatrixInput("confusion_matrix", labels, positive, Content.counts, counts)
+        evaluate(source, Options(metrics=(f"{GPS.key}({recall.key}@*)",)))
