@@ -205,7 +205,7 @@ def test_levels_at_the_ends(client: httpx.Client, level: float, matrix: list[lis
 
 
 def test_a_missing_interval_says_why(client: httpx.Client) -> None:
-    intervals = compute(client, matrix_input(MATRICES["binary"]), intervals="all", draws=100)["intervals"]
+    intervals = compute(client, matrix_input(MATRICES["binary"]), intervals="all", draws=200)["intervals"]
     for metric in ("reference_entropy", "accuracy_p_value"):
         assert intervals[metric]["low"] is intervals[metric]["high"] is None
         assert intervals[metric]["reason"] == "the metric describes this sample and is no property of the classifier"
