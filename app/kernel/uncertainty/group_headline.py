@@ -161,10 +161,10 @@ def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array]:
     present = counts.present(among)
     variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
     effective = totals**2 / np.einsum("ri,kij,rj->rk", among, counts.products, among)
-    low, high = wilson_of_variance(found, totals, variances, Groups(present, effective), level)
+    limits = rates.limits(*wilson_of_variance(found, totals, variances, Groups(present, effective), level))
     given = (Given.GROUPS,) * len(rates.keys)
-    found_rates = RateIntervals(rates.keys, given, low, high, Method.GROUPED_WILSON)
-    return found_rates, variances[rates.keys.index(recall.key)]
+    of_recall = rates.places[rates.keys.index(recall.key)]
+    return RateIntervals(rates.keys, given, *limits, Method.GROUPED_WILSON), variances[of_recall]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -139,20 +139,40 @@ GIVEN = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRates:
-    """The rates of the catalogue and, for each, the positions of its counts among the distinct ones."""
+    """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
+
+    Attributes:
+        keys: R of them.
+        given: What limits of each take as fixed.
+        numerators: Of each quantity, a property of a table.
+        denominators: The same.
+        places: Which quantity each rate is (R).
+        turned: Is it what is missing of that (R)?
+    """
 
     keys: tuple[str, ...]
     given: tuple[Given, ...]
     numerators: tuple[str, ...]
     denominators: tuple[str, ...]
+    places: tuple[int, ...]
+    turned: tuple[bool, ...]
 
     def place(self, rate: Rate) -> int:
-        """Where a rate of one class stands.
+        """Where a quantity of one class stands among the rates.
 
         Raises:
             ValueError: no metric of the catalogue is that rate.
         """
-        return list(zip(self.numerators, self.denominators, strict=True)).index((rate.hits.column, rate.among.column))
+        pairs = list(zip(self.numerators, self.denominators, strict=True))
+        found = pairs.index((rate.hits.column, rate.among.column))
+        return list(zip(self.places, self.turned, strict=True)).index((found, False))
+
+    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Limits (R, ...) of the rates from those of the quantities (F, ...): complements have mirrored ones."""
+        places = list(self.places)
+        turned = np.array(self.turned).reshape(-1, *(1,) * (low.ndim - 1))
+        low, high = low[places], high[places]
+        return np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
 
 
 @cache
@@ -161,12 +181,17 @@ def catalogue_rates() -> CatalogueRates:
     declared = (
         (metric.key, metric.card.inference.proportion) for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
     )
-    rates = {key: proportion for key, proportion in declared if proportion is not None and proportion.is_plain}
+    # Of more classes than two: with two, rates of different classes are one quantity, with the same counts.
+    rates = {key: each.at(3, 0) for key, each in declared if each is not None and each.is_plain}
+    pairs = [(rate.hits.column, rate.among.column) for rate in rates.values()]
+    distinct = list(dict.fromkeys(pairs))
     return CatalogueRates(
         keys=tuple(rates),
         given=tuple(GIVEN[rate.among] for rate in rates.values()),
-        numerators=tuple(rate.hits.column for rate in rates.values()),
-        denominators=tuple(rate.among.column for rate in rates.values()),
+        numerators=tuple(numerator for numerator, _ in distinct),
+        denominators=tuple(denominator for _, denominator in distinct),
+        places=tuple(distinct.index(pair) for pair in pairs),
+        turned=tuple(rate.line.slope < 0.0 for rate in rates.values()),
     )
 
 
@@ -227,8 +252,7 @@ def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> 
     rates = catalogue_rates()
     numerators = np.array([getattr(table, name)[of] for name in rates.numerators])
     denominators = np.array([getattr(table, name)[of] for name in rates.denominators])
-    low, high = wilson(numerators, denominators, level)
-    return RateIntervals(rates.keys, rates.given, low, high)
+    return RateIntervals(rates.keys, rates.given, *rates.limits(*wilson(numerators, denominators, level)))
 
 
 def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) -> list[OverallInterval]:
