@@ -5,6 +5,7 @@ from typing import Any
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Prior, Shares
@@ -14,7 +15,12 @@ _DEFAULTS = Options()
 
 def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
     """What the report of a stored evaluation is computed from."""
-    source = MatrixInput(
+    return stored_input(record), options_from_json(record.options)
+
+
+def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> MatrixInput:
+    """The input of a stored evaluation, with its samples where these are at hand."""
+    return MatrixInput(
         kind=record.kind,
         labels=record.labels,
         positive=record.positive,
@@ -22,23 +28,22 @@ def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
         counts=record.counts,
         fold_counts=record.fold_counts,
         facts=record.extra,
+        samples=samples,
     )
-    return source, options_from_json(record.options)
 
 
-def scores_of(source: MatrixInput) -> Scores:
-    """The samples of an input as the kernel takes them.
+def scores_of(samples: Samples | None, positive: int | None) -> Scores:
+    """Samples as the kernel takes them; scores are higher for the positive class, which is the second unless said.
 
     Raises:
-        ValueError: the input has no probabilities or scores.
+        ValueError: there are no probabilities or scores.
     """
-    samples = source.samples
     if samples is None or samples.outputs is None:
-        raise ValueError(f"expected probabilities or scores, got {source.kind}")
+        raise ValueError("expected probabilities or scores")
     if samples.outputs.ndim == 2:
         return Scores(samples.truth, samples.outputs, samples.weights)
     # The kernel's scores are higher for class 1.
-    values = samples.outputs if source.positive == 1 else -samples.outputs
+    values = -samples.outputs if positive == 0 else samples.outputs
     return Scores.of_scores(samples.truth, values, samples.weights)
 
 

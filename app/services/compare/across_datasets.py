@@ -45,9 +45,8 @@ from app.services.estimands import (
     require_comparable,
     stored_key,
 )
-from app.services.runs.aligned import ScoredRun
+from app.services.estimates.run_data import run_data
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
-from app.services.runs.simulation import values_at
 from app.services.seeds import chosen_seed
 
 _DRAWS = 20_000
@@ -160,11 +159,9 @@ def _values(
 
 
 def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
-    if not estimand.scored:
-        return float(values_at(record.counts.astype(np.float64), [estimand])[0][0])
     key = stored_key(estimand.expression)
-    if key is None:
-        return float(ScoredRun.of(record, (kept.outputs or {})[record.id]).values([estimand])[0][0])
+    if not estimand.scored or key is None:
+        return float(run_data(record, (kept.outputs or {}).get(record.id)).values(estimand)[0])
     if not is_scored(record):
         raise IncomparableRuns(f"{estimand.text} {missing_outputs(record)}", pointer="/metric")
     found = record.values.get(key)

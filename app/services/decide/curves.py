@@ -96,7 +96,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
     name = question.name
     code = _class(source, name, question.label)
     try:
-        full = _full(scores_of(source), code, question)
+        full = _full(scores_of(source.samples, source.positive), code, question)
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
     if not full.x.size:

@@ -124,7 +124,7 @@ class _Search:
             Constraint(expression, limit.minimum, limit.maximum)
             for expression, limit in zip(limits, question.limits, strict=True)
         ]
-        self.scores: Scores = scores_of(source)
+        self.scores: Scores = scores_of(source.samples, source.positive)
 
     def by_threshold(self, identifier: UUID) -> DecisionRule:
         question, source = self.question, self.source

@@ -6,6 +6,7 @@ from math import isnan, nan
 from typing import Final, Self
 
 from app.domain.report import Interval, Sampling
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
 
 _SAMPLING: Final = Sampling()
@@ -99,6 +100,10 @@ class Estimate:
         """The value alone, and why."""
         error = None if self.monte_carlo_error is None else nan
         return replace(self, low=nan, high=nan, monte_carlo_error=error, stretched=False, reason=reason)
+
+    def of_values(self, values: Array) -> "Estimates":
+        """The same of several values."""
+        return tuple(replace(self, value=value) for value in values.tolist())
 
     def as_interval(self) -> Interval:
         """The limits as a report answers them.

@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 
 from app.domain.expressions.expressions import render
-from app.kernel.metrics.expression import Combination, compute, is_about_sample
+from app.kernel.metrics.expression import Combination, is_about_sample
 from app.kernel.uncertainty.headline import Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates import of_matrix, of_samples
@@ -82,8 +82,7 @@ def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, rea
     form = Estimate(value=np.nan, level=settings.level)
     if reason is NoLimits.ABOUT_SAMPLE:
         form = of_matrix.simulation(run, settings)
-    values = np.atleast_1d(compute(estimand.expression, run.subject if estimand.scored else run.table))
-    return tuple(replace(form, value=value).without_limits(reason) for value in values.tolist())
+    return form.without_limits(reason).of_values(run.values(estimand))
 
 
 def _picked(
@@ -106,7 +105,7 @@ def _picked(
     simulated = next((one for one in alone if one.seed is not None), None)
     errors = [one.monte_carlo_error for one in (*alone, *together) if one.monte_carlo_error is not None]
     found = Estimate(
-        value=float(compute(expression, run.subject if estimand.scored else run.table)),
+        value=float(run.values(estimand)[0]),
         low=pick(one.low for one in lower),
         high=pick(one.high for one in upper),
         level=settings.level,

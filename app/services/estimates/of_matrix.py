@@ -10,7 +10,7 @@ import numpy as np
 from app.domain.report import FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty import estimation
 from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.clusters import group_intervals
@@ -39,8 +39,8 @@ REFUSALS = {
 
 def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
     """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for."""
-    values = values_of([estimand], run)[0].tolist()
-    return tuple(_of_rate(rate, value, run, settings) for rate, value in zip(rates, values, strict=True))
+    values = zip(rates, run.values(estimand).tolist(), strict=True)
+    return tuple(_of_rate(rate, value, run, settings) for rate, value in values)
 
 
 def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
@@ -73,7 +73,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     if form is None:
         return None
     found = Estimate(
-        value=float(values_of([estimand], run)[0][0]),
+        value=float(run.values(estimand)[0]),
         low=form.low,
         high=form.high,
         level=settings.level,
@@ -87,7 +87,7 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     """Any estimands by simulation, or by derivatives where these are asked for. All see the same draws."""
     form = simulation(run, settings)
     if form.reason is not None:
-        return [tuple(replace(form, value=value) for value in values.tolist()) for values in values_of(estimands, run)]
+        return [form.of_values(run.values(estimand)) for estimand in estimands]
     constant = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
     missing = Missing(
         undefined=NoLimits.UNDEFINED,
@@ -170,8 +170,3 @@ def _summaries(
 
 def _given(given: Given, run: RunData) -> str:
     return (given if run.groups is None else Given.GROUPS).value
-
-
-def values_of(estimands: Sequence[Estimand], run: RunData) -> list[Array]:
-    """Values (V) of each estimand of the matrix."""
-    return estimation.estimates(run.counts, [estimand.functional for estimand in estimands])

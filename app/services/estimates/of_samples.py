@@ -12,7 +12,7 @@ import numpy as np
 
 from app.kernel.compare.linear import linearised
 from app.kernel.metrics.card import is_of_probabilities
-from app.kernel.metrics.expression import Every, Measure, compute, measures
+from app.kernel.metrics.expression import Every, Measure, measures
 from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
@@ -115,7 +115,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     form = Estimate(value=nan, level=settings.level, given=given.value)
     reads = [resampled(one.expression, one.bounds) for one in estimands]
     forms = [replace(form, method=f"cluster_{read.method}" if clustered else read.method) for read in reads]
-    values = [np.atleast_1d(compute(one.expression, run.subject)) for one in estimands]
+    values = [run.values(one) for one in estimands]
     chosen = [] if made is None else _affordable(estimands, values, made, run.n_classes)
     found = [tuple(_unsampled(one, value) for value in own.tolist()) for one, own in zip(forms, values, strict=True)]
     if made is None or not chosen:

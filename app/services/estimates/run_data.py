@@ -1,7 +1,6 @@
 """One run as its limits are made from it: counts, and its samples and groups where they are at hand."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +12,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.losses import Codes
@@ -22,7 +21,8 @@ from app.kernel.uncertainty.clusters import GroupedRuns, Grouping
 from app.kernel.uncertainty.group_headline import GroupedHeadline, group_headline
 from app.kernel.uncertainty.headline import Headline, headline
 from app.kernel.uncertainty.influence import Influences
-from app.services.stored import scores_of, stored_request
+from app.services.estimands import Estimand
+from app.services.stored import scores_of, stored_input
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
 _SIMULATED = 20_000_000
@@ -53,6 +53,11 @@ class RunData:
         return self.source.content is Content.counts
 
     @property
+    def has_outputs(self) -> bool:
+        """Are its probabilities or scores at hand?"""
+        return self.source.samples is not None and self.source.samples.outputs is not None
+
+    @property
     def lacks_groups(self) -> bool:
         """Do its samples come in groups that are not at hand?"""
         samples = self.source.samples
@@ -75,7 +80,7 @@ class RunData:
         Raises:
             ValueError: it has none.
         """
-        return scores_of(self.source)
+        return scores_of(self.source.samples, self.source.positive)
 
     @cached_property
     def predicted(self) -> Codes:
@@ -86,6 +91,14 @@ class RunData:
     def subject(self) -> Subject:
         """Matrix and scores together."""
         return Subject(self.table, self.scores)
+
+    def values(self, estimand: Estimand) -> Array:
+        """Values (V) of an estimand.
+
+        Raises:
+            ValueError: it needs probabilities or scores, and there are none.
+        """
+        return np.atleast_1d(compute(estimand.expression, self.subject if estimand.scored else self.table))
 
     @cached_property
     def influences(self) -> Influences:
@@ -153,4 +166,4 @@ class RunData:
 
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:
     """A stored run, with its samples where something asked of it needs them."""
-    return RunData(replace(stored_request(record)[0], samples=samples))
+    return RunData(stored_input(record, samples))

@@ -29,7 +29,7 @@ from app.services.project.shares import Classes, named_shares
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
-from app.services.stored import stored_request
+from app.services.stored import stored_input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,7 +140,7 @@ class WhatIfService:
     async def _samples(self, project: str, record: EvaluationRecord, pointer: str | None = None) -> Samples:
         """Probabilities or scores of a run."""
         samples = None
-        if stored_request(record)[0].is_scored:
+        if stored_input(record).is_scored:
             samples = await self._store.read_samples(project, record.id)
         if samples is None or samples.outputs is None:
             raise NoSamples(

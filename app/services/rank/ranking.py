@@ -1,6 +1,6 @@
 """Ranking runs of one dataset: order, intervals, groups that cannot be separated, and the luck of the winner."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import nan
@@ -19,14 +19,14 @@ from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
-from app.services.estimates.run_data import run_data
-from app.services.runs.aligned import Runs, ScoredRun
+from app.services.estimates.run_data import RunData, run_data
+from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
-from app.services.runs.simulation import affordable_draws, values_at
+from app.services.runs.simulation import affordable_draws
 from app.services.seeds import chosen_seed
 
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
@@ -128,6 +128,7 @@ class _Entrant:
     place: int
     record: EvaluationRecord
     estimand: Estimand
+    run: RunData
 
 
 def rank_candidates(
@@ -146,15 +147,8 @@ def rank_candidates(
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
     outputs = kept.outputs or {}
-    runs = {
-        record.id: ScoredRun.of(record, outputs[record.id])
-        for record in (candidate.record for candidate in candidates)
-        if record.id in outputs and outputs[record.id].outputs is not None
-    }
-    found = [
-        _value(candidate, estimand, runs.get(candidate.record.id))
-        for candidate, estimand in zip(candidates, estimands, strict=True)
-    ]
+    runs = [run_data(candidate.record, outputs.get(candidate.record.id)) for candidate in candidates]
+    found = [_value(*each) for each in zip(candidates, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)[: query.limit]
     values = [found[place][0] for place in order]
     records = [candidates[place].record for place in order]
@@ -167,15 +161,15 @@ def rank_candidates(
             created_at=record.created_at,
             n_samples=record.counts.sum().item(),
             value=found[place][0],
-            reason=found[place][1] or _no_interval(record, estimands[place], runs, kept),
+            reason=found[place][1] or _no_interval(record, estimands[place], runs[place], kept),
         )
         for place, record in zip(order, records, strict=True)
     ]
     entrants = [
-        _Entrant(place, record, estimand)
-        for place, (record, estimand) in enumerate(zip(records, (estimands[place] for place in order), strict=True))
-        if isinstance(estimand, Estimand) and lines[place].value is not None
-        if record.counts_independent and (not estimand.scored or record.id in runs)
+        _Entrant(line, candidates[place].record, estimand, runs[place])
+        for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
+        if isinstance(estimand, Estimand) and lines[line].value is not None
+        if candidates[place].record.counts_independent and (not estimand.scored or runs[place].has_outputs)
     ]
     board = Leaderboard(
         dataset=query.dataset,
@@ -197,15 +191,14 @@ def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     return "a list over the classes has no order" if estimand.is_list else estimand
 
 
-def _value(candidate: Candidate, estimand: Estimand | str, run: ScoredRun | None) -> tuple[float | None, str | None]:
+def _value(candidate: Candidate, estimand: Estimand | str, run: RunData) -> tuple[float | None, str | None]:
     if isinstance(estimand, str):
         return None, estimand
     value = candidate.value
     if not candidate.stored:
-        if estimand.scored and run is None:
+        if estimand.scored and not run.has_outputs:
             return None, f"{estimand.text} {missing_outputs(candidate.record)}"
-        counts = candidate.record.counts.astype(np.float64)
-        computed = float((values_at(counts, [estimand]) if run is None else run.values([estimand]))[0][0])
+        computed = float(run.values(estimand)[0])
         value = computed if np.isfinite(computed) else None
     if value is not None:
         return value, None
@@ -217,13 +210,13 @@ def _value(candidate: Candidate, estimand: Estimand | str, run: ScoredRun | None
 def _no_interval(
     record: EvaluationRecord,
     estimand: Estimand | str,
-    runs: Mapping[UUID, ScoredRun],
+    run: RunData,
     kept: KeptSamples,
 ) -> str | None:
     """Why a run with a value takes no part in the simulation."""
     if record.is_grouped:
         return "no interval: its samples come in groups, and a ranking takes samples as independent"
-    if isinstance(estimand, str) or not estimand.scored or record.id in runs:
+    if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
     if kept.outputs is None:
         return "no interval: the runs have more samples than are looked at together"
@@ -270,7 +263,7 @@ def _judged(
     comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
     paired = comparisons[0].runs.pairing.paired
     lines = list(board.items)
-    for entrant, own in zip(entrants, _estimates(entrants, kept, level), strict=True):
+    for entrant, own in zip(entrants, _estimates(entrants, level), strict=True):
         lines[entrant.place] = _with_interval(lines[entrant.place], own)
     drawn = _joined([comparison.drawn(0) for comparison in comparisons])
     draws = 0 if drawn is None else len(drawn)
@@ -317,13 +310,12 @@ def _joined(drawn: Sequence[Array | None]) -> Array | None:
     return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
 
 
-def _estimates(entrants: Sequence[_Entrant], kept: KeptSamples, level: float) -> list[Estimate]:
+def _estimates(entrants: Sequence[_Entrant], level: float) -> list[Estimate]:
     """Each run with the limits that it has by itself."""
-    settings, outputs = LimitSettings(level=level), kept.outputs or {}
-    runs = [run_data(entrant.record, outputs.get(entrant.record.id)) for entrant in entrants]
-    if sum(work_of(entrant.estimand, run, settings) for entrant, run in zip(entrants, runs, strict=True)) > 1.0:
+    settings = LimitSettings(level=level)
+    if sum(work_of(entrant.estimand, entrant.run, settings) for entrant in entrants) > 1.0:
         return [Estimate(value=nan, level=level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
-    return [estimate([entrant.estimand], run, settings)[0][0] for entrant, run in zip(entrants, runs, strict=True)]
+    return [estimate([entrant.estimand], entrant.run, settings)[0][0] for entrant in entrants]
 
 
 def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:

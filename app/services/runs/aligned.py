@@ -1,7 +1,7 @@
 """Runs side by side: classes in one order, samples in one order where they are the same, and the values of metrics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -22,6 +22,7 @@ from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
 from app.services.runs.reading import KeptSamples
 from app.services.runs.simulation import values_at
 from app.services.seeds import chosen_seed
+from app.services.stored import scores_of
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
@@ -41,24 +42,19 @@ class ScoredRun:
     weights: Array | None = None
 
     @classmethod
-    def of(cls, record: EvaluationRecord, samples: Samples, places: NDArray[np.intp] | None = None) -> Self:
+    def of(cls, record: EvaluationRecord, samples: Samples, places: NDArray[np.intp]) -> Self:
         """The run of a record; ``places`` (K) says where each of its classes stands.
 
         Raises:
             ValueError: there are no probabilities and no scores.
         """
-        if samples.outputs is None:
-            raise ValueError(f"{record.id} has no probabilities or scores")
-        place = np.arange(record.n_classes) if places is None else places
-        truth, predicted = place[samples.truth], place[samples.predicted]
-        if samples.outputs.ndim == 2:
+        outputs = samples.outputs
+        if outputs is not None and outputs.ndim == 2:
             # Column p of the result is the class that stands there.
-            scores = Scores(truth, samples.outputs[:, np.argsort(place)])
-        else:
-            positive = place[1 if record.positive is None else record.positive]
-            # The kernel's scores are higher for class 1.
-            scores = Scores.of_scores(truth, samples.outputs if positive == 1 else -samples.outputs)
-        return cls(Run(scores, predicted), samples.fold_sizes, samples.weights)
+            outputs = outputs[:, np.argsort(places)]
+        moved = replace(samples, truth=places[samples.truth], outputs=outputs, weights=None)
+        scores = scores_of(moved, int(places[1 if record.positive is None else record.positive]))
+        return cls(Run(scores, places[samples.predicted]), samples.fold_sizes, samples.weights)
 
     def part(self, rows: NDArray[np.intp] | slice) -> Run:
         """Some of the samples."""

@@ -8,7 +8,7 @@ from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
 from app.services.ports import PairedLabels, SampleLabels
-from app.services.stored import stored_request
+from app.services.stored import stored_input
 
 # Samples of all runs together whose labels are read to pair them: some hundred megabytes.
 MOST_SAMPLES = 20_000_000
@@ -83,7 +83,7 @@ def entries_of(records: Iterable[EvaluationRecord]) -> int:
 
 def is_scored(record: EvaluationRecord) -> bool:
     """Did the run come with probabilities or scores?"""
-    return stored_request(record)[0].is_scored
+    return stored_input(record).is_scored
 
 
 def missing_outputs(record: EvaluationRecord) -> str:
