@@ -1,4 +1,4 @@
-"""Values as plain numbers, and why some of them do not exist."""
+"""Values of expressions, and why some of them do not exist."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +9,7 @@ from app.domain.report import Undefined, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.engine import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
-from app.kernel.numerics.arrays import Array
-
-
-def plain(values: Array) -> list[Any]:
-    """Nested lists with None for what is not finite."""
-    finite = np.isfinite(values)
-    listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
-    return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
+from app.services.json_values import numbers
 
 
 def reason(gap: Gap, labels: Sequence[str]) -> str:
@@ -41,7 +34,7 @@ def requested_values(
     # What is asked twice is answered once.
     for text, expression in dict(asked).items():
         values = compute(expression, subject)
-        found: Any = plain(np.asarray(values))
+        found: Any = numbers(np.asarray(values))
         answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found
         for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
             label = labels[int(index)] if is_list(expression) else None

@@ -29,7 +29,7 @@ from app.store.rows import decode_record, decode_summary, encode_record
 from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
 from app.store.sorted_lists.maintainer import TopEntriesMaintainer
 from app.store.sorted_lists.pages import fetch_by_metric
-from app.store.sorted_lists.partitions import Scope
+from app.store.sorted_lists.partitions import SearchScope
 from app.store.tables import evaluations
 from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
@@ -190,7 +190,9 @@ class PostgresEvaluationStore:
         keys = await self._names.keys_up_to(connection, len(row.metric_values))
         return decode_record(row._mapping, keys)
 
-    async def _find_scope(self, connection: AsyncConnection, project: str, query: EvaluationQuery) -> Scope | None:
+    async def _find_scope(
+        self, connection: AsyncConnection, project: str, query: EvaluationQuery
+    ) -> SearchScope | None:
         """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
         model_ids: Sequence[int] | None = None
         dataset_ids: Sequence[int] | None = None
@@ -209,7 +211,7 @@ class PostgresEvaluationStore:
             dataset_ids = await _fetch_ids(connection, wanted)
         if model_ids == [] or dataset_ids == []:
             return None
-        return Scope(project, model_ids, dataset_ids, model_name_id)
+        return SearchScope(project, model_ids, dataset_ids, model_name_id)
 
     async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
         keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))

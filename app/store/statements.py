@@ -37,7 +37,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from app.domain.evaluation import EvaluationQuery, Position
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
-from app.store.sorted_lists.partitions import Partition, Scope
+from app.store.sorted_lists.partitions import Partition, SearchScope
 from app.store.sorted_lists.visibility import in_time_since, late_since
 from app.store.tables import datasets, evaluations, models, value_in_slot
 
@@ -77,7 +77,7 @@ def select_records(project: str, identifiers: Sequence[UUID]) -> Select[Any]:
     return _with_names(select(*RECORD)).where(evaluations.c.project == project, wanted)
 
 
-def select_by_time(scope: Scope, query: EvaluationQuery, limit: int) -> Select[Any]:
+def select_by_time(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
     """Select one page of summaries in the order of creation."""
     conditions = _conditions(query)
     if query.after is not None:
@@ -87,7 +87,7 @@ def select_by_time(scope: Scope, query: EvaluationQuery, limit: int) -> Select[A
 
 
 def select_by_metric(
-    scope: Scope, query: EvaluationQuery, limit: int, *, slot: int | None, segment: Segment
+    scope: SearchScope, query: EvaluationQuery, limit: int, *, slot: int | None, segment: Segment
 ) -> Select[Any]:
     """Select one page of summaries and their value, in the order of a metric within one segment.
 
@@ -124,7 +124,7 @@ def has_index(slot: int | None) -> bool:
 
 
 def select_written_since(
-    scope: Scope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]], *, slot: int
+    scope: SearchScope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]], *, slot: int
 ) -> Select[Any]:
     """Select ids and values for one page, of what was written to each partition since a moment, or of all of it.
 
@@ -149,7 +149,7 @@ def select_written_since(
     return page.order_by(*order).limit(len(partitions) * 2 * (query.limit + 1))
 
 
-def select_among(scope: Scope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
+def select_among(scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
     """Select the first of some evaluations that pass the filters, one more than a page has, with their value."""
     wanted = func.unnest(literal(list(identifiers), ARRAY(Uuid))).table_valued("id", name="wanted").render_derived()
     # Row by row, and not what an index finds: a tag can stand for a good part of all evaluations.
@@ -162,7 +162,7 @@ def select_among(scope: Scope, query: EvaluationQuery, identifiers: Sequence[UUI
     return _summaries(scope.project, found, _by_value(found, descending=query.descending))
 
 
-def select_leaderboard(scope: Scope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
+def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
     """Select the latest evaluation of each model version on the datasets of the scope, best value first.
 
     A loose index scan: each step of the recursion jumps to the greatest id of the next model version, so the cost grows
@@ -200,7 +200,7 @@ def select_leaderboard(scope: Scope, limit: int, *, slot: int | None, higher_is_
 
 
 def _search(
-    scope: Scope,
+    scope: SearchScope,
     conditions: Sequence[ColumnElement[bool]],
     limit: int,
     *,

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from app.domain.advice import metric_advice
-from app.domain.advice.decision_tree import Advice, Leaf, Node, Question
+from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
 from app.domain.advice.metric_trees import TREES
 from app.domain.advice.recommendations import (
     NO_PROBABILITIES,
@@ -61,9 +61,9 @@ def leaves(node: Node) -> Iterator[Leaf]:
         yield from leaves(branch.next)
 
 
-def questions(node: Node) -> Iterator[Question]:
+def questions(node: Node) -> Iterator[Fork]:
     """Every fork of a tree."""
-    if isinstance(node, Question):
+    if isinstance(node, Fork):
         yield node
         for branch in node.branches:
             yield from questions(branch.next)
@@ -117,7 +117,7 @@ def test_every_answer_of_the_request_is_on_the_path(request_: Request) -> None:
 
 
 def _reached(node: Node, request_: Request) -> Leaf:
-    while isinstance(node, Question):
+    while isinstance(node, Fork):
         node = node.branch(getattr(request_, node.about)).next
     return node
 

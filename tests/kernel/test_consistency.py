@@ -15,8 +15,8 @@ from app.kernel.consistency.linear import NotLinearError
 from app.kernel.consistency.readings import readings
 from app.kernel.consistency.reported_scores import (
     Printed,
-    Range,
     Score,
+    ScoreRange,
     printed_range,
     score_of,
     scores_of_two_classes,
@@ -31,7 +31,7 @@ from tests.kernel.exact import CLASS, OVERALL, Infinite, Undefined, Whole, decim
 SCORES = scores_of_two_classes()
 
 
-def ranges(texts: dict[str, str], printed: str = Printed.NEAREST) -> list[tuple[Score, Range]]:
+def ranges(texts: dict[str, str], printed: str = Printed.NEAREST) -> list[tuple[Score, ScoreRange]]:
     return [(SCORES[name], printed_range(text, Printed(printed))) for name, text in texts.items()]
 
 
@@ -39,7 +39,7 @@ def feasible(p: int, n: int, printed: str = Printed.NEAREST, **scores: str) -> F
     return feasible_matrices(p, n, ranges(scores, printed))
 
 
-def of_classes(texts: dict[str, str]) -> list[tuple[Score, Range]]:
+def of_classes(texts: dict[str, str]) -> list[tuple[Score, ScoreRange]]:
     """Scores of classes by their index behind an @."""
     found = []
     for name, text in texts.items():

@@ -12,7 +12,7 @@ from app.domain.inputs.content import Content
 from app.services.estimands import parse_estimands
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import Difference
+from app.services.runs.differences import RunDifference
 from app.services.runs.reading import KeptSamples
 from app.services.runs.resampling import InferenceSettings
 
@@ -32,7 +32,7 @@ def kept(matrix: Any, dataset: str) -> EvaluationRecord:
     )
 
 
-def unpaired(first: Any, second: Any, *metrics: str, dataset: str = "other") -> list[Difference]:
+def unpaired(first: Any, second: Any, *metrics: str, dataset: str = "other") -> list[RunDifference]:
     """The differences of two matrices of different samples, unless their dataset is the same."""
     runs = Runs.align([kept(first, "d"), kept(second, dataset)]).pair(KeptSamples())
     estimands = parse_estimands(metrics, runs.labels, 1)

@@ -29,8 +29,8 @@ from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
 from app.services.evaluate.reports import evaluate
-from app.services.gate.examination import rule_estimands
 from app.services.gate.gate_check import check_gate
+from app.services.gate.rule_estimates import rule_estimands
 from app.services.rank.ranking import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples

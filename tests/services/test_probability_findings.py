@@ -17,7 +17,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import expected_by_chance
 from app.services.evaluate.probability_findings import ERROR_RATE, probability_findings
-from app.services.reasons import plain
+from app.services.json_values import numbers
 from app.services.stored import scores_of
 
 
@@ -44,7 +44,7 @@ def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
         "p_value": chance.p_value,
     }
     with silently():
-        by_class = {key: plain(known[key].compute(scores)) for key in ("roc_auc", "median_phi")}
+        by_class = {key: numbers(known[key].compute(scores)) for key in ("roc_auc", "median_phi")}
     details = {"calibration": {"expected_calibration_error": error}}
     return {finding.code: finding for finding in probability_findings(source, scores, by_class, details)}
 

@@ -19,7 +19,7 @@ from app.store.engine import create_engine
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.sorted_lists import maintainer, top_entries
 from app.store.sorted_lists import visibility as lateness
-from app.store.sorted_lists.partitions import LARGE, Kind, Partition
+from app.store.sorted_lists.partitions import LARGE, Partition, PartitionKind
 from app.store.sorted_lists.visibility import find_visibility_horizon
 from app.store.statements import Segment
 from app.store.tables import evaluations, extreme_scopes, extreme_values
@@ -107,7 +107,7 @@ async def test_lists_are_exact_whatever_is_kept(
     await add_all(store, project, records)
     await check(store, project, records)
     await store.rest()
-    assert await kept_parts(engine, project) > {Partition(project, Kind.PROJECT)}
+    assert await kept_parts(engine, project) > {Partition(project, PartitionKind.PROJECT)}
     await check(store, project, records)
     # Without a look at what is new: it must come from the table.
     more = [*make_all(make_record, 15, seed=2), *make_all(make_record, 15, seed=3, now=True)]
@@ -130,7 +130,7 @@ async def kept_parts(engine: AsyncEngine, project: str) -> set[Partition]:
     columns = extreme_scopes.c
     async with engine.connect() as connection:
         rows = await connection.execute(select(columns.kind, columns.member).where(columns.project == project))
-        return {Partition(project, Kind(row.kind), row.member) for row in rows}
+        return {Partition(project, PartitionKind(row.kind), row.member) for row in rows}
 
 
 async def test_a_first_page_needs_only_what_is_kept(
@@ -184,7 +184,7 @@ async def test_what_is_no_longer_large_is_forgotten(
     query = EvaluationQuery(sort_metric="plain", limit=5)
     await store.page(project, query)
     await store.rest()
-    assert await kept_parts(engine, project) == {Partition(project, Kind.PROJECT)}
+    assert await kept_parts(engine, project) == {Partition(project, PartitionKind.PROJECT)}
     for record in records[2:]:
         await store.delete(project, record.id)
     for _ in range(2):
@@ -203,7 +203,7 @@ async def test_small_parts_keep_nothing(
     engine: AsyncEngine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(LARGE, Kind.DATASET, 1000)
+    monkeypatch.setitem(LARGE, PartitionKind.DATASET, 1000)
     monkeypatch.setattr(maintainer, "_LOOK_SMALL", 60.0)
     await add_all(store, project, make_all(make_record, 20, seed=4))
     await store.page(project, EvaluationQuery(sort_metric="plain", dataset="d"))
@@ -348,7 +348,7 @@ async def test_a_database_that_is_away_does_not_end_the_maintainer(
     engine = create_engine(stopped)
     one = maintainer.TopEntriesMaintainer(engine)
     for _ in range(2):
-        one.want([Partition(project, Kind.PROJECT)])
+        one.want([Partition(project, PartitionKind.PROJECT)])
         await one.rest()
     assert len([record for record in caplog.records if "not brought up to date" in record.message]) == 2
     await one.close()

@@ -61,11 +61,11 @@ class Branch:
 
     answers: tuple[Any, ...]
     reason: str
-    next: "Question | Leaf"
+    next: "Fork | Leaf"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Fork:
     """A fork. ``about`` is the attribute of the request that answers it."""
 
     about: str
@@ -81,4 +81,4 @@ class Question:
         raise KeyError(answer)
 
 
-Node = Question | Leaf
+Node = Fork | Leaf

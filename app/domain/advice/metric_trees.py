@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.domain.advice import metric_advice as m
-from app.domain.advice.decision_tree import Branch, Leaf, Node, Question, Source
+from app.domain.advice.decision_tree import Branch, Fork, Leaf, Node, Source
 
 SURVEY: Final = Source("beddar2025", "section 6")
 BALANCE: Final = Source("beddar2025", "section 1.4")
@@ -32,8 +32,8 @@ SHARES_CHANGE: Final = (
 TWO_CLASSES: Final = "For two classes a ROC curve serves as well; IMCP is made for more (Aguilar-Ruiz & Michalak 2024)."
 
 
-def _classes(binary: Node, multiclass: Node) -> Question:
-    return Question(
+def _classes(binary: Node, multiclass: Node) -> Fork:
+    return Fork(
         "classes",
         "How many classes are there?",
         SURVEY,
@@ -44,8 +44,8 @@ def _classes(binary: Node, multiclass: Node) -> Question:
     )
 
 
-def _balance(balanced: Node, imbalanced: Node) -> Question:
-    return Question(
+def _balance(balanced: Node, imbalanced: Node) -> Fork:
+    return Fork(
         "balanced",
         "Are the classes about equally frequent?",
         BALANCE,
@@ -56,8 +56,8 @@ def _balance(balanced: Node, imbalanced: Node) -> Question:
     )
 
 
-def _priority(source: Source, *, type1: Leaf, type2: Leaf, both: Leaf, costs: Leaf) -> Question:
-    return Question(
+def _priority(source: Source, *, type1: Leaf, type2: Leaf, both: Leaf, costs: Leaf) -> Fork:
+    return Fork(
         "error_priority",
         "Which error matters most?",
         source,
@@ -70,8 +70,8 @@ def _priority(source: Source, *, type1: Leaf, type2: Leaf, both: Leaf, costs: Le
     )
 
 
-def _if(about: str, text: str, source: Source, *, so: str, else_: str, then: Node) -> Question:
-    return Question(about, text, source, (Branch((True,), so, then), Branch((False,), else_, Leaf(()))))
+def _if(about: str, text: str, source: Source, *, so: str, else_: str, then: Node) -> Fork:
+    return Fork(about, text, source, (Branch((True,), so, then), Branch((False,), else_, Leaf(()))))
 
 
 ERRORS: Final = _classes(

@@ -17,9 +17,9 @@ from app.domain.expressions.syntax import (
     Argument,
     Assignment,
     Call,
-    Kind,
     Literal,
     Selector,
+    TokenKind,
     quote,
     read,
     write_label,
@@ -274,7 +274,7 @@ def _value(card: Card, parameter: Parameter, literal: Literal) -> float | str:
         if literal.text not in parameter.options:
             raise refused
         return literal.text
-    if literal.kind is not Kind.NUMBER:
+    if literal.kind is not TokenKind.NUMBER:
         raise refused
     value = float(literal.text)
     if not _within(parameter, value, written_infinite="inf" in literal.text):

@@ -38,7 +38,7 @@ _EXPECTED: Final = {
 }
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """How a value was written."""
 
     WORD = "word"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 class Literal:
     """A value as written, quotes and escapes resolved."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     position: int
 
@@ -172,13 +172,13 @@ class _Build(Transformer[Token, Call]):
         return Assignment(str(name), value, _at(name))
 
     def word(self, token: Token) -> Literal:
-        return Literal(Kind.WORD, str(token), _at(token))
+        return Literal(TokenKind.WORD, str(token), _at(token))
 
     def number(self, token: Token) -> Literal:
-        return Literal(Kind.NUMBER, str(token), _at(token))
+        return Literal(TokenKind.NUMBER, str(token), _at(token))
 
     def quoted(self, token: Token) -> Literal:
-        return Literal(Kind.QUOTED, _unquoted(str(token), _at(token)), _at(token))
+        return Literal(TokenKind.QUOTED, _unquoted(str(token), _at(token)), _at(token))
 
 
 def _at(token: Token) -> int:

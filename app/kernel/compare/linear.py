@@ -16,7 +16,7 @@ from app.kernel.metrics.card import Scale, is_of_probabilities
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, student_quantile
-from app.kernel.samples.influence import Method, Strata
+from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, limits
 from app.kernel.uncertainty.intervals import two_sided_z
@@ -69,7 +69,7 @@ def _combined(value: float, influence: Array, parts: Sequence[Linearisation]) ->
         influence,
         Scale.LOGIT if on_logit else Scale.LINEAR,
         Strata.BY_CLASS if by_class else Strata.WHOLE,
-        Method.INFLUENCE_LOGIT if on_logit else Method.INFLUENCE,
+        LinearMethod.INFLUENCE_LOGIT if on_logit else LinearMethod.INFLUENCE,
         _hull([part.bounds for part in parts]),
         freedom=min(part.freedom for part in parts),
     )
@@ -106,7 +106,7 @@ class LinearRuns:
     values: Array
     covariance: Array
     freedom: Array
-    methods: tuple[Method, ...]
+    methods: tuple[LinearMethod, ...]
     guards: Array
     at_end: Array
     alike: Array | None = None
@@ -214,7 +214,7 @@ def join_runs(parts: Sequence[Linearisation], truths: Sequence[Codes], *, paired
 def _guard(part: Linearisation) -> float:
     """The deviation of an area without variance, from the limits that it is given instead; 0 for all else."""
     found = limits(part)
-    if found is None or found.method is not Method.NEWCOMBE:
+    if found is None or found.method is not LinearMethod.NEWCOMBE:
         return 0.0
     return max(part.value - found.low, found.high - part.value) / two_sided_z(0.95)
 

@@ -32,7 +32,7 @@ def cochran_q(joint: JointCounts) -> ChiSquared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
+class RankProbabilities:
     """How sure the order of R runs is.
 
     Attributes:
@@ -48,13 +48,13 @@ class Ranking:
     high: Array
 
 
-def rank_runs(draws: Array, level: float = 0.95) -> Ranking:
+def rank_runs(draws: Array, level: float = 0.95) -> RankProbabilities:
     """Ranks of R runs over joint draws (D, R) without NaN."""
     ranks = mean_ranks(-draws)
     top = draws == draws.max(axis=1, keepdims=True)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
-    return Ranking((top / top.sum(axis=1, keepdims=True)).mean(axis=0), ranks.mean(axis=0), low, high)
+    return RankProbabilities((top / top.sum(axis=1, keepdims=True)).mean(axis=0), ranks.mean(axis=0), low, high)
 
 
 def mean_ranks(values: Array) -> Array:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from app.kernel.consistency.linear import CONSTANT, Linear, NotLinearError, value_of
-from app.kernel.consistency.reported_scores import Range, Score, scores_of_two_classes
+from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
 from app.kernel.metrics.exact import Confusion, OneVsRest
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.families.rates import recall, specificity
@@ -40,7 +40,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finding:
+class Feasibility:
     """The answer and, when there is one, an example of counts.
 
     Attributes:
@@ -59,7 +59,7 @@ class Statement:
     """A score of counts lies in a range."""
 
     score: Linear
-    wanted: Range
+    wanted: ScoreRange
 
     def rows(self, size: int) -> tuple[Array, Array, Array]:
         """As rows of low <= A x <= high, cleared of the denominator, which is at least 1 where it varies."""
@@ -105,18 +105,18 @@ class Programme:
     upper: Sequence[int]
     equal: Sequence[tuple[Sequence[int], int]] = ()
 
-    def solve(self) -> Finding:
+    def solve(self) -> Feasibility:
         """Search such counts."""
         try:
             found = self._search()
         except TimeoutError:
-            return Finding(Answer.UNDECIDED, None)
+            return Feasibility(Answer.UNDECIDED, None)
         if found is None:
-            return Finding(Answer.INCONSISTENT, None)
+            return Feasibility(Answer.INCONSISTENT, None)
         counts = [int(count) for count in found]
         sums = all(sum(counts[position] for position in positions) == total for positions, total in self.equal)
         fits = sums and all(statement.holds(counts) for statement in self.statements)
-        return Finding(Answer.CONSISTENT, found) if fits else Finding(Answer.UNDECIDED, None)
+        return Feasibility(Answer.CONSISTENT, found) if fits else Feasibility(Answer.UNDECIDED, None)
 
     def extremes(self, scores: Mapping[str, Linear]) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of linear scores by name; what takes too long is left out."""
@@ -156,10 +156,10 @@ class Programme:
         )
 
 
-Reported = Sequence[tuple[Score, Range]]
+Reported = Sequence[tuple[Score, ScoreRange]]
 
 
-def check_classes(actual: Sequence[int], reported: Reported) -> Finding:
+def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
     """Could a matrix with these row sums have the scores? The example is the matrix (K, K); implied are ranges of
     ``accuracy``, ``balanced_accuracy`` and, by ``recall@<class index>``, of the recalls.
 
@@ -185,7 +185,7 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Finding:
         return found
     implied = {accuracy.key: confusion.correct / confusion.n, balanced_accuracy.key: confusion.mean(_recall)}
     implied |= {f"{recall.key}@{k}": _recall(one) for k, one in enumerate(confusion.classes)}
-    return Finding(found.answer, found.example.reshape(size, size), programme.extremes(implied))
+    return Feasibility(found.answer, found.example.reshape(size, size), programme.extremes(implied))
 
 
 def _of_classes(actual: Sequence[int]) -> Confusion:
@@ -210,7 +210,7 @@ def _recall(one: OneVsRest) -> Linear:
     return share
 
 
-def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Finding:
+def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibility:
     """Could folds of these sizes have these means of their binary scores? The example is tp and tn of each fold (F, 2).
 
     This is the mean of scores; a score of the pooled counts is a binary check of the sums. Implied are the ranges of
@@ -239,7 +239,7 @@ def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Finding
         return found
     known = scores_of_two_classes()
     ranges = programme.extremes({name: _mean(known[name], parts) for name in IMPLIED_OF_FOLDS})
-    return Finding(found.answer, found.example.reshape(-1, 2), ranges)
+    return Feasibility(found.answer, found.example.reshape(-1, 2), ranges)
 
 
 def _mean(score: Score, parts: Sequence[Confusion]) -> Linear:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.kernel.consistency.reported_scores import Printed, Range, Score, printed_range
+from app.kernel.consistency.reported_scores import Printed, Score, ScoreRange, printed_range
 
 PrintedScores = Sequence[tuple[Score, str]]
 
@@ -14,12 +14,12 @@ class Reading:
 
     code: str
     sentence: str
-    reported: tuple[tuple[Score, Range], ...]
+    reported: tuple[tuple[Score, ScoreRange], ...]
     sizes_exchanged: bool = False
     undefined_as_zero: bool = False
 
 
-def as_printed(scores: PrintedScores, printed: Printed) -> tuple[tuple[Score, Range], ...]:
+def as_printed(scores: PrintedScores, printed: Printed) -> tuple[tuple[Score, ScoreRange], ...]:
     """Every score with what its text stands for."""
     return tuple((score, printed_range(text, printed)) for score, text in scores)
 

@@ -30,7 +30,7 @@ class Printed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ScoreRange:
     """The values that a printed score stands for, ends included, as exact numbers."""
 
     low: Fraction
@@ -46,7 +46,7 @@ def _signed_square(value: Fraction) -> Fraction:
     return value * abs(value)
 
 
-def printed_range(text: str, printed: Printed = Printed.NEAREST) -> Range:
+def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
     """What a printed number such as ``0.9567`` stands for. The digits after the point count, trailing zeros too.
 
     Raises:
@@ -61,10 +61,10 @@ def printed_range(text: str, printed: Printed = Printed.NEAREST) -> Range:
         raise ValueError(f"{text!r} is not a finite number")
     value, unit = Fraction(number), Fraction(10) ** min(exponent, 0)
     if printed is Printed.NEAREST:
-        return Range(value - unit / 2, value + unit / 2)
+        return ScoreRange(value - unit / 2, value + unit / 2)
     if printed is Printed.ANY:
-        return Range(value - unit, value + unit)
-    return Range(value, value + unit) if value >= 0 else Range(value - unit, value)
+        return ScoreRange(value - unit, value + unit)
+    return ScoreRange(value, value + unit) if value >= 0 else ScoreRange(value - unit, value)
 
 
 @dataclass(frozen=True, slots=True)

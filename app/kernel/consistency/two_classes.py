@@ -14,11 +14,11 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.consistency.reported_scores import Range, Score, scores_of_two_classes
+from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, Mask
 
-Counts = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 # Added to the ranges while floating point narrows them down; what is let in is settled exactly.
 _SLACK = 1e-10
@@ -40,9 +40,9 @@ class Feasible:
 
     positives: int
     negatives: int
-    fixed: Counts
-    low: Counts
-    high: Counts
+    fixed: Integers
+    low: Integers
+    high: Integers
     swapped: bool
 
     @property
@@ -78,7 +78,7 @@ class Feasible:
                 ranges[name] = (float(np.nanmin(values)), float(np.nanmax(values)))
         return ranges
 
-    def _cells(self, fixed: Counts, moving: Counts) -> tuple[Array, Array]:
+    def _cells(self, fixed: Integers, moving: Integers) -> tuple[Array, Array]:
         """(tp, tn) of some rows and counts."""
         tp, tn = (moving, fixed) if self.swapped else (fixed, moving)
         return tp.astype(np.float64), tn.astype(np.float64)
@@ -103,7 +103,7 @@ def implied_scores() -> Mapping[str, Score]:
     return found
 
 
-Reported = Sequence[tuple[Score, Range]]
+Reported = Sequence[tuple[Score, ScoreRange]]
 
 
 def feasible_matrices(
@@ -214,7 +214,7 @@ class _Rows:
         high: Largest; below the smallest where none does.
     """
 
-    owner: Counts
+    owner: Integers
     fixed: Array
     p: Array
     n: Array

@@ -14,7 +14,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.scores import Scores
 
 
-class Sizes(Protocol):
+class ClassTotals(Protocol):
     """What matrices and samples alike say of their classes."""
 
     @property
@@ -26,15 +26,15 @@ class Sizes(Protocol):
         """Members of all other classes (..., K)."""
 
 
-def _no_actual(data: Sizes) -> Mask:
+def _no_actual(data: ClassTotals) -> Mask:
     return np.equal(data.actual, 0)
 
 
-def _no_rest(data: Sizes) -> Mask:
+def _no_rest(data: ClassTotals) -> Mask:
     return np.equal(data.rest, 0)
 
 
-def _one_actual_class(data: Sizes) -> Mask:
+def _one_actual_class(data: ClassTotals) -> Mask:
     alone: Mask = np.logical_or.reduce(_no_rest(data), axis=-1)
     return alone
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.kernel.numerics.arrays import Array, Mask, silently
 
 # Sums of weights, or whole numbers where every sample counts 1.
-Counts = NDArray[np.floating | np.integer]
+Amounts = NDArray[np.floating | np.integer]
 
 # Cuts handled at once: the arrays of a piece fit in the second-level cache.
 BLOCK = 8192
@@ -93,7 +93,7 @@ def precision_at(tp: Array, fp: Array) -> Array:
     return precision_of(tp, tp + fp)
 
 
-def precision_of(tp: Counts, predicted: Array) -> Array:
+def precision_of(tp: Amounts, predicted: Array) -> Array:
     """The same by how many samples are predicted."""
     with silently():
         values: Array = tp / predicted
@@ -103,7 +103,7 @@ def precision_of(tp: Counts, predicted: Array) -> Array:
     return values
 
 
-def precision_anywhere(tp: Counts, predicted: Counts) -> Array:
+def precision_anywhere(tp: Amounts, predicted: Amounts) -> Array:
     """Precision, 1 where nothing is predicted."""
     with silently():
         values: Array = np.true_divide(tp, predicted)

@@ -25,7 +25,7 @@ class Strata(StrEnum):
     WHOLE = "whole"
 
 
-class Method(StrEnum):
+class LinearMethod(StrEnum):
     """How limits are made."""
 
     DELONG_LOGIT = "delong_logit"
@@ -49,7 +49,7 @@ class Influence:
     """
 
     of_samples: Array
-    method: Method
+    method: LinearMethod
     strata: Strata = Strata.WHOLE
     freedom: float = np.inf
     sizes: tuple[int, int] | None = None
@@ -84,7 +84,7 @@ Make = Callable[[Unweighted, int | None, Parameters], Influence]
 class Form:
     """On a card: how influences are made, and the method of limits where no special case has another."""
 
-    method: Method
+    method: LinearMethod
     make: Make
 
 
@@ -93,18 +93,18 @@ def mean_of(values: Values) -> Form:
 
     def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
         freedom = float(max(of.scores.n_samples - 1, 1))
-        return Influence(centred(values(of.scores, parameters)), Method.T, freedom=freedom)
+        return Influence(centred(values(of.scores, parameters)), LinearMethod.T, freedom=freedom)
 
-    return Form(Method.T, make)
+    return Form(LinearMethod.T, make)
 
 
 def share_of(counted: Values) -> Form:
     """The share of the samples that count 1 and not 0."""
 
     def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
-        return Influence(centred(counted(of.scores, parameters)), Method.WILSON)
+        return Influence(centred(counted(of.scores, parameters)), LinearMethod.WILSON)
 
-    return Form(Method.WILSON, make)
+    return Form(LinearMethod.WILSON, make)
 
 
 def mean_of_class_means(values: Values) -> Form:
@@ -113,9 +113,9 @@ def mean_of_class_means(values: Values) -> Form:
     def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
         y, size = of.scores.y, of.scores.n_classes
         influence = centred_by_class(values(of.scores, parameters) / size, y, size)
-        return Influence(influence, Method.T, Strata.BY_CLASS, freedom=_welch(influence, y, size))
+        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=_welch(influence, y, size))
 
-    return Form(Method.T, make)
+    return Form(LinearMethod.T, make)
 
 
 def mean_of_members(values: Values) -> Form:
@@ -125,9 +125,9 @@ def mean_of_members(values: Values) -> Form:
         members = np.flatnonzero(of.scores.y == class_index)
         influence = np.zeros(of.scores.n_samples)
         influence[members] = centred(values(of.scores, parameters).take(members))
-        return Influence(influence, Method.T, Strata.BY_CLASS, freedom=float(max(members.size - 1, 1)))
+        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=float(max(members.size - 1, 1)))
 
-    return Form(Method.T, make)
+    return Form(LinearMethod.T, make)
 
 
 def _welch(influence: Array, y: Codes, n_classes: int) -> float:
@@ -144,9 +144,9 @@ def line_of_area(slope: float = 1.0) -> Form:
         code = 1 if class_index is None else class_index
         positives = int(of.scores.actual[code])
         sizes = (positives, of.scores.n_samples - positives)
-        return Influence(slope * of.areas[1][code], Method.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
+        return Influence(slope * of.areas[1][code], LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
-    return Form(Method.DELONG_LOGIT, make)
+    return Form(LinearMethod.DELONG_LOGIT, make)
 
 
 def mean_of_areas(influence: Callable[[Unweighted], Array]) -> Form:
@@ -156,6 +156,6 @@ def mean_of_areas(influence: Callable[[Unweighted], Array]) -> Form:
     def make(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
         if of.scores.n_classes == 2:
             return one_area.make(of, class_index, parameters)
-        return Influence(influence(of), Method.INFLUENCE_LOGIT)
+        return Influence(influence(of), LinearMethod.INFLUENCE_LOGIT)
 
-    return Form(Method.INFLUENCE_LOGIT, make)
+    return Form(LinearMethod.INFLUENCE_LOGIT, make)

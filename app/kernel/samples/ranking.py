@@ -10,8 +10,8 @@ from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.hull import STRETCH, outside, upper_hull
 from app.kernel.samples.cuts import (
     BLOCK,
+    Amounts,
     Block,
-    Counts,
     Row,
     Sums,
     counted,
@@ -82,7 +82,7 @@ class Ranking:
         return np.arange(self.members.size) if self.ends is None else self.ends
 
     @cached_property
-    def _members_among(self) -> Counts:
+    def _members_among(self) -> Amounts:
         """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
         if self.weights is None:
             return counted(self.members)
@@ -393,7 +393,7 @@ class Ranking:
                 values = values + weights @ scores
         return weight, values, members
 
-    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Counts, Array]:
+    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Amounts, Array]:
         """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
 
         Args:
@@ -415,7 +415,7 @@ class Ranking:
             predicted = 0.5 * (predicted + above_predicted)
         return predicted, heights
 
-    def up_to(self, counts: Positions) -> tuple[Counts, Counts]:
+    def up_to(self, counts: Positions) -> tuple[Amounts, Amounts]:
         """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)

@@ -28,7 +28,7 @@ CURVED_CLASSES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sampling:
+class PosteriorSettings:
     """How posterior matrices are drawn; everything an answer has to state. See ``posterior.draw_matrices``."""
 
     seed: int
@@ -56,7 +56,7 @@ def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
 
 
 def posterior_intervals(
-    counts: Array, functionals: Sequence[Functional], sampling: Sampling, *, level: float = 0.95
+    counts: Array, functionals: Sequence[Functional], sampling: PosteriorSettings, *, level: float = 0.95
 ) -> list[Summary]:
     """Posterior intervals of every functional of one matrix of counts (K, K), in the order given.
 

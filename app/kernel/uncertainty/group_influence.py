@@ -6,10 +6,10 @@ import numpy as np
 
 from app.kernel.numerics.arrays import silently
 from app.kernel.numerics.special import student_quantile
-from app.kernel.samples.influence import Method
+from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.clusters import Grouping, Groups, wilson_of_variance
-from app.kernel.uncertainty.headline import Method as Closed
+from app.kernel.uncertainty.headline import Method
 from app.kernel.uncertainty.influence import Linearisation, limits_on_scale, variance
 from app.kernel.uncertainty.intervals import kish_effective_n
 
@@ -36,7 +36,7 @@ def group_limits(linear: Linearisation, n_samples: int, level: float = 0.95) -> 
     value, spread = linear.value, variance(linear)
     if np.isnan(value) or np.isnan(spread):
         return None
-    if linear.method is Method.WILSON:
+    if linear.method is LinearMethod.WILSON:
         rate, total, squares, groups = map(np.asarray, (value, float(n_samples), spread, linear.freedom + 1.0))
         low, high = wilson_of_variance(rate, total, squares, Groups(groups, groups), level)
         return float(low), float(high)
@@ -49,4 +49,4 @@ def group_limits(linear: Linearisation, n_samples: int, level: float = 0.95) -> 
 
 def group_method(linear: Linearisation) -> str:
     """What these limits are called."""
-    return Closed.GROUPED_WILSON.value if linear.method is Method.WILSON else f"cluster_{linear.method.value}"
+    return Method.GROUPED_WILSON.value if linear.method is LinearMethod.WILSON else f"cluster_{linear.method.value}"

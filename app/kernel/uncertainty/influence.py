@@ -13,7 +13,7 @@ from app.kernel.metrics.card import Metric, Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
-from app.kernel.samples.influence import Influence, Method, Strata, Unweighted
+from app.kernel.samples.influence import Influence, LinearMethod, Strata, Unweighted
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.headline import logit_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
@@ -40,19 +40,19 @@ class Linearisation:
     influence: Array
     scale: Scale
     strata: Strata
-    method: Method
+    method: LinearMethod
     bounds: Bounds = (0.0, 1.0)
     freedom: float = np.inf
     sizes: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LinearLimits:
     """Ends of an interval, and how they were made."""
 
     low: float
     high: float
-    method: Method
+    method: LinearMethod
 
 
 class Influences(Unweighted):
@@ -109,7 +109,7 @@ def covariance(first: Linearisation, second: Linearisation) -> float:
     return float(np.vecdot(first.influence, second.influence))
 
 
-def limits(linearisation: Linearisation, level: float = 0.95) -> Limits | None:
+def limits(linearisation: Linearisation, level: float = 0.95) -> LinearLimits | None:
     """Ends of the interval of a value; None where it is undefined or has no variance.
 
     An area of 0 or 1, or without variance, has the limits of Newcombe (2006), method 5.
@@ -118,10 +118,10 @@ def limits(linearisation: Linearisation, level: float = 0.95) -> Limits | None:
     error = float(np.sqrt(variance(linearisation)))
     if not np.isfinite(value) or np.isnan(error):
         return None
-    if method is Method.WILSON:
+    if method is LinearMethod.WILSON:
         size = float(linearisation.influence.size)
         of_share = wilson(np.asarray(value * size), np.asarray(size), level)
-        return Limits(float(of_share[0]), float(of_share[1]), method)
+        return LinearLimits(float(of_share[0]), float(of_share[1]), method)
     low, high = linearisation.bounds
     on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
     if error == 0.0 and not on_logit:
@@ -130,10 +130,10 @@ def limits(linearisation: Linearisation, level: float = 0.95) -> Limits | None:
     reach = two_sided_z(level) if on_logit else float(student_quantile(tail, linearisation.freedom))
     ends = limits_on_scale(linearisation, reach * error)
     if ends is None and linearisation.sizes is not None and low is not None and high is not None:
-        width, method = high - low, Method.NEWCOMBE
+        width, method = high - low, LinearMethod.NEWCOMBE
         of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
         ends = low + width * of_area[0], low + width * of_area[1]
-    return None if ends is None else Limits(*ends, method)
+    return None if ends is None else LinearLimits(*ends, method)
 
 
 def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
@@ -155,12 +155,12 @@ def effective_samples(linearisation: Linearisation) -> float:
 
 def area_limits(
     area: float, variance: float, positives: int, negatives: int, level: float = 0.95
-) -> tuple[float, float, Method]:
+) -> tuple[float, float, LinearMethod]:
     """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
     ends = logit_limits(area, two_sided_z(level) * float(np.sqrt(variance)))
     if ends is not None:
-        return *ends, Method.DELONG_LOGIT
-    return *newcombe_area_limits(area, positives, negatives, level), Method.NEWCOMBE
+        return *ends, LinearMethod.DELONG_LOGIT
+    return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE
 
 
 def newcombe_area_limits(area: float, positives: int, negatives: int, level: float = 0.95) -> tuple[float, float]:

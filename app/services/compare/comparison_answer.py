@@ -25,7 +25,7 @@ from app.services.compare.disagreements import ComparedValue, compared_values, d
 from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import Difference
+from app.services.runs.differences import RunDifference
 from app.services.runs.propriety import improper_preferences
 from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 
@@ -66,7 +66,7 @@ def comparison_answer(
 
 
 def _adjusted(
-    comparison: Comparison, differences: Sequence[Sequence[Sequence[Difference]]], adjustment: Adjustment
+    comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]], adjustment: Adjustment
 ) -> list[Array]:
     """By estimand, adjusted p (V, P) of the differences of its values."""
     if adjustment is Adjustment.MAX_T:
@@ -146,7 +146,7 @@ def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
 def _pairs(
     comparison: Comparison,
     value: ComparedValue,
-    differences: Sequence[Difference],
+    differences: Sequence[RunDifference],
     adjusted: Array,
     of_folds: Array | None,
 ) -> list[ComparedPair]:
@@ -165,7 +165,7 @@ def _pairs(
 
 
 def _pair(
-    records: Sequence[EvaluationRecord], found: Difference, adjusted: float, folds: FoldTest | None
+    records: Sequence[EvaluationRecord], found: RunDifference, adjusted: float, folds: FoldTest | None
 ) -> ComparedPair:
     test = found.test
     return ComparedPair(

@@ -8,7 +8,7 @@ from app.kernel.compare.multiplicity import adjust_jointly
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import Difference
+from app.services.runs.differences import RunDifference
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.sample_draws import NormalDraws
 
@@ -18,7 +18,7 @@ _FEWEST_DRAWS = 200
 ALL_DIFFERENCES = "all differences of the request"
 
 
-def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[Difference]]]) -> list[Array]:
+def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]]) -> list[Array]:
     """By estimand, adjusted p (V, P) of the differences of its values.
 
     What was drawn together varies together. What was not is taken as independent, which asks for no less than is due

@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.errors import InvalidInput
 from app.kernel.consistency.integer_programmes import (
     Answer,
-    Finding,
+    Feasibility,
     Reported,
     check_classes,
     check_folds,
@@ -25,12 +25,12 @@ from app.services.consistency.answers import (
     FoldsExample,
     ScoreEnds,
 )
-from app.services.consistency.reported import ROUNDINGS, SAMPLING, Report, alternative, printed_scores
+from app.services.consistency.reported import ROUNDINGS, SAMPLING, ReportedScores, alternative, printed_scores
 
 Folds = Sequence[tuple[int, int]]
 
 
-def of_classes(report: Report, classes: Mapping[str, int]) -> ConsistencyAnswer:
+def of_classes(report: ReportedScores, classes: Mapping[str, int]) -> ConsistencyAnswer:
     """Is there a matrix with these row sums?
 
     Raises:
@@ -58,7 +58,9 @@ def of_classes(report: Report, classes: Mapping[str, int]) -> ConsistencyAnswer:
     )
 
 
-def of_folds(report: Report, folds: Folds, *, pooled: Callable[[Report, Folds], int]) -> ConsistencyAnswer:
+def of_folds(
+    report: ReportedScores, folds: Folds, *, pooled: Callable[[ReportedScores, Folds], int]
+) -> ConsistencyAnswer:
     """Are there counts of every fold whose scores have these means?
 
     Args:
@@ -103,7 +105,7 @@ def of_folds(report: Report, folds: Folds, *, pooled: Callable[[Report, Folds], 
     )
 
 
-def pooled_alternative(report: Report, folds: Folds) -> list[AlternativeReading]:
+def pooled_alternative(report: ReportedScores, folds: Folds) -> list[AlternativeReading]:
     """For scores that no pooled counts have: would they fit as means over the folds?"""
     try:
         scores = printed_scores(report, None, linear_means())
@@ -115,7 +117,7 @@ def pooled_alternative(report: Report, folds: Folds) -> list[AlternativeReading]
     return [alternative("mean_of_scores", "scores are means over the folds of the scores of each", None)]
 
 
-def _is_consistent(check: Callable[[Any, Reported], Finding], sizes: Any, reported: Reported) -> bool:
+def _is_consistent(check: Callable[[Any, Reported], Feasibility], sizes: Any, reported: Reported) -> bool:
     """Do counts exist? Where a reading makes of a score what cannot be checked, nothing is claimed."""
     try:
         return check(sizes, reported).answer is Answer.CONSISTENT
@@ -123,15 +125,15 @@ def _is_consistent(check: Callable[[Any, Reported], Finding], sizes: Any, report
         return False
 
 
-def _consistent(found: Finding) -> bool | None:
+def _consistent(found: Feasibility) -> bool | None:
     return None if found.answer is Answer.UNDECIDED else found.answer is Answer.CONSISTENT
 
 
-def _count(found: Finding) -> int | None:
+def _count(found: Feasibility) -> int | None:
     return 0 if found.answer is Answer.INCONSISTENT else None
 
 
-def _implied(found: Finding, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
+def _implied(found: Feasibility, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
     implied = {}
     for name, ends in sorted(found.implied.items()):
         key, at, code = name.partition("@")

@@ -26,12 +26,12 @@ from app.services.consistency.reported import (
     ROUNDINGS,
     SAMPLING,
     Aggregation,
-    Report,
+    ReportedScores,
     alternative,
     printed_scores,
 )
 from app.services.estimands import parse_estimands
-from app.services.json_values import plain
+from app.services.json_values import number
 
 # Items of the smaller class up to which all matrices are looked through.
 MOST_ITEMS = 50_000
@@ -45,7 +45,7 @@ _MOST_SHOWN = 5
 _MOST_RANGES = 50
 
 
-def check_report(report: Report) -> ConsistencyAnswer:
+def check_report(report: ReportedScores) -> ConsistencyAnswer:
     """Whether the scores are possible together, and what follows when they are.
 
     Raises:
@@ -63,7 +63,7 @@ def check_report(report: Report) -> ConsistencyAnswer:
     return _of_two_classes(report, report.positives, report.negatives)
 
 
-def _of_two_classes(report: Report, positives: int, negatives: int) -> ConsistencyAnswer:
+def _of_two_classes(report: ReportedScores, positives: int, negatives: int) -> ConsistencyAnswer:
     """Exact, by a walk over the smaller class."""
     scores = _scores(report)
     found = feasible_matrices(positives, negatives, as_printed(scores, report.printed))
@@ -78,7 +78,9 @@ def _of_two_classes(report: Report, positives: int, negatives: int) -> Consisten
     )
 
 
-def _alternatives(report: Report, scores: PrintedScores, positives: int, negatives: int) -> list[AlternativeReading]:
+def _alternatives(
+    report: ReportedScores, scores: PrintedScores, positives: int, negatives: int
+) -> list[AlternativeReading]:
     """Other readings that some matrix fits."""
     found = []
     for reading in readings(scores, report.printed):
@@ -91,7 +93,7 @@ def _alternatives(report: Report, scores: PrintedScores, positives: int, negativ
     return found
 
 
-def _of_pooled(report: Report, folds: Folds) -> ConsistencyAnswer:
+def _of_pooled(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
     """Scores of the counts of all folds together are scores of one matrix."""
     answer = _of_two_classes(report, *_pooled(folds))
     return replace(
@@ -108,12 +110,12 @@ def _pooled(folds: Folds) -> tuple[int, int]:
     return sum(p for p, _ in folds), sum(n for _, n in folds)
 
 
-def _fits_pooled(report: Report, folds: Folds) -> int:
+def _fits_pooled(report: ReportedScores, folds: Folds) -> int:
     """How many matrices of all folds together fit."""
     return feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count
 
 
-def _of_unknown_sizes(report: Report) -> ConsistencyAnswer:
+def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
     """Whether there are numbers of samples for which a matrix fits, as far as they are searched."""
     scores = _scores(report)
     sizes, searched = _sizes(report)
@@ -141,7 +143,7 @@ def _of_unknown_sizes(report: Report) -> ConsistencyAnswer:
     )
 
 
-def _sizes(report: Report) -> tuple[list[tuple[int, int]], SearchedSizes]:
+def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes]:
     """Sizes (p, n) to be searched, and what is said of that.
 
     Raises:
@@ -189,7 +191,7 @@ def _searched_sentence(searched: SearchedSizes) -> str:
     return f"n is {searched.n}; p was searched from 1 to {searched.p_up_to}, and nothing is said of more."
 
 
-def _fitting_sizes(report: Report, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:
+def _fitting_sizes(report: ReportedScores, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:
     """With the sizes that fit: as ranges of the one that is not known, or the smallest pairs."""
     if report.positives is None and report.negatives is None and report.total is None:
         smallest = sorted(found, key=lambda one: (one.positives + one.negatives, one.positives))[:_MOST_SHOWN]
@@ -217,7 +219,7 @@ def _spread(found: Sequence[Fitting]) -> list[Fitting]:
     return [found[index] for index in np.unique(np.linspace(0, len(found) - 1, _MOST_SHOWN).round().astype(int))]
 
 
-def _scores(report: Report) -> PrintedScores:
+def _scores(report: ReportedScores) -> PrintedScores:
     return printed_scores(report, None, scores_of_two_classes())
 
 
@@ -239,7 +241,7 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
             values = estimand.values(np.asarray(estimand.functional(table)))
         for place, name in enumerate(estimand.names):
             defined = values[np.isfinite(values[:, place]), place]
-            low, high = (plain(defined.min()), plain(defined.max())) if defined.size else (None, None)
+            low, high = (number(defined.min()), number(defined.max())) if defined.size else (None, None)
             answer[name] = MetricEnds(low, high, int(len(values) - defined.size))
     return answer
 

@@ -31,7 +31,7 @@ class Aggregation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportedScores:
     """What was reported: scores as printed, and the numbers of samples behind them in one of three forms.
 
     Attributes:
@@ -59,7 +59,7 @@ class Report:
     metrics: tuple[str, ...] = ()
 
 
-def printed_scores(report: Report, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
+def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
     """Every score with its text.
 
     Args:

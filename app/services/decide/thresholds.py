@@ -25,7 +25,7 @@ from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
 from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective
 from app.services.estimands import Better, preference
-from app.services.reasons import plain
+from app.services.json_values import numbers
 from app.services.stored import scores_of
 
 # Entries of probabilities up to which a search for class weights is repeated in resamples: some seconds.
@@ -294,5 +294,5 @@ def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
 
 def _value(expression: Expression, counts: NDArray[Any]) -> float | None:
     table = Table(counts.astype(np.float64))
-    found: float | None = plain(np.asarray(compute(expression, table)))  # type: ignore[assignment]  # a scalar
+    found: float | None = numbers(np.asarray(compute(expression, table)))  # type: ignore[assignment]  # a scalar
     return found

@@ -152,7 +152,7 @@ def _summaries(
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
         custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
-        how = estimation.Sampling(
+        how = estimation.PosteriorSettings(
             seed=form.seed, draws=form.draws, prior=sampling.prior, custom=custom, shares=sampling.shares
         )
         return estimation.posterior_intervals(counts, functionals, how, level=level)

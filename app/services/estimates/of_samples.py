@@ -16,7 +16,7 @@ from app.kernel.metrics.expression import Every, Measure, measures
 from app.kernel.metrics.families.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
-from app.kernel.samples.influence import Method, Strata
+from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
 from app.kernel.uncertainty.headline import Given
@@ -53,7 +53,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
 
 def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
     """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
-    form = Estimate(value=nan, level=settings.level, method=Method.DELONG_LOGIT.value, given=Given.ACTUAL.value)
+    form = Estimate(value=nan, level=settings.level, method=LinearMethod.DELONG_LOGIT.value, given=Given.ACTUAL.value)
     spread: float | None = None
     for code in classes:
         ranking = run.scores.ranking(code)
@@ -90,7 +90,7 @@ def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Est
 
 def _few_effective(linear: Linearisation) -> float | None:
     """How many samples carry the variance of a mean, such as the log loss of one confident mistake, if too few."""
-    if linear.method not in (Method.T, Method.INFLUENCE):
+    if linear.method not in (LinearMethod.T, LinearMethod.INFLUENCE):
         return None
     carrying = effective_samples(linear)
     return carrying if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)) else None

@@ -27,7 +27,7 @@ MOST_NAMED: Final = 10
 _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
-class _Matrix:
+class _Margins:
     """Margins of one matrix as plain numbers: for a handful of classes they are faster than arrays."""
 
     __slots__ = ("actual", "content", "correct", "independent", "labels", "n", "predicted", "recall", "right")
@@ -82,7 +82,7 @@ def matrix_findings(
         recalls: Of the K classes, None where undefined.
         independent: Are the samples? Otherwise less is known than their number says.
     """
-    matrix = _Matrix(labels, counts, content, recalls, independent=independent)
+    matrix = _Margins(labels, counts, content, recalls, independent=independent)
     if not matrix.n:
         return []
     found = [
@@ -111,7 +111,7 @@ def tie_finding(ties: int, n_samples: int) -> Finding | None:
     )
 
 
-def _constant_prediction(matrix: _Matrix) -> Finding | None:
+def _constant_prediction(matrix: _Margins) -> Finding | None:
     used = [k for k, amount in enumerate(matrix.predicted) if amount]
     if len(used) != 1:
         return None
@@ -127,7 +127,7 @@ def _constant_prediction(matrix: _Matrix) -> Finding | None:
     )
 
 
-def _never_predicted(matrix: _Matrix) -> Finding | None:
+def _never_predicted(matrix: _Margins) -> Finding | None:
     missed = [k for k, amount in enumerate(matrix.predicted) if not amount and matrix.actual[k]]
     if not missed:
         return None
@@ -145,7 +145,7 @@ def _never_predicted(matrix: _Matrix) -> Finding | None:
     )
 
 
-def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) -> Finding | None:
+def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
     accuracy = matrix.right / matrix.n
     h_mean = values.get(recall_means.h_mean.key)
     present = [(recall, k) for k, recall in enumerate(matrix.recall) if recall is not None and matrix.actual[k]]
@@ -193,7 +193,7 @@ def _accuracy_overstates(matrix: _Matrix, values: Mapping[str, float | None]) ->
     )
 
 
-def _recognised(matrix: _Matrix, k: int, recall: float) -> str:
+def _recognised(matrix: _Margins, k: int, recall: float) -> str:
     found = matrix.correct[k]
     if not matrix.counted:
         return f"only {percent(recall)} of it is recognised" if found else "none of it is recognised"
@@ -203,7 +203,7 @@ def _recognised(matrix: _Matrix, k: int, recall: float) -> str:
     return f"of its {cases} only {found:.0f} {'is' if found == 1 else 'are'} recognised ({percent(recall)})"
 
 
-def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) -> Finding | None:
+def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
     largest = max(matrix.actual)
     if matrix.right > largest or largest == matrix.n:
         return None
@@ -227,7 +227,7 @@ def _majority_not_beaten(matrix: _Matrix, values: Mapping[str, float | None]) ->
     )
 
 
-def _no_samples(matrix: _Matrix) -> Finding | None:
+def _no_samples(matrix: _Margins) -> Finding | None:
     empty = [k for k, amount in enumerate(matrix.actual) if not amount]
     if not empty:
         return None
@@ -247,7 +247,7 @@ def _no_samples(matrix: _Matrix) -> Finding | None:
     )
 
 
-def _too_few_samples(matrix: _Matrix) -> list[Finding]:
+def _too_few_samples(matrix: _Margins) -> list[Finding]:
     small = sorted((n, k) for k, n in enumerate(matrix.actual) if 0 < n < FEW_CASES)
     found = []
     for severity, bound, members in (
@@ -259,7 +259,7 @@ def _too_few_samples(matrix: _Matrix) -> list[Finding]:
     return found
 
 
-def _too_few(matrix: _Matrix, severity: Severity, bound: int, members: Sequence[int]) -> Finding:
+def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence[int]) -> Finding:
     """``members`` are the classes, the smallest first."""
     ends = {k: _wilson(matrix.correct[k], matrix.actual[k], LEVEL) for k in members[:MOST_NAMED]}
     first = members[0]
@@ -313,7 +313,7 @@ def _name(label: str) -> str:
     return f'"{label}"'
 
 
-def _subject(matrix: _Matrix, classes: Sequence[int], *, start: bool = True) -> str:
+def _subject(matrix: _Margins, classes: Sequence[int], *, start: bool = True) -> str:
     """'Class "A"', 'Classes "A" and "B"', 'Classes "A", "B" and 7 more'."""
     word = ("Class" if start else "class") + ("es" if len(classes) > 1 else "")
     names = [_name(matrix.labels[k]) for k in classes[:MOST_NAMED]]

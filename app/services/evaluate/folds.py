@@ -6,7 +6,7 @@ import numpy as np
 
 from app.domain.report import FoldValues
 from app.kernel.numerics.arrays import Array, silently
-from app.services.reasons import plain
+from app.services.json_values import numbers
 
 
 def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
@@ -16,5 +16,5 @@ def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
     with silently():
         means = np.where(defined, values.mean(axis=1), np.nan)
         deviations = np.where(defined & (count > 1), values.std(axis=1, ddof=1) if count > 1 else np.nan, np.nan)
-    rows = zip(keys, plain(values), plain(means), plain(deviations), strict=True)
+    rows = zip(keys, numbers(values), numbers(means), numbers(deviations), strict=True)
     return {key: FoldValues(tuple(row), mean, sd) for key, row, mean, sd in rows}

@@ -16,7 +16,7 @@ from app.services.estimates.report_intervals import estimate_for_report, matrix_
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings
 from app.services.evaluate.questions import Question
-from app.services.reasons import plain
+from app.services.json_values import numbers
 
 
 def group_section(question: Question, run: RunData) -> Section:
@@ -32,7 +32,7 @@ def group_section(question: Question, run: RunData) -> Section:
     if not run.is_counted:
         return Section(details={**design})
     known = run.group_forms(options.level).design_effects
-    effects = dict(zip(known, plain(np.array(list(known.values()))), strict=True))
+    effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
     design["design_effects"] = effects
     findings = [_in_groups(sizes, effects[accuracy.key])]
     if not question.has_intervals:

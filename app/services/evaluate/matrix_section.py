@@ -25,7 +25,8 @@ from app.services.evaluate.findings import matrix_findings
 from app.services.evaluate.folds import over_folds
 from app.services.evaluate.metric_order import MetricOrder, metric_order
 from app.services.evaluate.questions import Question
-from app.services.reasons import plain, reason, requested_values
+from app.services.json_values import numbers
+from app.services.reasons import reason, requested_values
 
 Interpretation = dict[str, dict[str, str]]
 
@@ -65,7 +66,7 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
     for index, question in enumerate(questions):
         if question.source.content is not Content.counts:
             overall[order.needs_counts, index] = np.nan
-    values = [dict(zip(order.overall_keys, row, strict=True)) for row in plain(overall[:, :, 0].T)]
+    values = [dict(zip(order.overall_keys, row, strict=True)) for row in numbers(overall[:, :, 0].T)]
     return BatchValues(questions, table, by_class, overall, values, [_requested(question) for question in questions])
 
 
@@ -78,10 +79,10 @@ def sections(found: BatchValues) -> list[Section]:
     if level is not None:
         labels = [question.source.labels for question in questions]
         intervals = headline_intervals(found.table, labels, level)
-    recalls = plain(by_class[order.recall, :, 0])
+    recalls = numbers(by_class[order.recall, :, 0])
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
-    overall_rows = plain(_overall_rows(order, questions, overall, by_class))
-    class_rows = plain(_class_rows(order, by_class))
+    overall_rows = numbers(_overall_rows(order, questions, overall, by_class))
+    class_rows = numbers(_class_rows(order, by_class))
     return [
         _section(
             order,
@@ -240,7 +241,7 @@ def _interpretation(
         value = values[metric.key]
         if metric.card.scales and value is not None:
             answers[metric.key] = {scale.name: scale.label(value) for scale in metric.card.scales}
-    for metric, row in zip(order.class_metrics, plain(by_class), strict=True):
+    for metric, row in zip(order.class_metrics, numbers(by_class), strict=True):
         if metric.card.scales:
             for label, value in zip(question.source.labels, row, strict=True):
                 if value is not None:

@@ -16,7 +16,7 @@ from app.kernel.metrics.families.rates import recall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class GroupedOrder:
     """Some metrics of one scope in the order in which they are answered, group after group.
 
     Attributes:
@@ -36,13 +36,13 @@ class Block:
         return found
 
 
-def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> Block:
+def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
     """Insensitive, sensitive, and twins at equal prevalence, whose positions continue after the last metric."""
     insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
     twins = [i for i, m in enumerate(metrics) if m.card.has_twin(n_classes)]
     names = [metric.key for metric in metrics]
-    return Block(
+    return GroupedOrder(
         keys=(
             (Group.INSENSITIVE.value, tuple(names[i] for i in insensitive)),
             (Group.SENSITIVE.value, tuple(names[i] for i in sensitive)),
@@ -62,8 +62,8 @@ class MetricOrder:
     class_metrics: tuple[Metric[Table], ...]
     overall_metrics: tuple[Metric[Table], ...]
     overall_keys: tuple[str, ...]
-    per_class: Block
-    overall: Block
+    per_class: GroupedOrder
+    overall: GroupedOrder
     needs_counts: NDArray[np.intp]
     recall: int
 

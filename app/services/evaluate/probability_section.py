@@ -34,7 +34,8 @@ from app.services.estimates.warnings_of_samples import about_resampling, few_mem
 from app.services.evaluate.folds import over_folds
 from app.services.evaluate.probability_findings import probability_findings
 from app.services.evaluate.questions import Question
-from app.services.reasons import plain, reason, requested_values
+from app.services.json_values import numbers
+from app.services.reasons import reason, requested_values
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
@@ -52,14 +53,14 @@ def probability_section(question: Question, run: RunData) -> Section:
     overall = evaluate_table(scores, overall_metrics)
     by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
-    columns = plain(by_class.T)
+    columns = numbers(by_class.T)
     per_class = {label: _grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
-    metrics = _grouped(overall_metrics, plain(overall), size)
+    metrics = _grouped(overall_metrics, numbers(overall), size)
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
     details = _details(run, chosen_seed(question.options.seed, source.counts))
-    class_values = dict(zip((m.key for m in class_metrics), plain(by_class), strict=True))
+    class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
     findings = [*probability_findings(source, scores, class_values, details), *_chance_of_groups(source, scores)]
     intervals = {}
     if question.has_intervals:
@@ -71,7 +72,7 @@ def probability_section(question: Question, run: RunData) -> Section:
     return Section(
         metrics=metrics,
         per_class=per_class,
-        values=dict(zip((m.key for m in overall_metrics), plain(overall), strict=True)),
+        values=dict(zip((m.key for m in overall_metrics), numbers(overall), strict=True)),
         requested=requested,
         undefined=(*_undefined(scores, labels, overall_metrics, overall, class_metrics, by_class), *gaps),
         findings=tuple(findings),
@@ -143,7 +144,7 @@ def _details(run: RunData, seed: int) -> dict[str, Any]:
         beside = metric.card.inference.details
         if beside is None or (NOT_PROBABILITIES in metric.card.undefined and not scores.are_probabilities):
             continue
-        found = {name: plain(np.asarray(values)) for name, values in beside(scores).items()}
+        found = {name: numbers(np.asarray(values)) for name, values in beside(scores).items()}
         if metric.card.scope is Scope.OVERALL:
             details[metric.key] = found
             continue
@@ -164,7 +165,7 @@ def _details(run: RunData, seed: int) -> dict[str, Any]:
 
 def _add_details_of_classes(per_class: Mapping[str, dict[str, Any]], source: MatrixInput, scores: Scores) -> None:
     with silently():
-        quartiles, shares = plain(phi_quartiles(scores)), plain(regions(scores))
+        quartiles, shares = numbers(phi_quartiles(scores)), numbers(regions(scores))
     for code, entry in enumerate(per_class.values()):
         entry["phi_quartiles"] = [quartile[code] for quartile in quartiles]
         entry["shares"] = {
@@ -174,14 +175,14 @@ def _add_details_of_classes(per_class: Mapping[str, dict[str, Any]], source: Mat
         # Its variance is that of independent samples.
         if scores.weights is None and not source.is_grouped:
             z, p_value = spiegelhalter(scores, code)
-            entry["spiegelhalter"] = dict(zip(("z", "p_value"), plain(np.array([z, p_value])), strict=True))
+            entry["spiegelhalter"] = dict(zip(("z", "p_value"), numbers(np.array([z, p_value])), strict=True))
 
 
 def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
     with silently():
         parts = decompose(scores, code)
     names = [part.name for part in fields(parts)]
-    return dict(zip(names, plain(np.array([getattr(parts, name) for name in names])), strict=True))
+    return dict(zip(names, numbers(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
 def _by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:

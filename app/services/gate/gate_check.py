@@ -26,7 +26,7 @@ from app.kernel.compare.gates import (
 )
 from app.services.estimands import Better, Estimand
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
-from app.services.gate.examination import Examination, Measured
+from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates
 from app.services.runs.aligned import Runs
 from app.services.runs.propriety import improper_preferences
 from app.services.runs.resampling import CommonPrevalence
@@ -56,9 +56,9 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
     Raises:
         NotComparable: candidate and baseline cannot be compared on a metric.
     """
-    examination = Examination(definition, estimands, runs)
+    estimates = RuleEstimates(definition, estimands, runs)
     asked = zip(definition.rules, estimands, strict=True)
-    results: list[RuleResult | SamplesResult] = [_judged(rule, estimand, examination) for rule, estimand in asked]
+    results: list[RuleResult | SamplesResult] = [_judged(rule, estimand, estimates) for rule, estimand in asked]
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
     compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
@@ -78,10 +78,8 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
     )
 
 
-def _judged(rule: Rule, estimand: Estimand, examination: Examination) -> RuleResult:
-    measured = (
-        examination.differences(rule, estimand) if rule.demand.needs_baseline else examination.values(rule, estimand)
-    )
+def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleResult:
+    measured = estimates.differences(rule, estimand) if rule.demand.needs_baseline else estimates.values(rule, estimand)
     less_is_better = rule.demand is Demand.MAX
     if rule.demand.needs_baseline:
         less_is_better = estimand.preference is not None and estimand.preference.better is Better.LOWER
@@ -135,7 +133,7 @@ def _verdict(rule: Rule, interval: Interval) -> Verdict:
     return guardrail(interval, rule.limit) if rule.bound is Bound.UPPER else non_inferiority(interval, rule.limit)
 
 
-def _result(rule: Rule, one: Measured, verdict: Verdict, sign: float) -> RuleResult:
+def _result(rule: Rule, one: RuleEstimate, verdict: Verdict, sign: float) -> RuleResult:
     threshold = _threshold(rule, one.interval, sign)
     needed, power = _needed(rule, one, threshold) if verdict is Verdict.INCONCLUSIVE else (nan, None)
     result = RuleResult(
@@ -153,7 +151,7 @@ def _result(rule: Rule, one: Measured, verdict: Verdict, sign: float) -> RuleRes
     return replace(result, candidate_value=one.of, baseline_value=one.than) if rule.demand.needs_baseline else result
 
 
-def _needed(rule: Rule, one: Measured, threshold: float) -> tuple[float, float | None]:
+def _needed(rule: Rule, one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
     """Samples that would settle an open rule if the values stayed, and the chance of that where it is not a half."""
     settling = samples_to_settle(one.interval, threshold, one.samples)
     if one.paired is None or not isfinite(settling):
@@ -183,7 +181,9 @@ def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
     return rule.limit if interval.value > 0 else -rule.limit
 
 
-def _sentence(rule: Rule, one: Measured, verdict: Verdict, threshold: float, needed: float, power: float | None) -> str:
+def _sentence(
+    rule: Rule, one: RuleEstimate, verdict: Verdict, threshold: float, needed: float, power: float | None
+) -> str:
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
     interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):

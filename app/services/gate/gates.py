@@ -16,8 +16,8 @@ from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.estimands import Estimand
 from app.services.gate.answers import CheckAnswer, CheckedGate, CheckedRun
-from app.services.gate.examination import rule_estimands
 from app.services.gate.gate_check import EXIT_CODES, check_gate
+from app.services.gate.rule_estimates import rule_estimands
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode

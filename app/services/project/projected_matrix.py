@@ -14,7 +14,7 @@ from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
 from app.services.estimands import Estimand
 from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.project.answers import ProjectionDesign
-from app.services.project.scenarios import NOT_FOR_GROUPS, Limits, Simulation
+from app.services.project.scenarios import NOT_FOR_GROUPS, ProjectedLimits, Simulation
 from app.services.runs.aligned import Runs
 from app.services.runs.simulation import affordable_draws, values_at
 
@@ -80,12 +80,14 @@ class MatrixRun:
     def _values(self, estimands: Sequence[Estimand], shares: Array) -> list[Array]:
         return values_at(np.broadcast_to(self._counts, (len(shares), *self._counts.shape)), estimands, shares)
 
-    def limits(self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None) -> list[Limits] | None:
+    def limits(
+        self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None
+    ) -> list[ProjectedLimits] | None:
         """Limits (G, V) of every estimand at shares (G, K), which are worth so many samples; exact when None."""
         if self._matrices is None:
             return None
         estimates = self.values(estimands, shares)
-        found = [Limits.empty(values.shape) for values in estimates]
+        found = [ProjectedLimits.empty(values.shape) for values in estimates]
         still = [index for index, estimand in enumerate(estimands) if estimand.insensitive]
         for point, one in enumerate(shares):
             # What prevalence does not move is the same everywhere.

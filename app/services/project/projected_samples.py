@@ -22,7 +22,7 @@ from app.kernel.uncertainty.resampling import Plan, part_of, plan, resamples, su
 from app.services.estimands import Estimand
 from app.services.project.answers import ProjectionDesign
 from app.services.project.projected_matrix import spread_shares
-from app.services.project.scenarios import NOT_FOR_GROUPS, Limits, Simulation
+from app.services.project.scenarios import NOT_FOR_GROUPS, ProjectedLimits, Simulation
 from app.services.runs.aligned import Runs
 
 # Probabilities passed over at all points together, and at a time.
@@ -133,7 +133,9 @@ class SampleRun:
                 found[index][part] = at_points.values(estimands[index])
         return found
 
-    def limits(self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None) -> list[Limits] | None:
+    def limits(
+        self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None
+    ) -> list[ProjectedLimits] | None:
         """Limits (G, V) of every estimand at shares (G, K), which are worth so many samples; exact when None."""
         if self._made is None:
             return None
@@ -160,8 +162,8 @@ class SampleRun:
                     values[part] = computed + shift
         return [self._summarised(*each) for each in zip(estimands, drawn, estimates, strict=True)]
 
-    def _summarised(self, estimand: Estimand, drawn: Array, estimate: Array) -> Limits:
-        found = Limits.empty(estimate.shape)
+    def _summarised(self, estimand: Estimand, drawn: Array, estimate: Array) -> ProjectedLimits:
+        found = ProjectedLimits.empty(estimate.shape)
         if is_biased(estimand.expression):
             return found
         for point, values in enumerate(estimate):

@@ -10,12 +10,12 @@ import numpy as np
 from app.kernel.matrix.prevalence import sweep_shares
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.json_values import listed, plain
+from app.services.json_values import number, numbers
 from app.services.project.answers import ProjectedValue, Projection, ProjectionDesign, SampleDesign, SweptClass, Values
 from app.services.project.projected_matrix import MatrixRun
 from app.services.project.projected_samples import SampleRun
-from app.services.project.scenarios import Limits, Projectable, Scenario, Simulation, Sweep
-from app.services.project.shares import Classes, named_shares, refused
+from app.services.project.scenarios import Projectable, ProjectedLimits, Scenario, Simulation, Sweep
+from app.services.project.shares import ClassSizes, named_shares, refused
 from app.services.runs.aligned import Runs
 
 Answered = TypeVar("Answered")
@@ -42,7 +42,7 @@ class ProjectedRun:
 
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
         self.runs, self.estimands, self.scenario = runs, estimands, scenario
-        self.classes = Classes(runs.labels, runs.counts[0].sum(axis=1))
+        self.classes = ClassSizes(runs.labels, runs.counts[0].sum(axis=1))
         self._simulation = Simulation(scenario.level, runs.seed(scenario.seed), scenario.draws)
 
     @property
@@ -99,7 +99,7 @@ def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
     """
     shares = named_shares(run.classes, prevalence, "/prevalence")
     worth, parts = run.scenario.samples, run.parts(1)
-    metrics = _metrics(parts, shares[None], lambda values: plain(values[0]), worth)
+    metrics = _metrics(parts, shares[None], lambda values: number(values[0]), worth)
     return Projection(
         evaluation=run.identifier,
         prevalence=run.by_label(shares),
@@ -123,7 +123,7 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
     if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and sweep.end > 0):
         raise refused("/sweep/class", "no_samples", "expected samples of this class and of another")
     parts = run.parts(len(grid))
-    metrics = _metrics(parts, sweep_shares(actual, index, grid), listed)
+    metrics = _metrics(parts, sweep_shares(actual, index, grid), numbers)
     return Projection(
         evaluation=run.identifier,
         sweep=SweptClass(label=sweep.label, start=sweep.start, end=sweep.end, steps=sweep.steps),
@@ -141,12 +141,14 @@ def _metrics(
     found = {}
     for part in parts:
         observed, values = part.run.observed(part.estimands), part.run.values(part.estimands, shares)
-        limits: Sequence[Limits | None] = part.run.limits(part.estimands, shares, worth) or [None] * len(values)
+        limits: Sequence[ProjectedLimits | None] = part.run.limits(part.estimands, shares, worth) or [None] * len(
+            values
+        )
         for estimand, own, at, ends in zip(part.estimands, observed, values, limits, strict=True):
             for place, name in enumerate(estimand.names):
                 low = None if ends is None else written(ends.low[:, place])
                 high = None if ends is None else written(ends.high[:, place])
-                found[name] = ProjectedValue(written(at[:, place]), low, high, plain(own[place]))
+                found[name] = ProjectedValue(written(at[:, place]), low, high, number(own[place]))
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from app.kernel.matrix.share_ranges import Extremes, extremes
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.json_values import plain
+from app.services.json_values import number
 from app.services.project.answers import ExtremeValues, Highest, Lowest, Projection
 from app.services.project.projection import ProjectedRun, in_order
 from app.services.project.scenarios import Projectable
@@ -62,19 +62,19 @@ def _answered(
     run: ProjectedRun, source: Projectable, estimand: Estimand, observed: Array, ranges: NamedRanges, reached: Extremes
 ) -> dict[str, ExtremeValues]:
     """Both ends of every value of an estimand, with the limits there."""
-    found = {name: ExtremeValues(plain(own), None, None) for name, own in zip(estimand.names, observed, strict=True)}
+    found = {name: ExtremeValues(number(own), None, None) for name, own in zip(estimand.names, observed, strict=True)}
     known = np.flatnonzero(~np.isnan(reached.values[0]))
     if not known.size:
         return found
     shares = ranges.shares(np.concatenate(reached.points[:, known]))
     limits = source.limits([estimand], shares)
-    for number, place in enumerate(known.tolist()):
-        low = None if limits is None else plain(limits[0].low[number, place])
-        high = None if limits is None else plain(limits[0].high[known.size + number, place])
-        least, most = (run.by_label(shares[index]) for index in (number, known.size + number))
+    for index, place in enumerate(known.tolist()):
+        low = None if limits is None else number(limits[0].low[index, place])
+        high = None if limits is None else number(limits[0].high[known.size + index, place])
+        least, most = (run.by_label(shares[at]) for at in (index, known.size + index))
         found[estimand.names[place]] = ExtremeValues(
-            plain(observed[place]),
-            Lowest(plain(reached.values[0, place]), low, least),
-            Highest(plain(reached.values[1, place]), high, most),
+            number(observed[place]),
+            Lowest(number(reached.values[0, place]), low, least),
+            Highest(number(reached.values[1, place]), high, most),
         )
     return found

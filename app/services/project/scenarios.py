@@ -60,7 +60,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
+class ProjectedLimits:
     """Limits (G, V) of one estimand at every point, NaN where there are none."""
 
     low: Array
@@ -93,6 +93,8 @@ class Projectable(Protocol):
         """Values (G, V) of every estimand at shares (G, K)."""
         ...
 
-    def limits(self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None) -> list[Limits] | None:
+    def limits(
+        self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None
+    ) -> list[ProjectedLimits] | None:
         """Limits of every estimand at shares (G, K) worth so many samples; None where there are no intervals."""
         ...

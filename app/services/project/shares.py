@@ -17,14 +17,14 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classes:
+class ClassSizes:
     """The K classes of a run, and how many samples (K) each has."""
 
     labels: tuple[str, ...]
     actual: Array
 
     @classmethod
-    def of(cls, record: EvaluationRecord) -> "Classes":
+    def of(cls, record: EvaluationRecord) -> "ClassSizes":
         """Those of one evaluation."""
         return cls(record.labels, record.counts.sum(axis=1).astype(np.float64))
 
@@ -51,7 +51,7 @@ class Classes:
             )
 
 
-def named_shares(classes: Classes, named: Mapping[str, float], pointer: str) -> Array:
+def named_shares(classes: ClassSizes, named: Mapping[str, float], pointer: str) -> Array:
     """Shares (K) of all classes; those not named share the rest in the proportions that they have.
 
     Raises:
@@ -87,7 +87,7 @@ class NamedRanges:
         InvalidInput: an unknown class, a share for one without samples, or ranges in which no shares sum to 1.
     """
 
-    def __init__(self, classes: Classes, ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(self, classes: ClassSizes, ranges: Mapping[str, tuple[float, float]]) -> None:
         pointer = "/prevalence_range"
         self._codes = [classes.index(label, f"{pointer}/{label}") for label in ranges]
         low, high = np.array(list(ranges.values())).T

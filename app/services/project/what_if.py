@@ -25,7 +25,7 @@ from app.services.project.prevalence_estimate import (
 from app.services.project.projection import ProjectedRun, at_shares, swept
 from app.services.project.ranges import within_ranges
 from app.services.project.scenarios import Scenario
-from app.services.project.shares import Classes, named_shares
+from app.services.project.shares import ClassSizes, named_shares
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
@@ -116,7 +116,7 @@ class WhatIfService:
             )
         assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
         probabilities = _probabilities(record, seen.probabilities)
-        old = named_shares(Classes.of(record), seen.old_prevalence or {}, "/old_prevalence")
+        old = named_shares(ClassSizes.of(record), seen.old_prevalence or {}, "/old_prevalence")
         seed = chosen_seed(seen.seed, probabilities)
         return await self._compute.run(
             lambda: estimate_from_probabilities(

@@ -9,7 +9,7 @@ import numpy as np
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import Difference, Test, simulated
+from app.services.runs.differences import RunDifference, Test, simulated
 from app.services.runs.group_draws import ResampledGroups, SharedGroups
 from app.services.runs.matrix_draws import IndependentMatrices, PairedMatrices
 from app.services.runs.pairing import PairingDesign
@@ -141,7 +141,7 @@ class Comparison:
         better = self.estimands[index].preference
         return self.values[index] if better is None else better.score(self.values[index])
 
-    def differences(self, index: int, level: float | None = None) -> list[list[Difference]]:
+    def differences(self, index: int, level: float | None = None) -> list[list[RunDifference]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
         read_at = self.settings.level if level is None else level
         way, own = self._places[index]
@@ -154,19 +154,19 @@ class Comparison:
             for place in range(len(self.estimands[index].names))
         ]
 
-    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, level: float) -> Difference:
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, level: float) -> RunDifference:
         first, second = pair
         values = self.values[index][:, [place]]
         gap = float(values[first, 0] - values[second, 0])
         if not np.isfinite(gap):
-            return Difference(first=first, second=second, value=np.nan, test=Test(), limits="none")
+            return RunDifference(first=first, second=second, value=np.nan, test=Test(), limits="none")
         drawn = self.drawn(index)
         certain = drawn is not None and np.ptp(drawn[:, first, place] - drawn[:, second, place]) == 0
         if certain and test.reason is not None:
             # What does not vary in the data does not in resamples either, which is no certainty.
             drawn = None
         if drawn is None:
-            return Difference(first=first, second=second, value=gap, test=test, limits=test.limits or "none")
+            return RunDifference(first=first, second=second, value=gap, test=test, limits=test.limits or "none")
         ends, better, equal, error = simulated(
             values,
             drawn[:, :, [place]],
@@ -181,7 +181,7 @@ class Comparison:
             name = self.way(index)[0].name
             limits = name if self.runs.pairing.design is not PairingDesign.TEST_SET else f"{name}_as_if_independent"
             test = replace(test, low=float(ends[0]), high=float(ends[1]))
-        return Difference(
+        return RunDifference(
             first=first,
             second=second,
             value=gap,

@@ -13,7 +13,7 @@ from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
-from app.kernel.samples.influence import Method
+from app.kernel.samples.influence import LinearMethod
 from app.services.estimands import Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
@@ -46,7 +46,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class RunDifference:
     """First less second in the unit of the metric; NaN where nothing can be said.
 
     Attributes:
@@ -159,7 +159,7 @@ def range_tests(gaps: Array, smallest: Array, largest: Array, method: str = "del
     ]
 
 
-_LINEAR_NAMES = {Method.DELONG_LOGIT: "delong", Method.T: "t"}
+_LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t"}
 
 
 def linear_test(runs: LinearRuns, first: int, second: int, pairing: Pairing, level: float) -> Test:

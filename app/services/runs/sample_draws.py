@@ -18,7 +18,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.influence import Method
+from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.influence import Influences, Linearisation
 from app.kernel.uncertainty.resampling import Plan, Run, plan, subject_of
@@ -89,7 +89,7 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
     pairing, size = setup.runs.pairing, setup.runs.n_classes
     truths = [run.run.scores.y for run in setup.runs.scored]
     runs = join_runs(parts, truths, paired=pairing.paired, same_items=pairing.design is PairingDesign.TEST_SET)
-    if any(part.method is not Method.WILSON for part in parts) or not np.isfinite(runs.values).all():
+    if any(part.method is not LinearMethod.WILSON for part in parts) or not np.isfinite(runs.values).all():
         return ClosedForm(parts, runs)
     decided = [
         np.where(hits_of(part) > 0, y, (y + 1) % size).astype(np.int64) for part, y in zip(parts, truths, strict=True)
@@ -165,7 +165,7 @@ class NormalDraws(Resampling):
             found, name = cochran_q(form.pairing.joint), "cochran_q"
         else:
             found = form.runs.equality()
-            name = "delong" if set(form.runs.methods) == {Method.DELONG_LOGIT} else "wald"
+            name = "delong" if set(form.runs.methods) == {LinearMethod.DELONG_LOGIT} else "wald"
         return OmnibusTest(test=name, of="equal values", found=ChiSquaredTest.of(found)) if found.freedom else None
 
 

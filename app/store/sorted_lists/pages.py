@@ -19,7 +19,7 @@ from app.domain.identifiers import first_id_from
 from app.store import statements
 from app.store.names import NameTable
 from app.store.sorted_lists.maintainer import TopEntriesMaintainer
-from app.store.sorted_lists.partitions import Partition, Scope
+from app.store.sorted_lists.partitions import Partition, SearchScope
 from app.store.sorted_lists.top_entries import (
     Entries,
     beyond,
@@ -50,7 +50,7 @@ class _Kept:
 
 async def fetch_by_metric(
     connection: AsyncConnection,
-    scope: Scope,
+    scope: SearchScope,
     query: EvaluationQuery,
     *,
     slot: int | None,
@@ -70,7 +70,12 @@ async def fetch_by_metric(
         first = await _fetch_first(connection, maintainer, scope, query, slot)
         if first is not None:
             rows, segments = list(first), (Segment.undefined,)
-    if len(rows) <= query.limit and statements.has_index(slot) and scope == Scope(scope.project) and not query.tags:
+    if (
+        len(rows) <= query.limit
+        and statements.has_index(slot)
+        and scope == SearchScope(scope.project)
+        and not query.tags
+    ):
         # An index per dataset makes a sort of everything a merge of all datasets.
         ids: Sequence[Any] = (await connection.scalars(datasets.select_ids(scope.project))).all()
         scope = replace(scope, dataset_ids=ids)
@@ -83,7 +88,7 @@ async def fetch_by_metric(
 
 
 async def _fetch_first(
-    connection: AsyncConnection, maintainer: TopEntriesMaintainer, scope: Scope, query: EvaluationQuery, slot: int
+    connection: AsyncConnection, maintainer: TopEntriesMaintainer, scope: SearchScope, query: EvaluationQuery, slot: int
 ) -> Rows | None:
     """Fetch those that have a value from what is kept: the page whole or, when there are no more, less of it.
 
@@ -144,7 +149,7 @@ async def _fetch_kept(
     }
 
 
-def _passes_all(scope: Scope, query: EvaluationQuery) -> bool:
+def _passes_all(scope: SearchScope, query: EvaluationQuery) -> bool:
     """Whether every evaluation of the partitions is one of the query, time aside."""
     within_dataset = scope.dataset_ids is not None and scope.model_name_id is not None
     return not (within_dataset or query.tags)
@@ -167,7 +172,7 @@ def _candidates(entries: Entries, nearest_end: Entries, query: EvaluationQuery) 
 
 async def _fetch_existing(
     connection: AsyncConnection,
-    scope: Scope,
+    scope: SearchScope,
     query: EvaluationQuery,
     candidates: Entries,
     slot: int,

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement
 from app.store.tables import evaluations
 
 
-class Kind(StrEnum):
+class PartitionKind(StrEnum):
     """What has in common what belongs to a partition."""
 
     PROJECT = "project"
@@ -20,12 +20,17 @@ class Kind(StrEnum):
 
 # Below this many evaluations reading all of them is fast: a dataset lies together in the index that holds the values,
 # the others are scattered over the table.
-LARGE = {Kind.PROJECT: 2_500, Kind.DATASET: 10_000, Kind.MODEL_NAME: 2_500, Kind.MODEL: 2_500}
+LARGE = {
+    PartitionKind.PROJECT: 2_500,
+    PartitionKind.DATASET: 10_000,
+    PartitionKind.MODEL_NAME: 2_500,
+    PartitionKind.MODEL: 2_500,
+}
 
 _COLUMNS = {
-    Kind.DATASET: evaluations.c.dataset_id,
-    Kind.MODEL_NAME: evaluations.c.model_name_id,
-    Kind.MODEL: evaluations.c.model_id,
+    PartitionKind.DATASET: evaluations.c.dataset_id,
+    PartitionKind.MODEL_NAME: evaluations.c.model_name_id,
+    PartitionKind.MODEL: evaluations.c.model_id,
 }
 
 
@@ -34,7 +39,7 @@ class Partition:
     """One such set. `member` is an id of its kind, 0 for the project itself."""
 
     project: str
-    kind: Kind
+    kind: PartitionKind
     member: int = 0
 
     @property
@@ -44,13 +49,13 @@ class Partition:
 
     def condition(self) -> ColumnElement[bool]:
         """Return what is true of the evaluations that belong to it."""
-        if self.kind is Kind.PROJECT:
+        if self.kind is PartitionKind.PROJECT:
             return evaluations.c.project == self.project
         return _COLUMNS[self.kind] == self.member
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """Where to search: ids of models, of datasets and of one name of a model; None is every one of the project."""
 
     project: str
@@ -72,10 +77,12 @@ class Scope:
         """Return the partitions it is within, none when there are more than `most` or it is small by its nature."""
         if self.dataset_ids is not None:
             narrow = self.model_ids is not None or len(self.dataset_ids) > most
-            return () if narrow else tuple(Partition(self.project, Kind.DATASET, one) for one in self.dataset_ids)
+            return (
+                () if narrow else tuple(Partition(self.project, PartitionKind.DATASET, one) for one in self.dataset_ids)
+            )
         if self.model_ids is not None:
             many = len(self.model_ids) > most
-            return () if many else tuple(Partition(self.project, Kind.MODEL, one) for one in self.model_ids)
+            return () if many else tuple(Partition(self.project, PartitionKind.MODEL, one) for one in self.model_ids)
         if self.model_name_id is not None:
-            return (Partition(self.project, Kind.MODEL_NAME, self.model_name_id),)
-        return (Partition(self.project, Kind.PROJECT),)
+            return (Partition(self.project, PartitionKind.MODEL_NAME, self.model_name_id),)
+        return (Partition(self.project, PartitionKind.PROJECT),)

@@ -11,7 +11,7 @@ from app.kernel.compare.drift import ChiSquared
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.metrics.card import Inputs
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.influence import Method
+from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
@@ -166,7 +166,7 @@ def test_hits_of_a_share() -> None:
     y, (first, _) = problem(50, 4, 9)
     found = linear("top_k_accuracy(k=1)", y, first)
     assert found is not None
-    assert found[0].method is Method.WILSON
+    assert found[0].method is LinearMethod.WILSON
     np.testing.assert_array_equal(hits_of(found[0]), first.argmax(axis=1) == y)
 
 

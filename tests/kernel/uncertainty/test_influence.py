@@ -12,12 +12,12 @@ from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences, area_variance
-from app.kernel.samples.influence import Method, Strata
+from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import (
     Influences,
-    Limits,
     Linearisation,
+    LinearLimits,
     covariance,
     effective_samples,
     limits,
@@ -53,7 +53,7 @@ def found(scores: Scores, key: str, code: int | None = None) -> Linearisation:
     return linear
 
 
-def numbers(limit: Limits | None) -> tuple[float, float]:
+def numbers(limit: LinearLimits | None) -> tuple[float, float]:
     assert limit is not None
     return limit.low, limit.high
 
@@ -161,7 +161,7 @@ def test_mean_losses_have_scipys_t_interval() -> None:
     losses = -np.log(p[np.arange(80), y])
     theirs = stats.t.interval(0.9, 79, losses.mean(), stats.sem(losses))
     linear = found(Scores(y, p), "log_loss")
-    assert (linear.method, linear.strata, linear.scale) == (Method.T, Strata.WHOLE, Scale.LINEAR)
+    assert (linear.method, linear.strata, linear.scale) == (LinearMethod.T, Strata.WHOLE, Scale.LINEAR)
     assert numbers(limits(linear, 0.9)) == pytest.approx(theirs, rel=1e-12)
     squared = ((p - np.eye(3)[y]) ** 2).sum(axis=1)
     theirs = stats.t.interval(0.95, 79, squared.mean(), stats.sem(squared))
@@ -191,7 +191,7 @@ def test_shares_have_wilsons_interval() -> None:
     y, p = softmax_problem(90, 4, 12)
     right = int(sum(y[i] in np.argsort(-p[i])[:2] for i in range(90)))
     linear = found(Scores(y, p), "top_k_accuracy")
-    assert linear.method is Method.WILSON
+    assert linear.method is LinearMethod.WILSON
     assert numbers(limits(linear)) == pytest.approx(proportion_confint(right, 90, method="wilson"), rel=1e-12)
     assert variance(linear) == pytest.approx(right * (90 - right) / 90**2 / 89, rel=1e-12)
 
@@ -222,7 +222,7 @@ def test_a_perfect_order_has_newcombes_limits() -> None:
     scores = Scores.of_scores(y, np.arange(25.0))
     limit = limits(found(scores, "roc_auc"))
     assert limit is not None
-    assert limit.method is Method.NEWCOMBE
+    assert limit.method is LinearMethod.NEWCOMBE
     assert (limit.low, limit.high) == pytest.approx(newcombe_area_limits(1.0, 10, 15))
     assert limit.low == pytest.approx(0.832, abs=5e-4)
     assert numbers(limits(found(scores, "roc_auc_ovr_macro"))) == (limit.low, limit.high)
@@ -244,7 +244,7 @@ def test_what_is_undefined_has_no_limits() -> None:
     linear = found(scores, "roc_auc")
     assert np.isnan(linear.value)
     assert np.isnan(linear.influence).all()
-    assert linear.method is Method.DELONG_LOGIT
+    assert linear.method is LinearMethod.DELONG_LOGIT
     assert limits(linear) is None
     ruled_out = Scores(np.array([0, 1]), np.array([[0.0, 1.0], [0.5, 0.5]]))
     infinite = linearise(ruled_out, "log_loss", parameters={"clip": 0.0})

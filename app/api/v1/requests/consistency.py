@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Expression
 from app.services.consistency.consistency import DEFAULT_BOUND, MOST_ITEMS
-from app.services.consistency.reported import Aggregation, Printed, Report
+from app.services.consistency.reported import Aggregation, Printed, ReportedScores
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -81,9 +81,9 @@ class ConsistencyRequest(Wire):
             raise ValueError("expected further metrics with p and n only")
         return self
 
-    def to_domain(self) -> Report:
+    def to_domain(self) -> ReportedScores:
         """What was reported, as the services know it."""
-        return Report(
+        return ReportedScores(
             scores=self.scores,
             positives=self.p,
             negatives=self.n,

@@ -11,7 +11,7 @@ from app.kernel.samples.areas import centred
 from app.kernel.samples.influence import (
     Form,
     Influence,
-    Method,
+    LinearMethod,
     Parameters,
     Unweighted,
     mean_of,
@@ -59,7 +59,7 @@ def _saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
     # The derivative of R by the share of a class is 1 - 2 pi.
     moves = half * (1.0 - 2.0 * share)[s.y]
     influence = centred(-losses / spread + losses.mean() / spread**2 * moves)
-    return Influence(influence, Method.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
+    return Influence(influence, LinearMethod.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
 
 
 def _log_loss_sums(s: Scores, clip: float) -> Array:
@@ -148,7 +148,7 @@ def balanced_brier_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
     proper=True,
-    influence=Form(Method.INFLUENCE, _saved),
+    influence=Form(LinearMethod.INFLUENCE, _saved),
 )
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.

@@ -12,7 +12,7 @@ from app.kernel.samples.areas import centred, micro_influence, pair_influence
 from app.kernel.samples.influence import (
     Form,
     Influence,
-    Method,
+    LinearMethod,
     Parameters,
     Unweighted,
     line_of_area,
@@ -38,7 +38,7 @@ def _weighted_areas(of: Unweighted) -> Array:
 
 
 def _all_entries(of: Unweighted, _class: int | None, _: Parameters) -> Influence:
-    return Influence(micro_influence(of.scores), Method.INFLUENCE_LOGIT)
+    return Influence(micro_influence(of.scores), LinearMethod.INFLUENCE_LOGIT)
 
 
 def _pairs(of: Unweighted) -> Array:
@@ -57,7 +57,7 @@ def _weighted_pairs(of: Unweighted) -> Array:
 def _among_first(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
     if parameters["k"] >= of.scores.n_classes:
         # By definition 1: there is nothing to be unsure of.
-        return Influence(np.zeros(of.scores.n_samples), Method.INFLUENCE)
+        return Influence(np.zeros(of.scores.n_samples), LinearMethod.INFLUENCE)
     return share_of(lambda s, p: (s.truth_rank < p["k"]).astype(np.float64)).make(of, class_index, parameters)
 
 
@@ -119,7 +119,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=Form(Method.INFLUENCE_LOGIT, _all_entries),
+    influence=Form(LinearMethod.INFLUENCE_LOGIT, _all_entries),
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
     if not s.are_probabilities:
@@ -361,7 +361,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
     parameters=(Number("k", 2.0, "how many classes may be named", minimum=1.0, integral=True),),
     undefined=(NO_WEIGHT,),
     references=("beddar2025",),
-    influence=Form(Method.WILSON, _among_first),
+    influence=Form(LinearMethod.WILSON, _among_first),
 )
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:

@@ -35,7 +35,7 @@ class PairedRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class RuleEstimate:
     """A value with its interval, or a difference with it and the two values that it is of.
 
     Attributes:
@@ -75,7 +75,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
     return [known[rule.metric] for rule in definition.rules]
 
 
-class Examination:
+class RuleEstimates:
     """What is measured for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
 
     Args:
@@ -99,17 +99,17 @@ class Examination:
             prevalence=None if self._independent else CommonPrevalence(),
         )
 
-    def values(self, rule: Rule, estimand: Estimand) -> list[Measured]:
+    def values(self, rule: Rule, estimand: Estimand) -> list[RuleEstimate]:
         """The values of the candidate."""
         record = self._runs.records[0]
         found = self._alone[_settings(rule, estimand), estimand.text]
         if not record.counts_independent:
             return [
-                Measured(name=name, interval=Interval(one.value, nan, nan), why=_why([record]))
+                RuleEstimate(name=name, interval=Interval(one.value, nan, nan), why=_why([record]))
                 for name, one in zip(estimand.names, found, strict=True)
             ]
         return [
-            Measured(
+            RuleEstimate(
                 name=name,
                 interval=Interval(one.value, one.low, one.high),
                 method=one.method,
@@ -119,7 +119,7 @@ class Examination:
             for name, one in zip(estimand.names, found, strict=True)
         ]
 
-    def differences(self, rule: Rule, estimand: Estimand) -> list[Measured]:
+    def differences(self, rule: Rule, estimand: Estimand) -> list[RuleEstimate]:
         """Candidate less baseline.
 
         Raises:
@@ -133,13 +133,13 @@ class Examination:
         if not self._independent:
             why = _why(self._runs.records)
             return [
-                Measured(name=name, interval=Interval(a - b, nan, nan), of=a, than=b, why=why)
+                RuleEstimate(name=name, interval=Interval(a - b, nan, nan), of=a, than=b, why=why)
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
         samples = float(self._runs.counts[0].sum())
         rates = estimand.rates or [None] * len(estimand.names)
         return [
-            Measured(
+            RuleEstimate(
                 name=name,
                 interval=Interval(found.value, found.test.low, found.test.high),
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
