@@ -24,7 +24,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.estimation import PosteriorSettings, posterior_intervals
+from app.kernel.uncertainty.estimation import posterior_intervals
 from app.services.compare.comparisons import NewComparison, compare, understood
 from app.services.evaluate.reports import evaluate
 from app.services.ports import SampleLabels
@@ -65,7 +65,7 @@ def bootstrap_by_sklearn(truth: Codes, predicted: Codes, second: Metric, resampl
 def intervals_of_all(counts: NDArray[np.int64]) -> None:
     """Posterior intervals of all 151 matrix metrics, per class and overall."""
     functionals = [metric.compute for metric in catalogue().of_matrices.metrics]
-    posterior_intervals(counts.astype(np.float64), functionals, PosteriorSettings(seed=0, draws=DRAWS))
+    posterior_intervals(counts.astype(np.float64), functionals, seed=0, draws=DRAWS)
 
 
 def report_with_all(counts: NDArray[np.int64]) -> None:

@@ -1,8 +1,6 @@
 """Intervals of any metrics and expressions of one matrix by the method asked for, all from one set of draws."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
@@ -27,27 +25,6 @@ DRAWS = 4000
 CURVED_CLASSES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosteriorSettings:
-    """How posterior matrices are drawn; everything an answer has to state. See ``posterior.draw_matrices``."""
-
-    seed: int
-    draws: int = DRAWS
-    prior: Prior = Prior.EDGE
-    custom: Array | None = None
-    shares: Shares = Shares.OBSERVED
-    given: Array | None = None
-
-
-class _Arguments(TypedDict):
-    """What drawing and its expectation have in common."""
-
-    prior: Prior
-    custom: Array | None
-    shares: Shares
-    given: Array | None
-
-
 def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
     """Values (V) of every functional of one matrix (K, K): V is 1, or K for a list over the classes."""
     table = Table(counts)
@@ -56,30 +33,34 @@ def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
 
 
 def posterior_intervals(
-    counts: Array, functionals: Sequence[Functional], sampling: PosteriorSettings, *, level: float = 0.95
+    counts: Array,
+    functionals: Sequence[Functional],
+    *,
+    seed: int,
+    draws: int = DRAWS,
+    prior: Prior = Prior.EDGE,
+    custom: Array | None = None,
+    shares: Shares = Shares.OBSERVED,
+    level: float = 0.95,
 ) -> list[Summary]:
     """Posterior intervals of every functional of one matrix of counts (K, K), in the order given.
 
     With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
-    ``draws.curvature_shift``.
+    ``draws.curvature_shift``. How matrices are drawn: see ``posterior.draw_matrices``.
 
     Raises:
         ValueError: as ``posterior.draw_matrices``.
     """
-    how: _Arguments = {
-        "prior": sampling.prior,
-        "custom": sampling.custom,
-        "shares": sampling.shares,
-        "given": sampling.given,
-    }
-    batches = posterior.draw_matrices(counts, draws=sampling.draws, random=generator(sampling.seed), **how)
+    batches = posterior.draw_matrices(
+        counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares
+    )
     observed = estimates(counts, functionals)
     centers: Sequence[Array | None] = [None] * len(functionals)
     if counts.shape[-1] >= CURVED_CLASSES:
-        centers = estimates(posterior.mean_matrix(counts, **how), functionals)
+        centers = estimates(posterior.mean_matrix(counts, prior=prior, custom=custom, shares=shares), functionals)
     drawn = evaluate_draws(batches, functionals)
     return [
-        summarise(values.reshape(sampling.draws, -1), estimate, level, center=center)
+        summarise(values.reshape(draws, -1), estimate, level, center=center)
         for values, estimate, center in zip(drawn, observed, centers, strict=True)
     ]
 

@@ -152,10 +152,16 @@ def _summaries(
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
         custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
-        how = estimation.PosteriorSettings(
-            seed=form.seed, draws=form.draws, prior=sampling.prior, custom=custom, shares=sampling.shares
+        return estimation.posterior_intervals(
+            counts,
+            functionals,
+            seed=form.seed,
+            draws=form.draws,
+            prior=sampling.prior,
+            custom=custom,
+            shares=sampling.shares,
+            level=level,
         )
-        return estimation.posterior_intervals(counts, functionals, how, level=level)
     bca = sampling.method is IntervalMethod.BCA
     return estimation.bootstrap_intervals(
         counts,

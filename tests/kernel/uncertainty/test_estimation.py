@@ -10,7 +10,6 @@ from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
 from app.kernel.uncertainty.draws import curvature_shift, evaluate_draws, summarise
 from app.kernel.uncertainty.estimation import (
-    PosteriorSettings,
     bootstrap_intervals,
     delta_interval,
     estimates,
@@ -25,7 +24,7 @@ SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
     functionals = [metric.compute for metric in METRICS]
-    found = posterior_intervals(THREE, functionals, PosteriorSettings(seed=1, draws=500, shares=Shares.SAMPLED))
+    found = posterior_intervals(THREE, functionals, seed=1, draws=500, shares=Shares.SAMPLED)
     for metric, summary in zip(METRICS, found, strict=True):
         there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
         assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
@@ -34,9 +33,9 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = posterior_intervals(THREE, SOME, PosteriorSettings(seed=3, draws=1000))
+    whole = posterior_intervals(THREE, SOME, seed=3, draws=1000)
     monkeypatch.setattr(posterior, "CELLS_PER_BATCH", 9 * 70)
-    parts = posterior_intervals(THREE, SOME, PosteriorSettings(seed=3, draws=1000))
+    parts = posterior_intervals(THREE, SOME, seed=3, draws=1000)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
@@ -44,7 +43,7 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
-    bayes = posterior_intervals(counts, SOME, PosteriorSettings(seed=1, shares=Shares.SAMPLED))
+    bayes = posterior_intervals(counts, SOME, seed=1, shares=Shares.SAMPLED)
     plain = bootstrap_intervals(counts, SOME, seed=1)
     corrected = bootstrap_intervals(counts, SOME, seed=1, method=BootstrapInterval.BCA)
     for position, functional in enumerate(SOME):
@@ -62,17 +61,18 @@ def test_fixed_class_counts_narrow_the_interval() -> None:
     assert estimates(THREE, accuracy)[0][0] == pytest.approx(74 / 94)
 
 
-def test_priors_and_given_shares_reach_the_draws() -> None:
+def test_priors_and_shares_reach_the_draws() -> None:
     balanced = [
         catalogue().of_matrices.by_name["balanced_accuracy"].compute,
         catalogue().of_matrices.by_name["accuracy"].compute,
     ]
-    uniform = posterior_intervals(THREE, balanced, PosteriorSettings(seed=1, prior=Prior.UNIFORM))
-    edge = posterior_intervals(THREE, balanced, PosteriorSettings(seed=1))
+    uniform = posterior_intervals(THREE, balanced, seed=1, prior=Prior.UNIFORM)
+    edge = posterior_intervals(THREE, balanced, seed=1)
     assert uniform[0].high[0] < edge[0].high[0]
-    given = PosteriorSettings(seed=1, shares=Shares.GIVEN, given=np.ones(3))
-    at_equal = posterior_intervals(THREE, balanced, given)
-    assert at_equal[0].deviation[0] == pytest.approx(at_equal[1].deviation[0])
+    fixed, random = (
+        posterior_intervals(THREE, balanced, seed=1, shares=one) for one in (Shares.OBSERVED, Shares.SAMPLED)
+    )
+    assert fixed[1].deviation[0] < random[1].deviation[0]
 
 
 def ten_classes(size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -83,10 +83,10 @@ def ten_classes(size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 
 def test_curvature_is_taken_out_of_the_limits() -> None:
-    counts, sampling = ten_classes(25), PosteriorSettings(seed=1, draws=20_000)
+    counts = ten_classes(25)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
-    found = posterior_intervals(counts, chosen, sampling)
+    found = posterior_intervals(counts, chosen, seed=1, draws=20_000)
     drawn = evaluate_draws(posterior.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
@@ -103,7 +103,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
-        found = posterior_intervals(counts, chosen, PosteriorSettings(seed=1, draws=4000))[0]
+        found = posterior_intervals(counts, chosen, seed=1, draws=4000)[0]
         drawn = evaluate_draws(posterior.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
@@ -122,7 +122,7 @@ def test_limits_stay_among_the_draws() -> None:
     counts = 12.0 * np.eye(6) + np.eye(6, k=1)
     for metric in METRICS:
         low, high = metric.card.range
-        for summary in posterior_intervals(counts, [metric.compute], PosteriorSettings(seed=2, draws=300)):
+        for summary in posterior_intervals(counts, [metric.compute], seed=2, draws=300):
             there = ~np.isnan(summary.low)
             assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
             assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key

@@ -11,7 +11,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.estimation import PosteriorSettings, posterior_intervals
+from app.kernel.uncertainty.estimation import posterior_intervals
 from app.kernel.uncertainty.headline import (
     Given,
     Method,
@@ -138,7 +138,8 @@ def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> 
     drawn = posterior_intervals(
         counts.astype(float),
         [metric.compute for metric, _ in headline_metrics().smooth],
-        PosteriorSettings(seed=1, draws=20_000),
+        seed=1,
+        draws=20_000,
     )
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method is Method.MOVER
