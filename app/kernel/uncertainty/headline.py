@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from math import atanh, exp, hypot, isnan, nan, tanh
+from math import hypot, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import Cells, Proportion, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import mover
-from app.kernel.uncertainty.intervals import jeffreys, two_sided_z, wilson
+from app.kernel.uncertainty.intervals import jeffreys, logit_limits, two_sided_z, wilson
 
 
 class Method(StrEnum):
@@ -124,8 +124,6 @@ _FEW = 30
 # Cells of the matrices with one row moved each: a few milliseconds.
 _MOST_CELLS_MOVED = 1 << 19
 _NONE = (nan, nan)
-# exp overflows beyond it; an interval that wide on the logit scale is everything.
-_LARGEST_EXPONENT = 700.0
 
 # What limits of a rate among such samples take as fixed.
 GIVEN = {
@@ -375,24 +373,7 @@ def is_signed(metric: Metric[Table]) -> bool:
 
 def limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
     """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
-    return fisher_z_limits(value, half_width) if is_signed(metric) else logit_limits(value, half_width)
-
-
-def logit_limits(value: float, half_width: float) -> tuple[float, float] | None:
-    """Limits on the logit scale of a value in [0, 1]; None where value or half width make them degenerate."""
-    if not (half_width > 0.0 and 0.0 < value < 1.0):
-        return None
-    spread = half_width / (value * (1.0 - value))
-    odds = (1.0 - value) / value
-    if spread > _LARGEST_EXPONENT:
-        return 0.0, 1.0
-    factor = exp(spread)
-    return 1.0 / (1.0 + odds * factor), 1.0 / (1.0 + odds / factor)
-
-
-def fisher_z_limits(value: float, half_width: float) -> tuple[float, float] | None:
-    """Limits on the Fisher-z scale of a value in [-1, 1]; None where value or half width make them degenerate."""
-    if not (half_width > 0.0 and -1.0 < value < 1.0):
-        return None
-    center, spread = atanh(value), half_width / ((1.0 - value) * (1.0 + value))
-    return tanh(center - spread), tanh(center + spread)
+    low, high = metric.card.range
+    if low is None or high is None:
+        raise ValueError(f"expected a metric with a range, got {metric.key}")
+    return logit_limits(value, half_width, low, high)

@@ -15,8 +15,7 @@ from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, Unweighted
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.headline import logit_limits
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
 
 Bounds = tuple[float | None, float | None]
 
@@ -140,8 +139,7 @@ def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[fl
     """Ends value -+ half_width on the scale of the metric, within its range; None where the logit scale has none."""
     value, (low, high) = linearisation.value, linearisation.bounds
     if linearisation.scale is Scale.LOGIT and low is not None and high is not None:
-        ends = logit_limits((value - low) / (high - low), half_width / (high - low))
-        return None if ends is None else (low + (high - low) * ends[0], low + (high - low) * ends[1])
+        return logit_limits(value, half_width, low, high)
     lowest, highest = -np.inf if low is None else low, np.inf if high is None else high
     return max(value - half_width, lowest), min(value + half_width, highest)
 

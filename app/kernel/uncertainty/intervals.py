@@ -1,4 +1,4 @@
-"""Intervals of a binomial proportion, on arrays. x successes of n; NaN where n is 0.
+"""Intervals of a binomial proportion, on arrays. x successes of n; NaN where n is 0. And limits on the logit scale.
 
 Wilson is the default: it keeps its level for small n and never leaves [0, 1] (Brown, Cai & DasGupta 2001).
 """
@@ -12,6 +12,9 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import beta_quantile, normal_quantile
 
 Limits = tuple[Array, Array]
+
+# exp overflows beyond it; an interval that wide on the logit scale is everything.
+_LARGEST_EXPONENT = 700.0
 
 
 @lru_cache(maxsize=256)
@@ -77,3 +80,18 @@ def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
 def kish_effective_n(weights: Array) -> float:
     """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean. Kish (1965)."""
     return float(math.fsum(weights) ** 2 / math.fsum(np.square(weights)))
+
+
+def logit_limits(value: float, half_width: float, low: float = 0.0, high: float = 1.0) -> tuple[float, float] | None:
+    """Limits value -+ half_width, symmetric on the logit scale of a range that no end leaves; for [-1, 1] this is
+    Fisher's z. None where value or half width make them degenerate.
+    """
+    width = high - low
+    share, half_width = (value - low) / width, half_width / width
+    if not (half_width > 0.0 and 0.0 < share < 1.0):
+        return None
+    spread, odds = half_width / (share * (1.0 - share)), (1.0 - share) / share
+    if spread > _LARGEST_EXPONENT:
+        return low, high
+    factor = math.exp(spread)
+    return low + width / (1.0 + odds * factor), low + width / (1.0 + odds / factor)

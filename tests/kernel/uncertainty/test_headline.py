@@ -17,13 +17,11 @@ from app.kernel.uncertainty.headline import (
     Method,
     OverallInterval,
     Refusal,
-    fisher_z_limits,
     headline_metrics,
     headlines,
     limits_on_scale,
-    logit_limits,
 )
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
 from app.kernel.uncertainty.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -246,10 +244,13 @@ def test_additive_variance_equals_the_sum_over_cells() -> None:
 def test_scales_keep_limits_inside_the_range() -> None:
     assert logit_limits(0.99, 0.2) == pytest.approx((1 / (1 + np.exp(0.2 / 0.0099) / 99), 1.0), rel=1e-6)
     assert logit_limits(0.5, 1e6) == (0.0, 1.0)
-    low, high = fisher_z_limits(0.98, 0.1) or (0.0, 0.0)
-    assert -1 < low < 0.98 < high <= 1
+    spread = 0.1 / (1 - 0.98**2)
+    fisher_z = np.tanh(np.arctanh(0.98) + np.array([-spread, spread]))
+    assert logit_limits(0.98, 0.1, -1.0, 1.0) == pytest.approx(fisher_z)
+    assert -1 < fisher_z[0] < 0.98 < fisher_z[1] <= 1
+    assert logit_limits(0.0, 1e6, -1.0, 1.0) == (-1.0, 1.0)
     assert logit_limits(1.0, 0.1) is None
-    assert fisher_z_limits(0.3, 0.0) is None
+    assert logit_limits(0.3, 0.0, -1.0, 1.0) is None
 
 
 def test_published_values_of_the_two_definitions_of_macro_f1() -> None:
