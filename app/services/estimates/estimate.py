@@ -77,7 +77,7 @@ class Estimate:
         monte_carlo_error: Standard error that a limit has from the number of draws; NaN where there are no limits.
         undefined_draws: Draws in which the metric does not exist; they are left out.
         stretched: The value lay outside of what the simulation leaves likely; the limits were stretched to hold it.
-        resting_on: How many samples or groups carry the variance, where these are too few for the limits.
+        effective_samples: How many samples or groups carry the variance, where these are too few for the limits.
         reason: Why there are no limits.
     """
 
@@ -93,7 +93,7 @@ class Estimate:
     monte_carlo_error: float | None = None
     undefined_draws: int = 0
     stretched: bool = False
-    resting_on: float | None = None
+    effective_samples: float | None = None
     reason: NoLimits | None = None
 
     def without_limits(self, reason: NoLimits) -> Self:

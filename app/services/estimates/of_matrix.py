@@ -19,8 +19,8 @@ from app.kernel.uncertainty.draws import Summary
 from app.kernel.uncertainty.headline import GIVEN, Given, Method, Refusal
 from app.kernel.uncertainty.intervals import clopper_pearson
 from app.services.estimands import Estimand
-from app.services.estimates.drawn import Missing, read_off
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.from_draws import MissingLimits, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -89,7 +89,7 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     if form.reason is not None:
         return [form.of_values(run.values(estimand)) for estimand in estimands]
     constant = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
-    missing = Missing(
+    missing = MissingLimits(
         undefined=NoLimits.UNDEFINED,
         undefined_draws=NoLimits.UNDEFINED_DRAWS,
         constant=NoLimits.FIXED if constant else NoLimits.DEGENERATE,
@@ -100,7 +100,7 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     for start in range(0, len(estimands), size):
         with silently():
             summaries = _summaries(estimands[start : start + size], run, settings, form)
-        found += [read_off(summary, form, missing) for summary in summaries]
+        found += [estimates_from(summary, form, missing) for summary in summaries]
     return found
 
 

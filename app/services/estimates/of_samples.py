@@ -23,8 +23,8 @@ from app.kernel.uncertainty.headline import Given
 from app.kernel.uncertainty.influence import Linearisation, area_limits, effective_samples, limits
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
-from app.services.estimates.drawn import Missing, read_off
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.from_draws import MissingLimits, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -34,7 +34,7 @@ FEW_EFFECTIVE: Final = 10
 _USUAL_SHARE = 0.2
 # So many metrics are as much work as all that have to be resampled of the catalogue.
 _METRICS_OF_A_LOAD = 8
-_MISSING = Missing(
+_MISSING = MissingLimits(
     undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
     undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
     constant=NoLimits.DEGENERATE,
@@ -81,7 +81,7 @@ def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Est
         ends = group_limits(summed, linear.influence.size, level)
         form = Estimate(value=linear.value, level=settings.level, method=group_method(linear), given=Given.GROUPS.value)
     if ends is not None:
-        return replace(form, low=ends[0], high=ends[1], resting_on=_few_effective(summed))
+        return replace(form, low=ends[0], high=ends[1], effective_samples=_few_effective(summed))
     if not isfinite(linear.value):
         return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
     known = np.isfinite(summed.influence).all()
@@ -133,7 +133,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
-        estimates = read_off(summary, drawn, _MISSING)
+        estimates = estimates_from(summary, drawn, _MISSING)
         found[index] = tuple(_reaching_for_zero(one, estimands[index], run, settings) for one in estimates)
     return found
 

@@ -19,18 +19,18 @@ FEW_MEMBERS = 30
 FEW_FOR_BIASED = 2000
 
 
-def thin_findings(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
+def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
     """Means whose variance comes from a few samples or groups, such as the log loss of one confident mistake."""
-    thin = {name: one.resting_on for name, one in estimates.items() if one.resting_on is not None}
-    if not thin:
+    few = {name: one.effective_samples for name, one in estimates.items() if one.effective_samples is not None}
+    if not few:
         return
-    unit, fewest = "sample" if run.grouping is None else "group", min(thin.values())
+    unit, fewest = "sample" if run.grouping is None else "group", min(few.values())
     yield Finding.warning(
         "intervals_rest_on_few_samples",
-        f"The spread of {listed(list(thin))} comes from few {unit}s, as if there were only {fewest:.0f}: "
+        f"The spread of {listed(list(few))} comes from few {unit}s, as if there were only {fewest:.0f}: "
         f"another {unit} may look quite different, and the intervals are too narrow on the side of the "
         "large values.",
-        metrics=list(thin)[:20],
+        metrics=list(few)[:20],
         effective_samples=fewest,
     )
 

@@ -30,7 +30,12 @@ from app.kernel.samples.scores import Scores
 from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import stretched_findings
-from app.services.estimates.warnings_of_samples import about_resampling, few_members, few_out_of_order, thin_findings
+from app.services.estimates.warnings_of_samples import (
+    about_resampling,
+    few_effective_samples,
+    few_members,
+    few_out_of_order,
+)
 from app.services.evaluate.folds import over_folds
 from app.services.evaluate.probability_findings import probability_findings
 from app.services.evaluate.questions import Question
@@ -85,7 +90,7 @@ def probability_section(question: Question, run: RunData) -> Section:
 def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> Iterator[Finding]:
     """What to be careful about with the intervals."""
     by_name = found.by_name
-    yield from thin_findings(by_name, run)
+    yield from few_effective_samples(by_name, run)
     if options.intervals is IntervalChoice.ALL:
         yield from few_out_of_order(run)
         yield from about_resampling(found.by_estimand, run, options.sampling.draws)

@@ -148,7 +148,11 @@ def _result(rule: Rule, one: RuleEstimate, verdict: Verdict, sign: float) -> Rul
         power=power,
         message=_sentence(rule, one, verdict, threshold, needed, power),
     )
-    return replace(result, candidate_value=one.of, baseline_value=one.than) if rule.demand.needs_baseline else result
+    return (
+        replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
+        if rule.demand.needs_baseline
+        else result
+    )
 
 
 def _needed(rule: Rule, one: RuleEstimate, threshold: float) -> tuple[float, float | None]:

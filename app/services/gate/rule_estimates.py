@@ -40,8 +40,8 @@ class RuleEstimate:
 
     Attributes:
         samples: How many the interval is from; NaN without one.
-        of: The candidate's value, of a difference.
-        than: The baseline's.
+        candidate: The candidate's value, of a difference.
+        baseline: The baseline's.
         paired: Of the difference of a rate of paired runs.
         why: Why limits are missing, where that is known from the run.
     """
@@ -50,8 +50,8 @@ class RuleEstimate:
     interval: Interval
     method: str | None = None
     samples: float = nan
-    of: float = nan
-    than: float = nan
+    candidate: float = nan
+    baseline: float = nan
     paired: PairedRate | None = None
     why: str = ""
 
@@ -133,7 +133,7 @@ class RuleEstimates:
         if not self._independent:
             why = _why(self._runs.records)
             return [
-                RuleEstimate(name=name, interval=Interval(a - b, nan, nan), of=a, than=b, why=why)
+                RuleEstimate(name=name, interval=Interval(a - b, nan, nan), candidate=a, baseline=b, why=why)
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
         samples = float(self._runs.counts[0].sum())
@@ -144,8 +144,8 @@ class RuleEstimates:
                 interval=Interval(found.value, found.test.low, found.test.high),
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=samples,
-                of=a,
-                than=b,
+                candidate=a,
+                baseline=b,
                 paired=self._paired(rate, found.test.discordant, samples),
             )
             for name, (a, b), rate, (found,) in zip(

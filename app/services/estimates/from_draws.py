@@ -11,7 +11,7 @@ _NO_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingLimits:
     """Why a simulation of this kind may give no limits."""
 
     undefined: NoLimits
@@ -19,7 +19,7 @@ class Missing:
     constant: NoLimits
 
 
-def read_off(found: Summary, form: Estimate, missing: Missing) -> Estimates:
+def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
     """The values (V) of one estimand.
 
     Args:
@@ -41,7 +41,7 @@ def read_off(found: Summary, form: Estimate, missing: Missing) -> Estimates:
     return tuple(estimates)
 
 
-def _reason(one: Estimate, deviation: float, missing: Missing) -> NoLimits | None:
+def _reason(one: Estimate, deviation: float, missing: MissingLimits) -> NoLimits | None:
     if not isfinite(one.value):
         return missing.undefined
     if one.draws is not None and one.undefined_draws > MOST_UNDEFINED * one.draws:
