@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -24,6 +25,12 @@ STOP_SECONDS: Final = 60.0
 LOG_LIMIT_BYTES: Final = 10 * 1024 * 1024
 POLL_SECONDS: Final = 0.01
 PORT_ATTEMPTS: Final = 5
+# Below the ports of outgoing connections: from 32768 on Linux, from 49152 elsewhere.
+PORTS: Final = range(20_000, 32_768)
+# How a server is made to end, each for so many seconds; its children end with it.
+STOPPING: Final = ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
+# Children that have lost their server end by themselves, unless they are busy.
+_ORPHANS: Final = ((signal.SIGQUIT, 3.0), (signal.SIGKILL, 10.0))
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
@@ -37,11 +44,16 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of the loopback that is free now, and that the system gives to nobody of its own accord.
+
+    A server that is started again has to get its port back, so it is none of those that outgoing connections get.
+    """
+    for _ in range(1000):
+        port = random.choice(PORTS)  # noqa: S311 - no secret
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise EmbeddedPostgresError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free on the loopback")
 
 
 def processes_of(cluster: Path) -> list[int]:
@@ -74,7 +86,7 @@ def read_status(cluster: Path) -> tuple[int, str] | None:
 
 
 def clear_leftovers(cluster: Path) -> None:
-    """Stop a server that outlived its service, and drop the note of one that was killed.
+    """Stop a server that outlived its service, or what a killed one left running, and drop its note.
 
     The caller holds the lock of the folder, so whatever runs here has lost its service.
 
@@ -82,10 +94,11 @@ def clear_leftovers(cluster: Path) -> None:
         EmbeddedPostgresError: a process of the old server does not end.
     """
     status = read_status(cluster)
-    for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
-        # The server's children end by themselves with it, also when it was killed.
-        if status is not None and status[0] in processes_of(cluster):
-            signal_process(status[0], number)
+    server = None if status is None else status[0]
+    for number, seconds in STOPPING if server in processes_of(cluster) else _ORPHANS:
+        running = processes_of(cluster)
+        for process_id in [server] if server in running and number != signal.SIGKILL else running:
+            signal_process(process_id, number)
         if wait_until(lambda: not processes_of(cluster), seconds):
             break
     else:
@@ -132,23 +145,32 @@ def read_password(home: Path) -> str:
 
 
 def launch(
-    home: Path, installation: Installation, user: ServerUser, options: Mapping[str, str]
+    home: Path,
+    installation: Installation,
+    user: ServerUser,
+    options: Mapping[str, str],
+    *,
+    port: int | None = None,
+    unwanted: Callable[[], bool] = lambda: False,
 ) -> tuple["subprocess.Popen[bytes]", int]:
-    """Start the server on a free port and wait until it takes connections; returns its process and port.
+    """Start the server and wait until it takes connections; returns its process and port.
+
+    Without a port a free one is taken. `unwanted` is asked while the server is not ready; True gives it up.
 
     Raises:
-        EmbeddedPostgresError: the server ended, or was not ready in `START_SECONDS`; with the end of its log.
+        EmbeddedPostgresError: the server ended, was not ready in `START_SECONDS`, or was given up; with the end of
+            its log.
     """
     cluster, log = home / "cluster", home / "server.log"
     if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
         log.replace(home / "server.log.1")
     settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    for _ in range(PORT_ATTEMPTS):
-        port = free_port()
+    for _ in range(PORT_ATTEMPTS if port is None else 1):
+        chosen = free_port() if port is None else port
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600), "ab") as output:
             begin = log.stat().st_size
             server = subprocess.Popen(
-                [installation.program("postgres"), "-D", cluster, "-p", str(port), *settings],
+                [installation.program("postgres"), "-D", cluster, "-p", str(chosen), *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -156,8 +178,8 @@ def launch(
                 start_new_session=True,
                 **user.popen_arguments(),
             )
-        if becomes_ready(server, cluster):
-            return server, port
+        if becomes_ready(server, cluster, unwanted):
+            return server, chosen
         said = log.read_bytes()[begin:].decode(errors="replace")
         # Somebody else may have taken the port in the meantime: then another one.
         if "could not bind" not in said:
@@ -165,11 +187,14 @@ def launch(
     raise EmbeddedPostgresError(f"the embedded Postgres did not start ({log}):\n{said[-2000:]}".strip())
 
 
-def becomes_ready(server: "subprocess.Popen[bytes]", cluster: Path) -> bool:
+def becomes_ready(server: "subprocess.Popen[bytes]", cluster: Path, unwanted: Callable[[], bool]) -> bool:
     """Wait until the server takes connections; when it does not, end it for good and return False."""
     ready = False
     try:
-        wait_until(lambda: server.poll() is not None or read_status(cluster) == (server.pid, "ready"), START_SECONDS)
+        wait_until(
+            lambda: server.poll() is not None or unwanted() or read_status(cluster) == (server.pid, "ready"),
+            START_SECONDS,
+        )
         ready = server.poll() is None and read_status(cluster) == (server.pid, "ready")
     finally:
         if not ready:

@@ -4,17 +4,20 @@ import contextlib
 import fcntl
 import os
 import re
-import signal
 import subprocess
-from dataclasses import dataclass
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
 from app.embedded.accounts import EmbeddedPostgresError, ServerUser
-from app.embedded.cluster import ROLE, STOP_SECONDS, clear_leftovers, create_cluster, launch, read_password, watch_over
+from app.embedded.cluster import ROLE, STOPPING, clear_leftovers, create_cluster, launch, read_password, watch_over
 from app.embedded.folders import choose_home, open_lock
 from app.embedded.installation import Installation
+from app.embedded.reserve import keep_reserve, release_reserve
+from app.embedded.supervision import Supervisor
 
 COMMON_OPTIONS: Final[dict[str, str]] = {
     "listen_addresses": "127.0.0.1",
@@ -42,9 +45,14 @@ class EmbeddedPostgres:
     installation: Installation
     port: int
     _password: str
+    _user: ServerUser
+    _options: Mapping[str, str]
     _server: "subprocess.Popen[bytes]"
     _watch: "subprocess.Popen[bytes]"
     _lock: IO[str]
+    _supervisor: Supervisor | None = None
+    # Two threads may stop it: the one that owns it, and the one that ends a process whose time is over.
+    _stop: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def start(cls, data_dir: Path, *, durable: bool) -> Self:
@@ -61,24 +69,8 @@ class EmbeddedPostgres:
         Installation.all()  # without the wheel, that is what to say, before anything of the folder
         data_dir = data_dir.expanduser().resolve()
         with contextlib.ExitStack() as undo:
-            try:
-                home = choose_home(data_dir, user)
-                lock = undo.enter_context(open_lock(home / "lock"))
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except PermissionError as error:
-                raise EmbeddedPostgresError(
-                    f"{data_dir} belongs to another user or lies in a folder closed to this one ({error}); "
-                    "set PREVAIL_DATA_DIR to a folder of your own"
-                ) from error
-            except BlockingIOError as error:
-                holder = lock.read().strip() or "unknown"
-                raise EmbeddedPostgresError(
-                    f"{data_dir} is in use by another service (process {holder}); "
-                    "give this one its own PREVAIL_DATA_DIR, or a shared PREVAIL_DATABASE_URL"
-                ) from error
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+            home, lock = _take_home(data_dir, user)
+            undo.callback(lock.close)
             cluster = home / "cluster"
             installation = Installation.choose(cluster).within_reach_of(user)
             if cluster.exists():
@@ -86,14 +78,42 @@ class EmbeddedPostgres:
             else:
                 create_cluster(home, installation, user, durable=durable)
             password = read_password(home)
-            server, port = launch(
-                home, installation, user, COMMON_OPTIONS if durable else COMMON_OPTIONS | FAST_OPTIONS
-            )
+            options = COMMON_OPTIONS if durable else COMMON_OPTIONS | FAST_OPTIONS
+            server, port = launch(home, installation, user, options)
             undo.callback(server.wait)
             undo.callback(server.kill)
             watch = watch_over(server, user)
             undo.pop_all()
-        return cls(home, installation, port, password, server, watch, lock)
+        return cls(home, installation, port, password, user, options, server, watch, lock)
+
+    def supervise(self) -> None:
+        """From now on start the server again whenever it ends before `stop`, with the same address and password."""
+        self._supervisor = Supervisor(
+            ended=self._server_ended, start_again=self._start_again, meanwhile=lambda: keep_reserve(self.home)
+        )
+        self._supervisor.start()
+
+    def _server_ended(self) -> int | None:
+        return self._server.poll()
+
+    def _start_again(self) -> None:
+        # First of all: the id that the watch would signal may be a stranger's from now on.
+        self._end_watch()
+        clear_leftovers(self.home / "cluster")
+        release_reserve(self.home)
+        self._server, _ = launch(
+            self.home,
+            self.installation,
+            self._user,
+            self._options,
+            port=self.port,
+            unwanted=lambda: self._supervisor is not None and self._supervisor.stopping,
+        )
+        self._watch = watch_over(self._server, self._user)
+
+    def _end_watch(self) -> None:
+        self._watch.kill()
+        self._watch.communicate()
 
     def dsn(self, database: str = ROLE) -> str:
         """URL of one database of this server, with the password."""
@@ -127,15 +147,17 @@ class EmbeddedPostgres:
 
     def stop(self) -> None:
         """End the server cleanly and wait for it; harmless when it is ended already."""
-        for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
-            if self._server.poll() is None:
-                self._server.send_signal(number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._server.wait(seconds)
-                break
-        self._watch.kill()
-        self._watch.communicate()
-        self._lock.close()
+        with self._stop:
+            if self._supervisor is not None:
+                self._supervisor.stop()
+            for number, seconds in STOPPING:
+                if self._server.poll() is None:
+                    self._server.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._server.wait(seconds)
+                    break
+            self._end_watch()
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -144,3 +166,38 @@ class EmbeddedPostgres:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _take_home(data_dir: Path, user: ServerUser) -> tuple[Path, IO[str]]:
+    """The folder of the server's files, and the lock that makes it ours until it is closed.
+
+    Raises:
+        EmbeddedPostgresError: it cannot be used, or another service uses it.
+    """
+    with contextlib.ExitStack() as undo:
+        try:
+            home = choose_home(data_dir, user)
+            lock = undo.enter_context(open_lock(home / "lock"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Before anything is written, which would fail on a full disk.
+            release_reserve(home)
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+        except PermissionError as error:
+            raise EmbeddedPostgresError(
+                f"{data_dir} belongs to another user or lies in a folder closed to this one ({error}); "
+                "set PREVAIL_DATA_DIR to a folder of your own"
+            ) from error
+        except BlockingIOError as error:
+            holder = lock.read().strip() or "unknown"
+            raise EmbeddedPostgresError(
+                f"{data_dir} is in use by another service (process {holder}); "
+                "give this one its own PREVAIL_DATA_DIR, or a shared PREVAIL_DATABASE_URL"
+            ) from error
+        except OSError as error:
+            raise EmbeddedPostgresError(
+                f"expected PREVAIL_DATA_DIR to be a folder that can be written, {data_dir} is not: {error}"
+            ) from error
+        undo.pop_all()
+    return home, lock

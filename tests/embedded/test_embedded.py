@@ -1,6 +1,5 @@
 """The launcher of the embedded Postgres: starting, stopping, surviving, and staying closed."""
 
-import asyncio
 import contextlib
 import importlib.util
 import os
@@ -11,12 +10,10 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,41 +24,14 @@ from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, cluster, folde
 from app.embedded.accounts import ServerUser
 from app.embedded.cluster import clear_leftovers, processes_of
 from app.embedded.installation import PACKAGE, Installation
+from tests.embedded.conftest import ask
 
 ROOT = os.geteuid() == 0
 HOUSE = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that every user can enter (pytest's own is closed to others)."""
-    path = Path(tempfile.mkdtemp(prefix="prevail-embedded-")).resolve()
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True)
-def reachable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where root may put what others must reach, instead of the machine's own folder."""
-    path = folder / "reachable"
-    monkeypatch.setattr(folders, "REACHABLE_ROOTS", (path,))
-    return path
-
-
 def start(data_dir: Path, *, durable: bool = False) -> EmbeddedPostgres:
     return EmbeddedPostgres.start(data_dir, durable=durable)
-
-
-def ask(url: str, statement: str) -> object:
-    async def run() -> object:
-        connection = await asyncpg.connect(url)
-        try:
-            return await connection.fetchval(statement)
-        finally:
-            await connection.close()
-
-    return asyncio.run(run())
 
 
 def wait_for_end(process_id: int) -> None:

@@ -1,0 +1,40 @@
+"""Folders for servers, and a client."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from app.embedded import folders
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can enter (pytest's own is closed to others)."""
+    path = Path(tempfile.mkdtemp(prefix="prevail-embedded-")).resolve()
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def reachable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where root may put what others must reach, instead of the machine's own folder."""
+    path = folder / "reachable"
+    monkeypatch.setattr(folders, "REACHABLE_ROOTS", (path,))
+    return path
+
+
+def ask(url: str, statement: str) -> object:
+    async def run() -> object:
+        connection = await asyncpg.connect(url)
+        try:
+            return await connection.fetchval(statement)
+        finally:
+            await connection.close()
+
+    return asyncio.run(run())
