@@ -7,27 +7,24 @@ import argparse
 import asyncio
 import contextlib
 import ipaddress
-import multiprocessing
 import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr, ValidationError
 
+from app import serving
 from app.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from app.settings import Settings, normalize_database_url
+from app.settings import Settings, describe_unknown_variables, normalize_database_url
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-APPLICATION: Final = "app.main:create"
 HEALTH_SECONDS: Final = 3.0
 # A server that is starting or stopping, or has no connection left: all of these pass.
 PASSING_STATES: Final = frozenset({"57P01", "57P03", "53300"})
@@ -51,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     health.add_argument("--ready", action="store_true", help="ask whether it can serve, database included")
     chosen = parser.parse_args(arguments)
     try:
+        unknown = describe_unknown_variables(os.environ)
+        if unknown:
+            return _fail("\n".join(unknown))
         settings = Settings()
         match chosen.command:
             case "serve":
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(ask_health(settings, "/readyz" if chosen.ready else "/healthz"))
     except ValidationError as error:
         return _fail("\n".join(_describe(problem) for problem in error.errors(include_url=False, include_input=False)))
-    except (CommandError, EmbeddedPostgresError) as error:
+    except (CommandError, EmbeddedPostgresError, serving.CannotListen) as error:
         return _fail(str(error))
     return 0
 
@@ -81,18 +81,25 @@ def _describe(problem: Any) -> str:
 
 def serve(settings: Settings) -> None:
     """Run the service until it is told to stop, on the configured database or an embedded one."""
-    import uvicorn
-
+    serving.configure_logging()
     with _terminable(), contextlib.ExitStack() as stack:
-        data = "the database of PREVAIL_DATABASE_URL"
+        # Before the database: a port that is in use should not be found after a minute of work.
+        sockets = serving.take_address(settings.host, settings.port)
+        for each in sockets:
+            stack.enter_context(each)
+        data, stop_database = "the database of PREVAIL_DATABASE_URL", lambda: None
         if settings.database_url is None:
             server = stack.enter_context(start_embedded(settings.data_dir))
             upgrade(SecretStr(normalize_database_url(server.dsn())), "head")
+            server.supervise()
             # The application reads its settings from the environment, in workers that are processes of their own too.
             os.environ["PREVAIL_DATABASE_URL"] = server.dsn()
+            os.environ["PREVAIL_DATABASE_DIR"] = str(server.home)
             data = f"{server.home} (embedded Postgres {server.installation.major})"
+            stop_database = server.stop
         else:
             refuse_outdated_schema(settings.database_url, settings.database_wait_seconds)
+        serving.listen(sockets, settings.host, settings.port)
         url = f"http://{_bracketed(ANY_ADDRESS.get(settings.host, settings.host))}:{settings.port}"
         lines = (
             f"service  {url}",
@@ -102,21 +109,7 @@ def serve(settings: Settings) -> None:
             "stop     Ctrl-C",
         )
         print("\n  ".join(("Prevail", *lines)), flush=True)
-        uvicorn.run(
-            "app.cli:create_application",
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            workers=settings.workers,
-            # Named, never "auto": asyncio's loop leaves Nagle's algorithm on for sockets handed to several workers, and
-            # every second request on a kept connection then waits 40 ms for a delayed acknowledgement.
-            loop="uvloop",
-            http="httptools",
-            lifespan="on",
-            log_level=settings.log_level.value,
-            access_log=settings.access_log,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-        )
+        serving.run(settings, sockets, before_end=stop_database)
 
 
 def describe_access(settings: Settings) -> str:
@@ -154,22 +147,6 @@ def start_embedded(data_dir: Path) -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres.start(data_dir, durable=True) as server:
         server.create_database()
         yield server
-
-
-def create_application() -> Any:
-    """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
-    from uvicorn.importer import import_from_string
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent,), name="follow-parent", daemon=True).start()
-    return import_from_string(APPLICATION)()
-
-
-def _follow(parent: BaseProcess) -> None:
-    """End this worker once its parent is gone; a parent killed outright would else leave it on the port."""
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _bracketed(host: str) -> str:

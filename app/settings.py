@@ -3,18 +3,27 @@
 `docs/settings.md` is generated from the descriptions below by `make docs`.
 """
 
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, DirectoryPath, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})
 # libpq knows many more parameters; those asyncpg would not understand are refused here, not deep inside a connect.
 URL_PARAMETERS = frozenset({"host", "port", "ssl", "sslmode", "target_session_attrs", "prepared_statement_cache_size"})
+
+PREFIX = "PREVAIL_"
+# Not the service's own: the range of ports of the compose file, the server of the tests, …
+_OTHERS_VARIABLES = frozenset({"PREVAIL_PORTS", "PREVAIL_TEST_DATABASE_URL"})
+# … and what Kubernetes tells a pod of services whose names begin with "prevail".
+_SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(TCP|UDP|SCTP)\w*=|PORT=\w+://)")
 
 
 class LogLevel(StrEnum):
@@ -61,7 +70,7 @@ class Settings(BaseSettings):
     """The settings of one service; frozen once read."""
 
     model_config = SettingsConfigDict(
-        env_prefix="PREVAIL_",
+        env_prefix=PREFIX,
         frozen=True,
         extra="ignore",
         hide_input_in_errors=True,
@@ -90,6 +99,16 @@ class Settings(BaseSettings):
         description="Where the embedded Postgres keeps its files; relative to the folder of the start. "
         "When root starts the service in a folder closed to others, they lie under `/var/lib/prevail`, "
         "and the file `location` in here names the place.",
+    )
+    database_dir: DirectoryPath | None = Field(
+        None,
+        description="Folder of a Postgres whose files lie on this machine: writes are answered `507` while its file "
+        "system has less space than `PREVAIL_MIN_FREE_BYTES`. The service sets it for its embedded one.",
+    )
+    min_free_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=0,
+        description="Free space below which writes are answered `507`, where the service knows the folder of Postgres.",
     )
     database_wait_seconds: float = Field(
         30.0, ge=0, description="How long a start waits for a database that does not answer yet."
@@ -130,3 +149,22 @@ class Settings(BaseSettings):
                 f"got {self.admission_limit}"
             )
         return self
+
+
+def describe_unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable of the environment that is meant for the service and that it does not know.
+
+    One that was misspelt would otherwise be ignored, and its default be in force.
+    """
+    known = [name.upper() for name in Settings.model_fields]
+    sentences = []
+    for name in sorted(environment):
+        own = name.upper().removeprefix(PREFIX)
+        if own == name.upper() or own in known or name.upper() in _OTHERS_VARIABLES:
+            continue
+        if _SERVICE_LINK.match(f"{name}={environment[name]}"):
+            continue
+        near = get_close_matches(own, known, n=1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "docs/settings.md lists them all"
+        sentences.append(f"{name}: there is no such setting; {hint}")
+    return sentences

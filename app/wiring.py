@@ -1,10 +1,11 @@
 """The one place where things are built and joined."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.api.deps import Services
-from app.domain.errors import SchemaOutdated, Unavailable
+from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
@@ -18,11 +19,13 @@ from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
-from app.store.engine import create_engine
+from app.store.engine import Disk, create_engine
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.gates import PostgresGateStore
 from app.store.schema import SchemaReadiness
 from app.store.writer import EvaluationWriter
+
+_log = logging.getLogger("prevail.wiring")
 
 
 @asynccontextmanager
@@ -31,8 +34,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
 
     Raises:
         ValueError: the settings name no database.
-        SchemaOutdated: the database has not the schema of this release.
-        Unavailable: it does not answer.
+        SchemaOutdated: the database has not the schema of this release. One that does not answer is no reason not to
+            start: a worker that is replaced meanwhile would else end the whole service.
     """
     if settings.database_url is None:
         raise ValueError("expected PREVAIL_DATABASE_URL; `prevail serve` sets it when it starts the embedded Postgres")
@@ -40,6 +43,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         settings.database_url.get_secret_value(),
         pool_size=settings.pool_size,
         statement_timeout=settings.statement_timeout_seconds,
+        disk=Disk(settings.database_dir, settings.min_free_bytes),
     )
     readiness = SchemaReadiness(engine)
     compute = ComputePool(settings.compute_threads)
@@ -47,8 +51,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     try:
-        await _refuse_outdated(readiness)
-        await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+        if await _is_current(readiness):
+            await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
         warm_up()
         yield Services(
             evaluations=EvaluationService(
@@ -70,11 +74,14 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         await engine.dispose()
 
 
-async def _refuse_outdated(readiness: SchemaReadiness) -> None:
+async def _is_current(readiness: SchemaReadiness) -> bool:
+    """Whether the database has the schema of this release; False when it does not answer."""
     state = await readiness.check()
     if not state.reachable:
-        raise Unavailable("the database of PREVAIL_DATABASE_URL does not answer")
+        _log.warning("the database does not answer; requests get 503 until it does")
+        return False
     if not state.current:
         raise SchemaOutdated(
             f"the database has schema {state.revision}, this release needs {state.expected}: run `prevail migrate`"
         )
+    return True

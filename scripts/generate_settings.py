@@ -20,8 +20,8 @@ SIGNS: Final[dict[type[BaseMetadata], tuple[str, str]]] = {
 HEADER: Final = """\
 # Settings
 
-Read from the environment at start; a value that does not fit stops the start with a message. Written by `make docs`
-from `app/settings.py`: edit there.
+Read from the environment at start; a value that does not fit, or a variable that begins with `PREVAIL_` and is not in
+this list, stops the start with a message. Written by `make docs` from `app/settings.py`: edit there.
 
 | variable | default | allowed | what it does |
 | --- | --- | --- | --- |

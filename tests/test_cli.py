@@ -21,13 +21,14 @@ from typing import Any
 
 import pytest
 
-from app import cli
+from app import cli, serving
 from app.embedded import EmbeddedPostgres
 from app.embedded.cluster import processes_of, wait_until
 
 APP = Path(cli.__file__).parent
 APPLICATION = """
-    import asyncio, json, os
+    import asyncio, json, os, time
+    from concurrent.futures import ThreadPoolExecutor
 
     def create():
         return application
@@ -41,10 +42,17 @@ APPLICATION = """
                     return
         while (await receive()).get("more_body"):
             pass
+        if scope["path"] == "/busy":
+            # Work that nothing ends: a thread that Python waits for, and one that the loop waits for.
+            ThreadPoolExecutor(1).submit(time.sleep, 600)
+            asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+        if scope["path"] == "/stuck":
+            time.sleep(600)
         facts = {
             "pid": os.getpid(),
             "loop": type(asyncio.get_running_loop()).__module__,
             "database": "PREVAIL_DATABASE_URL" in os.environ,
+            "folder": os.environ.get("PREVAIL_DATABASE_DIR"),
             "filling": "x" * 2000,
         }
         status = 200 if scope["path"] == "/healthz" else 503
@@ -88,7 +96,7 @@ def house() -> Iterator[Path]:
     house = Path(tempfile.mkdtemp(prefix="prevail-house-")).resolve()
     house.chmod(0o755)
     shutil.copytree(APP / "embedded", house / "app" / "embedded")
-    for name in ("__init__.py", "__main__.py", "cli.py", "settings.py"):
+    for name in ("__init__.py", "__main__.py", "cli.py", "serving.py", "settings.py"):
         shutil.copy(APP / name, house / "app" / name)
     write(house / "app" / "main.py", APPLICATION)
     write(house / "alembic.ini", "[alembic]\nscript_location = %(here)s/alembic\n")
@@ -154,12 +162,18 @@ class Service:
             return True
         return False
 
-    def ask(self) -> dict[str, Any]:
+    def ask(self, path: str = "/healthz") -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         facts: dict[str, Any] = json.loads(connection.getresponse().read())
         connection.close()
         return facts
+
+    def send(self, path: str) -> None:
+        """A request whose answer nobody waits for."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+            time.sleep(0.5)
 
     def stop(self, number: signal.Signals) -> str:
         """Send a signal and wait; returns what the service said."""
@@ -181,6 +195,24 @@ def service(house: Path) -> Iterator[Service]:
     if service.process is not None and service.process.poll() is None:
         service.stop(signal.SIGTERM)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def made_data(house: Path) -> Iterator[Path]:
+    """A data folder with a migrated database, to be copied: making one takes seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="prevail-made-")).resolve()
+    folder.chmod(0o755)
+    made = Service(house, folder / "data").command("migrate")
+    assert made.returncode == 0, made.stdout
+    yield folder / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def made_service(service: Service, made_data: Path) -> Service:
+    """A service whose database is there already."""
+    subprocess.run(["/bin/cp", "-a", made_data, service.data_dir], check=True)
+    return service
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +248,7 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
     assert service.process is not None
     facts = service.ask()
     assert facts["database"]
+    assert facts["folder"] == str(service.data_dir)
     assert facts["loop"] == "uvloop"
     assert (facts["pid"] == service.process.pid) == (workers == "1")
     assert len(service.leftovers()) > 1
@@ -238,7 +271,8 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
         ("0.0.0.0", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),  # noqa: S104
     ],
 )
-def test_says_at_start_that_it_knows_no_users(service: Service, host: str, expected: str) -> None:
+def test_says_at_start_that_it_knows_no_users(made_service: Service, host: str, expected: str) -> None:
+    service = made_service
     service.settings["PREVAIL_HOST"] = host
     service.start()
     assert expected in service.stop(signal.SIGTERM)
@@ -261,8 +295,9 @@ def test_knows_which_addresses_are_loopback(host: str, loopback: bool) -> None:
     assert cli.listens_on_loopback(host) is loopback
 
 
-def test_kept_connections_do_not_stall_under_two_workers(service: Service) -> None:
+def test_kept_connections_do_not_stall_under_two_workers(made_service: Service) -> None:
     """Uvicorn hands several workers a socket without TCP_NODELAY; on asyncio each further request costs 40 ms."""
+    service = made_service
     service.settings["PREVAIL_WORKERS"] = "2"
     service.start()
     seconds = []
@@ -280,7 +315,8 @@ def test_kept_connections_do_not_stall_under_two_workers(service: Service) -> No
     assert statistics.median(seconds) < 0.015
 
 
-def test_a_killed_service_leaves_nothing_and_starts_again(service: Service) -> None:
+def test_a_killed_service_leaves_nothing_and_starts_again(made_service: Service) -> None:
+    service = made_service
     service.settings["PREVAIL_WORKERS"] = "2"
     service.start()
     assert service.process is not None
@@ -301,12 +337,139 @@ def test_a_second_service_on_the_same_data_is_refused(service: Service) -> None:
     assert service.ask()["database"]
 
 
-def test_a_taken_port_stops_the_start_and_the_database(service: Service) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_taken_port_is_found_before_anything_is_made(service: Service, workers: str) -> None:
+    service.settings["PREVAIL_WORKERS"] = workers
     with socket.create_server(("127.0.0.1", service.port)):
+        begin = time.monotonic()
         refused = service.command("serve")
-    assert refused.returncode != 0
-    assert "address already in use" in refused.stdout.lower()
+        seconds = time.monotonic() - begin
+    assert refused.returncode == 1
+    assert refused.stdout.strip() == (
+        f"prevail: port {service.port} of 127.0.0.1 is in use by another program; "
+        "stop that one, or choose another port by PREVAIL_PORT"
+    )
+    assert not service.data_dir.exists()
+    assert seconds < 5  # most of it is Python's start on a busy machine
+
+
+def test_of_two_that_start_at_once_one_has_the_port() -> None:
+    port = free_port()
+    first, second = serving.take_address("127.0.0.1", port), serving.take_address("127.0.0.1", port)
+    serving.listen(first, "127.0.0.1", port)
+    with pytest.raises(serving.CannotListen, match=f"port {port} of 127.0.0.1 is in use"):
+        serving.listen(second, "127.0.0.1", port)
+    for taken in (*first, *second):
+        taken.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [("no-such-host.invalid", "is no address of this machine"), ("192.0.2.7", "cannot listen on port")],
+)
+def test_an_address_of_another_machine_is_refused(host: str, said: str) -> None:
+    with pytest.raises(serving.CannotListen, match=rf"{said}.*PREVAIL_HOST"):
+        serving.take_address(host, free_port())
+
+
+def test_a_name_is_listened_on_with_all_its_addresses() -> None:
+    port = free_port()
+    taken = serving.take_address("localhost", port)
+    assert {each.getsockname()[0] for each in taken} >= {"127.0.0.1"}
+    assert {each.getsockname()[1] for each in taken} == {port}
+    for each in taken:
+        each.close()
+
+
+def test_a_data_folder_that_is_a_file_is_refused(service: Service) -> None:
+    service.data_dir.write_text("")
+    refused = service.command("serve")
+    assert refused.returncode == 1
+    assert f"expected PREVAIL_DATA_DIR to be a folder that can be written, {service.data_dir} is not" in refused.stdout
+    assert "Traceback" not in refused.stdout
+
+
+@pytest.mark.parametrize("command", ["serve", "migrate", "health"])
+def test_a_misspelt_setting_is_refused(service: Service, command: str) -> None:
+    service.settings |= {"PREVAIL_WORKER": "4", "PREVAIL_TEST_DATABASE_URL": "x", "PREVAIL_SERVICE_HOST": "10.0.0.1"}
+    refused = service.command(command)
+    assert refused.returncode == 1
+    assert refused.stdout.strip() == (
+        "prevail: PREVAIL_WORKER: there is no such setting; did you mean PREVAIL_WORKERS?"
+    )
+    assert not service.data_dir.exists()
+
+
+# --- what ends and comes back ----------------------------------------------------------------------------------------
+
+
+def postmaster_of(service: Service) -> int:
+    return int((service.data_dir / "cluster" / "postmaster.pid").read_text().split()[0])
+
+
+def runs_again(service: Service, before: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return postmaster_of(service) != before and "ready" in (service.data_dir / "cluster/postmaster.pid").read_text()
+    return False
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_database_comes_back_and_is_stopped_with_the_service(made_service: Service, workers: str) -> None:
+    service = made_service
+    service.settings["PREVAIL_WORKERS"] = workers
+    service.start()
+    before = postmaster_of(service)
+    os.kill(before, signal.SIGKILL)
+    assert wait_until(lambda: runs_again(service, before), 10)
+    said = service.stop(signal.SIGTERM)
+    assert service.process is not None
+    assert service.process.returncode == 0
     assert service.leftovers() == []
+    assert len(re.findall(r"ERROR prevail\.embedded: the embedded Postgres ended \(SIGKILL\)", said)) == 1
+    assert len(re.findall(r"WARNING prevail\.embedded: the embedded Postgres is back after", said)) == 1
+
+
+def test_a_killed_worker_is_replaced(made_service: Service) -> None:
+    service = made_service
+    service.settings["PREVAIL_WORKERS"] = "2"
+    service.start()
+    first = int(service.ask()["pid"])
+    os.kill(first, signal.SIGKILL)
+    assert wait_until(lambda: service.answers() and service.ask()["pid"] != first, 10)
+    service.stop(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("work", ["/busy", "/stuck"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_does_not_wait_for_work_that_does_not_end(
+    made_service: Service, workers: str, number: signal.Signals, work: str
+) -> None:
+    service = made_service
+    service.settings |= {"PREVAIL_WORKERS": workers, "PREVAIL_SHUTDOWN_SECONDS": "1"}
+    service.start()
+    service.send(work)
+    begin = time.monotonic()
+    said = service.stop(number)
+    assert time.monotonic() - begin < 1 + serving.GRACE_SECONDS + 6
+    assert service.process is not None
+    assert service.process.returncode == 0
+    # A worker does not wait for its threads: the signal that it was sent ends it.
+    cut_off = (work, workers) != ("/busy", "2")
+    assert ("work that does not end is cut off 6 s after the stop began" in said) == cut_off
+    assert service.leftovers() == []
+
+
+def test_a_killed_service_leaves_no_busy_worker(made_service: Service) -> None:
+    service = made_service
+    service.settings |= {"PREVAIL_WORKERS": "2", "PREVAIL_SHUTDOWN_SECONDS": "1"}
+    service.start()
+    workers = {int(service.ask("/busy")["pid"]) for _ in range(10)}
+    service.send("/stuck")
+    assert service.process is not None
+    os.kill(service.process.pid, signal.SIGKILL)
+    service.process.communicate(timeout=60)
+    assert wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers), 20)
 
 
 def test_an_external_database_is_migrated_by_hand(external: Service) -> None:

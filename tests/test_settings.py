@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings, normalize_database_url
+from app.settings import Settings, describe_unknown_variables, normalize_database_url
 from scripts.generate_settings import TARGET, render
 
 
@@ -84,3 +84,38 @@ def test_an_admission_limit_beyond_the_pool_is_refused() -> None:
 def test_every_setting_is_described_and_the_page_is_fresh() -> None:
     assert all(field.description for field in Settings.model_fields.values())
     assert TARGET.read_text(encoding="utf-8") == render()
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("PREVAIL_PORTT", "did you mean PREVAIL_PORT?"),
+        ("PREVAIL_WORKER", "did you mean PREVAIL_WORKERS?"),
+        ("prevail_databaseurl", "did you mean PREVAIL_DATABASE_URL?"),
+        ("PREVAIL_HTTP_PORT", "did you mean PREVAIL_PORT?"),
+        ("PREVAIL_ZZZ", "docs/settings.md lists them all"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_named(variable: str, said: str) -> None:
+    assert describe_unknown_variables({variable: "1"}) == [f"{variable}: there is no such setting; {said}"]
+
+
+def test_every_setting_and_what_others_set_is_known() -> None:
+    own = {f"PREVAIL_{name.upper()}": "x" for name in Settings.model_fields} | {"prevail_port": "1"}
+    others = {
+        "PREVAIL": "http://127.0.0.1:8000",
+        "PREVAIL_PORTS": "8000-8009",
+        "PREVAIL_TEST_DATABASE_URL": "x",
+        "PREVAIL_SERVICE_HOST": "10.0.0.7",
+        "PREVAIL_SERVICE_PORT_HTTP": "8000",
+        "PREVAIL_PORT_8000_TCP_ADDR": "10.0.0.7",
+        "PREVAIL_POSTGRES_PORT": "tcp://10.0.0.8:5432",
+        "PREVAIL_POSTGRES_PORT_5432_TCP": "tcp://10.0.0.8:5432",
+    }
+    assert describe_unknown_variables(own | others) == []
+
+
+def test_the_folder_of_the_database_has_to_be_there(tmp_path: Path) -> None:
+    assert Settings(database_dir=tmp_path).database_dir == tmp_path
+    with pytest.raises(ValidationError, match="directory"):
+        Settings(database_dir=tmp_path / "gone")

@@ -26,6 +26,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     415: _problem("The body is not announced as JSON."),
     422: _problem("The request has a fault; `errors` points at it."),
     503: _problem("Overloaded, or the database does not answer; see `Retry-After`."),
+    507: _problem("No space left where the database keeps its files; nothing was kept, see `Retry-After`."),
 }
 
 

@@ -23,6 +23,7 @@ PROBLEM_TYPES = {
     "unsupported_media_type": "The body has to be announced as application/json.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
+    "no_space": "The disk of the database is full. Nothing was kept; it goes on by itself once there is space again.",
     "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
     "unavailable": "Something the service depends on does not answer.",
     "internal_error": "The service failed. The log has the cause under the request id in `instance`.",

@@ -22,12 +22,11 @@ from app.domain.errors import (
     NotFound,
     Overloaded,
     SchemaOutdated,
-    Unavailable,
     UnknownLabel,
     UnknownMetric,
 )
 from app.domain.members import LEFT_OUT, SPREAD
-from app.services.ports import StoreOverloadedError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 
 _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"
@@ -35,10 +34,11 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (NoSamples, HTTPStatus.CONFLICT),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
-    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 RETRY_SECONDS = 1
+# Somebody has to make space first.
+RETRY_SPACE_SECONDS = 10
 _CODES = {
     HTTPStatus.BAD_REQUEST: "bad_request",
     HTTPStatus.NOT_FOUND: "not_found",
@@ -161,6 +161,9 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
             return _domain_problem(error, prefix)
         case StoreOverloadedError():
             return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept")
+        case StoreFullError():
+            detail = "no space left where the database keeps its files; nothing was kept"
+            return _retry("no_space", detail, RETRY_SPACE_SECONDS, HTTPStatus.INSUFFICIENT_STORAGE)
         case StoreUnavailableError():
             return _retry("database_unavailable", "the database does not answer; try again shortly")
         case HTTPException():
@@ -214,10 +217,10 @@ def _http_problem(error: HTTPException) -> Problem:
     )
 
 
-def _retry(code: str, detail: str, seconds: int = RETRY_SECONDS) -> Problem:
-    return Problem(
-        status=HTTPStatus.SERVICE_UNAVAILABLE, code=code, detail=detail, headers={"Retry-After": str(seconds)}
-    )
+def _retry(
+    code: str, detail: str, seconds: int = RETRY_SECONDS, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
+) -> Problem:
+    return Problem(status=status, code=code, detail=detail, headers={"Retry-After": str(seconds)})
 
 
 def internal_error(error: Exception, request_id: str) -> Problem:
@@ -312,6 +315,7 @@ def install(app: FastAPI) -> None:
         InvalidQuery,
         MalformedRequest,
         DomainError,
+        StoreFullError,
         StoreOverloadedError,
         StoreUnavailableError,
         HTTPException,

@@ -61,12 +61,6 @@ class Overloaded(DomainError):
         self.retry_after = retry_after
 
 
-class Unavailable(DomainError):
-    """Something the service depends on does not answer."""
-
-    code = "unavailable"
-
-
 class SchemaOutdated(DomainError):
     """The database has not the schema of this release."""
 

@@ -30,6 +30,10 @@ class StoreOverloadedError(Exception):
     """More writes are waiting than the store takes. Nothing of this one was kept; a retry later is sensible."""
 
 
+class StoreFullError(Exception):
+    """There is no space left where the store keeps its files. Nothing of what was to be written was kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreState:
     """Whether the store answers, and whether its schema is the one this release was written for.
@@ -64,7 +68,8 @@ class Readiness(Protocol):
 class EvaluationStore(Protocol):
     """The memory of evaluations. Nothing of one project is ever seen or changed from another.
 
-    Every method raises StoreUnavailableError when the database cannot be reached.
+    Every method raises StoreUnavailableError when the database cannot be reached, and those that write StoreFullError
+    when it has no space left.
     """
 
     async def add(self, project: str, record: EvaluationRecord) -> None:

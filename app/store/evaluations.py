@@ -22,7 +22,7 @@ from app.domain.evaluation import (
 from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
 from app.store import statements
-from app.store.engine import reading, writing
+from app.store.engine import reading, require_room, writing
 from app.store.failures import translated
 from app.store.names import Names, NameTable, Ref
 from app.store.rows import decode_record, decode_summary, encode_record
@@ -60,6 +60,7 @@ class PostgresEvaluationStore:
 
     async def add(self, project: str, record: EvaluationRecord) -> None:
         """Keep a record; on return it is durable."""
+        require_room(self._engine)
         with translated():
             names = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
@@ -72,7 +73,7 @@ class PostgresEvaluationStore:
     async def _add_with_samples(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
         """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""
         packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
-        async with writing(self._engine) as connection:
+        async with writing(self._engine, 0 if packed is None else packed.size) as connection:
             if packed is not None:
                 await add_samples(connection, project, record.id, packed)
             if record.part is not None:

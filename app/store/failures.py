@@ -7,12 +7,14 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.services.ports import StoreUnavailableError
+from app.services.ports import StoreFullError, StoreUnavailableError
 
 # SQLSTATE classes: connection lost, out of resources, stopped by an operator or a timeout, failure outside Postgres.
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 # Wrong password, no such role or database.
 _REFUSED_CLASSES = ("28", "3D")
+_DISK_FULL = "53100"
+NO_SPACE = "expected space for what is to be written, there is none left where the database keeps its files"
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -23,18 +25,31 @@ def is_unavailable(error: BaseException) -> bool:
         return error.connection_invalidated or (error.orig is not None and is_unavailable(error.orig))
     if isinstance(error, asyncpg.InterfaceError):
         return not isinstance(error, asyncpg.DataError)
-    state = getattr(error, "sqlstate", None)
-    if isinstance(state, str):
+    state = _state(error)
+    if state is not None:
         return state[:2] in _UNAVAILABLE_CLASSES + _REFUSED_CLASSES
     return error.__cause__ is not None and is_unavailable(error.__cause__)
 
 
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error says that the disk of the database is full: the transaction left nothing."""
+    found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return _state(found) == _DISK_FULL
+
+
+def _state(error: BaseException) -> str | None:
+    state = getattr(error, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise StoreUnavailableError in the place of every error that means so; all others pass unchanged."""
+    """Raise StoreFullError and StoreUnavailableError in the place of errors that mean so; others pass unchanged."""
     try:
         yield
     except (OSError, PoolTimeoutError, DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        if is_full(error):
+            raise StoreFullError(NO_SPACE) from error
         if is_unavailable(error):
             raise StoreUnavailableError(f"expected an answer from the database, got {type(error).__name__}") from error
         raise

@@ -31,6 +31,11 @@ class PackedSamples:
     columns: Mapping[str, StoredColumn | None]
     fold_sizes: tuple[int, ...] | None
 
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        return sum(len(column.content) for column in self.columns.values() if column is not None)
+
 
 def pack_samples(samples: Samples) -> PackedSamples:
     """Compress all columns; takes a while for many samples."""

@@ -15,7 +15,7 @@ from sqlalchemy import Text, bindparam, cast
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.services.ports import StoreOverloadedError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.failures import is_unavailable, translated
 from app.store.sorted_lists.visibility import late_at
 from app.store.tables import evaluations
@@ -70,6 +70,7 @@ class EvaluationWriter:
         Raises:
             StoreOverloadedError: too many are waiting.
             StoreUnavailableError: no connection, it broke, or the writer is closed.
+            StoreFullError: the disk of the database is full.
         """
         if self._closing:
             raise StoreUnavailableError("expected an open store, it is shutting down")
@@ -103,7 +104,9 @@ class EvaluationWriter:
         finally:
             # Only when this task itself is cancelled, with the loop: nobody may wait for ever.
             self._closing = True
-            _fail(self._queue, "expected the evaluation to be written, the service stopped before")
+            _fail(
+                self._queue, StoreUnavailableError("expected the evaluation to be written, the service stopped before")
+            )
 
     def _take_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
@@ -119,10 +122,10 @@ class EvaluationWriter:
         """Commit a group, one by one if it fails as a whole, and answer every caller."""
         try:
             await self._insert([waiting.row for waiting in group])
-        except StoreUnavailableError as error:
-            _fail(group, str(error))
+        except (StoreUnavailableError, StoreFullError) as error:
+            _fail(group, error)
         except asyncio.CancelledError:
-            _fail(group, "expected an answer from the database, the service stopped before")
+            _fail(group, StoreUnavailableError("expected an answer from the database, the service stopped before"))
             raise
         except Exception as error:  # noqa: BLE001 - it belongs to the callers, and the task must live on for the others
             if len(group) == 1:
@@ -176,6 +179,7 @@ def _answer(done: asyncio.Future[None], error: Exception | None = None) -> None:
         done.set_exception(error)
 
 
-def _fail(group: Iterable[_Waiting], message: str) -> None:
+def _fail(group: Iterable[_Waiting], error: StoreUnavailableError | StoreFullError) -> None:
     for waiting in group:
-        _answer(waiting.done, StoreUnavailableError(message))
+        # One for each: an error that several raise gathers all their tracebacks.
+        _answer(waiting.done, type(error)(str(error)))

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from app.domain.errors import SchemaOutdated, Unavailable
+from app.domain.errors import SchemaOutdated
 from app.settings import Settings
 from app.store.schema import expected_revision
 from app.wiring import build_services
@@ -87,10 +88,50 @@ def test_an_outdated_schema_is_refused_at_the_start(settings: Settings) -> None:
 def test_no_database_is_refused_at_the_start(settings: Settings) -> None:
     with pytest.raises(ValueError, match="PREVAIL_DATABASE_URL"):
         asyncio.run(start(Settings()))
+
+
+def test_a_service_starts_while_its_database_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that is replaced meanwhile must not end the others with it."""
     nowhere = Settings(database_url=SecretStr("postgresql://nobody:secret@127.0.0.1:9/none"))
-    with pytest.raises(Unavailable) as caught:
-        asyncio.run(start(nowhere))
-    assert "secret" not in str(caught.value)
+    with Served(nowhere) as base_url, httpx.Client(base_url=base_url) as client:
+        for reply in (
+            client.get("/readyz"),
+            client.get("/v1/models"),
+            client.post("/v1/evaluations", json=evaluation()),
+        ):
+            check_problem(reply, 503, "database_unavailable")
+            assert int(reply.headers["retry-after"]) > 0
+    assert "the database does not answer" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.fixture
+def crowded_client(database_url: str, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A service that finds less space beside its database than it wants to leave free."""
+    settings = Settings(database_url=SecretStr(database_url), database_dir=tmp_path, min_free_bytes=1 << 60)
+    with Served(settings) as base_url, httpx.Client(base_url=base_url, timeout=60) as client:
+        yield client
+
+
+def test_without_space_writes_are_refused_and_reads_go_on(client: httpx.Client, crowded_client: httpx.Client) -> None:
+    made = client.post("/v1/evaluations", json=evaluation()).json()
+    path = f"/v1/evaluations/{made['id']}"
+    before = count_stored(client)
+    for reply in (
+        crowded_client.post("/v1/evaluations", json=evaluation()),
+        crowded_client.patch(path, json={"tags": {"a": "b"}}),
+        crowded_client.delete(path),
+        crowded_client.put("/v1/gates/crowded", json={"rules": [{"metric": "accuracy", "min": 0.5}]}),
+    ):
+        problem = check_problem(reply, 507, "no_space")
+        assert problem["detail"] == "no space left where the database keeps its files; nothing was kept"
+        assert reply.headers["retry-after"] == "10"
+    assert crowded_client.get(path).json() == made
+    assert crowded_client.get("/v1/models").status_code == 200
+    assert crowded_client.get("/readyz").status_code == 200
+    assert crowded_client.get("/problems/no_space").status_code == 200
+    assert count_stored(client) == before
+    assert client.get("/v1/gates/crowded").status_code == 404
 
 
 class Gate:

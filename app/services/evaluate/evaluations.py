@@ -68,7 +68,8 @@ class PendingWrite:
 
         Raises:
             Overloaded: too many writes are under way; nothing was kept.
-            Unavailable: the store did not answer.
+            StoreUnavailableError: the store did not answer.
+            StoreFullError: it has no space left; nothing was kept.
         """
         await self.kept
 

@@ -20,6 +20,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.services.ports import StoreFullError, StoreUnavailableError
+from app.store.engine import require_room
 from app.store.sorted_lists.partitions import LARGE, Partition
 from app.store.sorted_lists.top_entries import Entries, make_entries, merge_entries, no_entries, pack, unpack
 from app.store.sorted_lists.visibility import find_visibility_horizon, in_time_since, late_since
@@ -93,7 +95,7 @@ class TopEntriesMaintainer:
                 self._busy = True
                 try:
                     await self.maintain(partition, anew=anew)
-                except (DBAPIError, OSError, PoolTimeoutError) as error:
+                except (DBAPIError, OSError, PoolTimeoutError, StoreFullError, StoreUnavailableError) as error:
                     # Lists go on without it, more slowly, and the next one asks again.
                     _log.warning("the top entries of %s were not brought up to date: %s", partition, error)
                 finally:
@@ -101,6 +103,7 @@ class TopEntriesMaintainer:
 
     async def maintain(self, partition: Partition, *, anew: bool = False) -> None:
         """Make what is kept of a partition, or bring it up to date, if that is worth it."""
+        require_room(self._engine)
         async with self._engine.begin() as connection:
             found = await _find_state(connection, partition)
             if not await self._is_worth_it(connection, partition, None if found is None or anew else found.complete_to):

@@ -1,0 +1,196 @@
+"""The application under uvicorn: its address taken before anything else, its end in time whatever still runs."""
+
+import contextlib
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from app.settings import Settings
+
+APPLICATION: Final = "app.main:create"
+BACKLOG: Final = 2048
+# What a stop may take beyond the time for requests under way: the last commits, connections that are closed.
+GRACE_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 0.1
+
+_log = logging.getLogger("prevail.serving")
+
+
+class CannotListen(RuntimeError):
+    """The address of the service cannot be had; the message says why and what to do."""
+
+
+def configure_logging() -> None:
+    """Lines of our own with the time; uvicorn has its handlers for its own."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+# --- the address -----------------------------------------------------------------------------------------------------
+
+
+def take_address(host: str, port: int) -> list[socket.socket]:
+    """Sockets on every address of a host, which take no connections yet.
+
+    Raises:
+        CannotListen: another program has the port, or the host is none of this machine's.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise CannotListen(f"{host!r} is no address of this machine ({error.strerror}); see PREVAIL_HOST") from error
+    taken, refusal = [], OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+    with contextlib.ExitStack() as undo:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            try:
+                taken.append(undo.enter_context(_bind(family, kind, protocol, address, dual=host == "::")))
+            except OSError as error:
+                # Of a name with several addresses, those of a family that this machine does not have are left out.
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise _describe(error, host, port) from error
+                refusal = error
+        if not taken:
+            raise _describe(refusal, host, port) from refusal
+        undo.pop_all()
+    return taken
+
+
+def _bind(family: int, kind: int, protocol: int, address: Any, *, dual: bool) -> socket.socket:
+    with contextlib.ExitStack() as undo:
+        taken = undo.enter_context(socket.socket(family, kind, protocol))
+        # Else a service that was stopped a moment ago would keep its port for a minute.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dual)
+        taken.bind(address)
+        undo.pop_all()
+    return taken
+
+
+def listen(sockets: list[socket.socket], host: str, port: int) -> None:
+    """Take connections from now on; they wait for the application.
+
+    Raises:
+        CannotListen: another program was faster with the same port.
+    """
+    for each in sockets:
+        try:
+            each.listen(BACKLOG)
+        except OSError as error:
+            raise _describe(error, host, port) from error
+
+
+def _describe(error: OSError, host: str, port: int) -> CannotListen:
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(
+            f"port {port} of {host} is in use by another program; stop that one, or choose another port by PREVAIL_PORT"
+        )
+    if error.errno == errno.EACCES:
+        return CannotListen(
+            f"port {port} may be used by root only; choose one from 1024 by PREVAIL_PORT, and let a proxy listen there"
+        )
+    return CannotListen(f"cannot listen on port {port} of {host} ({error.strerror}); see PREVAIL_HOST and PREVAIL_PORT")
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+
+
+def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    When the process is still there `GRACE_SECONDS` after the time that requests under way have, its work is cut off:
+    worker processes are killed; without any `before_end` is called and this process ends there and then.
+    """
+    import uvicorn
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+
+    config = uvicorn.Config(
+        "app.serving:create_application",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        # Named, never "auto": asyncio's loop leaves Nagle's algorithm on for sockets handed to several workers, and
+        # every second request on a kept connection then waits 40 ms for a delayed acknowledgement.
+        loop="uvloop",
+        http="httptools",
+        lifespan="on",
+        log_level=settings.log_level.value,
+        access_log=settings.access_log,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+    seconds = settings.shutdown_seconds + GRACE_SECONDS
+    if settings.workers > 1:
+        supervisor = Multiprocess(config, sockets=sockets)
+
+        def kill_workers() -> None:
+            for worker in supervisor.processes:
+                worker.process.kill()
+
+        _end_in_time(supervisor.should_exit.is_set, seconds, kill_workers)
+        supervisor.run()
+        failed = any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes)
+    else:
+        server = uvicorn.Server(config)
+
+        def end() -> None:
+            before_end()
+            _leave(0)
+
+        _end_in_time(lambda: server.should_exit, seconds, end)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=sockets)
+        failed = not server.started
+    if failed:
+        sys.exit(STARTUP_FAILURE)
+
+
+def _end_in_time(stopping: Callable[[], bool], seconds: float, end: Callable[[], None]) -> None:
+    """Call `end` so many seconds after a stop began, should this process still be there."""
+
+    def watch() -> None:
+        while not stopping():
+            time.sleep(LOOK_SECONDS)
+        time.sleep(seconds)
+        _log.error("work that does not end is cut off %g s after the stop began", seconds)
+        end()
+
+    threading.Thread(target=watch, name="end-in-time", daemon=True).start()
+
+
+def _leave(code: int) -> None:
+    """End this process without waiting for threads that are busy."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+# --- in each server process ------------------------------------------------------------------------------------------
+
+
+def create_application() -> Any:
+    """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
+    from uvicorn.importer import import_from_string
+
+    configure_logging()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), name="follow-parent", daemon=True).start()
+    return import_from_string(APPLICATION)()
+
+
+def _follow(parent: BaseProcess) -> None:
+    """End this worker once its parent is gone; a parent killed outright would else leave it on the port."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(Settings().shutdown_seconds + GRACE_SECONDS)
+    _leave(1)
