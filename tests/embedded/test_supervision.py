@@ -58,8 +58,9 @@ def test_a_server_that_was_ended_comes_back_where_it_was(
 ) -> None:
     first, port, watch = server._server.pid, server.port, server._watch.pid
     os.kill(first, number)
-    assert wait_until(lambda: server._server.pid != first, 10)
+    assert wait_until(lambda: "is back after" in caplog.text, 10)
     assert comes_back(server)
+    assert server._server.pid != first
     assert server.port == port
     assert server._watch.pid != watch
     said = [record.getMessage() for record in caplog.records if record.name == "prevail.embedded"]
