@@ -67,6 +67,13 @@ BENCHMARKS = (
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
+        "paired",
+        "Paired differences with few discordant samples",
+        ("numpy",),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
+    Benchmark(
         "calibration",
         "Calibration errors: tests and intervals",
         ("numpy",),

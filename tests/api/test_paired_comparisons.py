@@ -85,7 +85,7 @@ def test_pairing_sees_more_than_independence(client: httpx.Client) -> None:
         assert near["difference"] == pytest.approx(far["difference"])
         assert near["p_value"] < 0.01 < far["p_value"]
         assert near["high"] - near["low"] < 0.5 * (far["high"] - far["low"])
-        assert near["method"] == "posterior, permutation"
+        assert near["method"] == "score, permutation_mid_p"
         assert near["probability_a_better"] > far["probability_a_better"]
     assert {"stuart_maxwell", "bhapkar", "bowker"} <= set(paired["prediction_drift"])
 
@@ -167,15 +167,15 @@ def test_one_run_without_ids(client: httpx.Client) -> None:
     assert "1 of 2 runs came without sample ids" in answer["design"]["reason"]
 
 
-def test_many_runs_without_permutations(client: httpx.Client) -> None:
-    """Fifty runs: too many pairs for permutations, so the normal test of the paired difference stands in."""
+def test_many_runs(client: httpx.Client) -> None:
+    """Fifty runs: 1,225 pairs with a test each."""
     random = np.random.default_rng(2)
     truth = random.integers(0, 4, 500)
     runs = [keep(client, truth, np.where(random.random(500) < 0.8, truth, 3 - truth)) for _ in range(50)]
     answer = compare(client, *runs, metrics=["macro_f1"])
     differences = answer["metrics"]["macro_f1"]["differences"]
     assert len(differences) == 1225
-    assert {one["method"] for one in differences} == {"posterior, delta"}
+    assert {one["method"] for one in differences} == {"score, permutation_mid_p"}
     assert 0.02 < np.mean([one["p_value"] < 0.05 for one in differences]) < 0.12
     assert answer["omnibus"]["df"] == 49
     assert len(answer["metrics"]["macro_f1"]["may_be_best"]) > 25

@@ -10,10 +10,11 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.answers import answer_model
-from app.kernel.compare.paired import mcnemar, tango_interval
+from app.kernel.compare.paired import mcnemar
 from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
+from tests.kernel.compare.tango import tango_interval
 from tests.kernel.delong import area_difference, delong, equal_areas
 
 TRUTH = np.arange(240) % 2
@@ -112,7 +113,7 @@ def test_everything_else_is_resampled_and_permuted(client: httpx.Client) -> None
     assert answer["metrics"]["mean(h_mean, roc_auc)"]["values"][0] == pytest.approx((h + area) / 2)
     for metric in metrics[:3]:
         assert only(answer, metric)["method"] == "bootstrap, permutation"
-    assert only(answer, "h_mean")["method"] == "posterior, permutation"
+    assert only(answer, "h_mean")["method"] == "score, permutation_mid_p"
     # The same limits by hand, up to chance.
     random, gaps, swapped = np.random.default_rng(0), [], []
     places = [np.flatnonzero(code == TRUTH) for code in (0, 1)]

@@ -7,9 +7,10 @@ import pytest
 
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.multiplicity import Adjustment, adjust
-from app.kernel.compare.paired import mcnemar, tango_interval
+from app.kernel.compare.paired import mcnemar
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
+from tests.kernel.compare.tango import tango_interval
 from tests.services.memory import Bench, labelled, matrix, probable
 
 Json = dict[str, Any]

@@ -9,7 +9,13 @@ from scipy.stats import norm
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
+from app.domain.rules import definition_of
+from app.kernel.compare.gates import Verdict
+from app.kernel.matrix.labels import confusion_counts
 from app.services.estimands import parse_estimands
+from app.services.gate.gate_check import check_gate
+from app.services.gate.rule_estimates import rule_estimands
+from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
@@ -38,6 +44,118 @@ def unpaired(first: Any, second: Any, *metrics: str, dataset: str = "other") -> 
     estimands = parse_estimands(metrics, runs.labels, 1)
     comparison = Comparison(runs, estimands, InferenceSettings(rope=0.0), pairs=[(0, 1)])
     return [comparison.differences(index)[0][0] for index in range(len(metrics))]
+
+
+def paired_runs(first: Any, second: Any, truth: Any) -> Runs:
+    """Two runs with labels for the same samples."""
+    size = int(max(map(max, (truth, first, second)))) + 1
+    records = [kept(confusion_counts(np.array(truth), np.array(one), size), "d") for one in (first, second)]
+    ids = np.arange(len(truth))
+    labels = {
+        record.id: SampleLabels(ids, np.array(truth), np.array(one))
+        for record, one in zip(records, (first, second), strict=True)
+    }
+    return Runs.align(records).pair(KeptSamples(labels))
+
+
+def paired(
+    first: Any, second: Any, truth: Any, *metrics: str, level: float = 0.95, rope: float = 0.0
+) -> list[RunDifference]:
+    """The differences of two runs with labels for the same samples, of metrics with one value."""
+    runs = paired_runs(first, second, truth)
+    estimands = parse_estimands(metrics, runs.labels, 1)
+    comparison = Comparison(runs, estimands, InferenceSettings(level=level, rope=rope), pairs=[(0, 1)])
+    return [comparison.differences(index)[0][0] for index in range(len(metrics))]
+
+
+def spread(*cells: tuple[int, int, int, int]) -> tuple[Any, Any, Any]:
+    """Predictions of two runs and the truth, from actual class, both predictions and how often."""
+    truth, first, second, counts = np.array(cells).T
+    return np.repeat(first, counts), np.repeat(second, counts), np.repeat(truth, counts)
+
+
+# Paired runs.
+
+SMOOTH = (
+    "balanced_accuracy",
+    "g_mean",
+    "h_mean",
+    "informedness@1",
+    "mcc",
+    "cohen_kappa",
+    "f1@1",
+    "macro_f1",
+    "diagnostic_odds_ratio@1",
+    "fnr@1",
+    "recall@1",
+)
+OTHERS = ("accuracy", "error_rate", "min(recall@*)", "mean(recall@*)", "gps(recall@*, precision@1)", "range(recall@*)")
+
+
+def test_four_positives_decide_nothing() -> None:
+    """20 positives of 300, 4 right in the first run only: McNemar's mid-p is 0.0625, the exact p 0.125."""
+    runs = spread((1, 1, 1, 12), (1, 1, 0, 4), (1, 0, 0, 4), (0, 0, 0, 270), (0, 1, 1, 10))
+    assert not any(gate_passes(runs, metric, 0.95) for metric in (*SMOOTH, *OTHERS))
+    for found in paired(*runs, *SMOOTH, *OTHERS):
+        better = found.first_better if found.value > 0 else 1 - found.first_better - found.equivalent
+        assert found.test.p == pytest.approx(0.0625, rel=0.02) or found.test.p > 0.0625
+        assert found.test.low <= 0.0 <= found.test.high
+        assert max(better, found.first_better) == pytest.approx(1 - found.test.p / 2)
+
+
+def random_runs(seed: int) -> tuple[Any, Any, Any]:
+    """Few or many samples of two or three classes, and runs that are often wrong on the same ones."""
+    random = np.random.default_rng(seed)
+    sizes = random.choice([2, 6, 25, 150], random.integers(2, 4))
+    truth = np.repeat(np.arange(sizes.size), sizes)
+    hard, shared = random.random(truth.size), random.random(truth.size) < random.choice([0.0, 0.8])
+    wrong = (truth + random.integers(1, sizes.size, (2, truth.size))) % sizes.size
+    accuracies = random.choice([0.6, 0.8, 0.95, 1.0], 2)
+    right = np.where(shared, hard, random.random((2, truth.size))) < accuracies[:, None]
+    first, second = np.where(right, truth, wrong)
+    return first, second, truth
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_limits_p_probabilities_and_verdicts_of_paired_runs_agree(seed: int) -> None:
+    runs = random_runs(seed)
+    level = (0.8, 0.95, 0.99)[seed % 3]
+    metrics = SMOOTH + OTHERS * (seed < 6)
+    for metric, found in zip(metrics, paired(*runs, *metrics, level=level), strict=True):
+        test = found.test
+        if np.isnan(test.p):
+            assert np.isnan(found.value) or test.reason is not None, metric
+            continue
+        surest = max(found.first_better, 1 - found.first_better - found.equivalent)
+        assert (test.low > 0 or test.high < 0) == (test.p < 1 - level), metric
+        assert (surest > (1 + level) / 2) == (test.p < 1 - level), metric
+        assert test.low <= found.value <= test.high, metric
+        assert gate_passes(runs, metric, level) == (found.first_better > (1 + level) / 2), metric
+        # Whether a margin is excluded, limits and the probability of more than it say alike.
+        margin = found.value / 2
+        sure = paired(*runs, metric, level=level, rope=abs(margin))[0] if margin else found
+        beyond = test.low > margin > 0 or test.high < margin < 0
+        assert beyond == (max(sure.first_better, 1 - sure.first_better - sure.equivalent) > (1 + level) / 2), metric
+
+
+def gate_passes(runs: tuple[Any, Any, Any], metric: str, level: float) -> bool:
+    """Does a gate find the first run better than the second?"""
+    rule = {"metric": metric, "better_than": "baseline", "bound": "lower", "level": level}
+    definition, both = definition_of({"rules": [rule]}), paired_runs(*runs)
+    return check_gate(definition, rule_estimands(definition, both), both).verdict is Verdict.PASS
+
+
+def test_metrics_that_say_the_same_of_two_runs_are_equally_sure() -> None:
+    random = np.random.default_rng(5)
+    truth = np.repeat([0, 1], [200, 60])
+    first, second = (np.where(random.random(truth.size) < accuracy, truth, 1 - truth) for accuracy in (0.9, 0.8))
+    names = ("balanced_accuracy", "informedness@1", "mean(recall@*)", "mean(recall@0, recall@1)")
+    ratios = ("diagnostic_odds_ratio@1", "discriminant_power@1")
+    for same in (names, ratios):
+        found = paired(first, second, truth, *same)
+        for one in found[1:]:
+            assert one.test.p == pytest.approx(found[0].test.p, rel=1e-4)
+            assert one.first_better == pytest.approx(found[0].first_better, rel=1e-4)
 
 
 # Ratios.

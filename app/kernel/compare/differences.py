@@ -14,8 +14,6 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import normal_cdf
-from app.kernel.uncertainty.delta import NUMERIC_NOISE, cell_sensitivities
-from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 
@@ -64,38 +62,6 @@ def compare_draws(
     return Difference(interval, *(np.where(absent, np.nan, value) for value in (larger, equivalent, error)))
 
 
-def paired_variance(
-    joint: JointCounts, functional: Functional, *, class_counts: ClassCounts = ClassCounts.RANDOM
-) -> Array:
-    """Delta-method variances (V) of the difference between two runs on the same items.
-
-    The derivative with respect to the count of a combination (t, a, b) is dM/dC at (t, a) of the first matrix less
-    that at (t, b) of the second.
-
-    Raises:
-        ValueError: there are not two runs.
-    """
-    if joint.n_runs != 2:
-        raise ValueError(f"a paired difference needs two runs, not {joint.n_runs}")
-    slopes = []
-    for matrix, cells in zip(joint.matrices(), joint.cells(), strict=True):
-        moves, filled = cell_sensitivities(matrix, functional)
-        per_cell = np.zeros((matrix.size, moves.shape[1]))
-        per_cell[filled[:, 0] * joint.n_classes + filled[:, 1]] = moves / matrix[filled[:, 0], filled[:, 1]][:, None]
-        slopes.append(per_cell[cells])
-    gradient = slopes[0] - slopes[1]
-    weighted = joint.counts[:, None] * gradient
-    if class_counts is ClassCounts.RANDOM:
-        explained = weighted.sum(axis=0) ** 2 / joint.n
-    else:
-        rows = np.zeros((joint.n_classes, gradient.shape[1]))
-        np.add.at(rows, joint.truth, weighted)
-        explained = (rows**2 / np.maximum(joint.actual(), 1.0)[:, None]).sum(axis=0)
-    gross = (weighted * gradient).sum(axis=0)
-    scale = (joint.counts[:, None] * (slopes[0] ** 2 + slopes[1] ** 2)).sum(axis=0)
-    return np.where(gross - explained <= NUMERIC_NOISE * scale, 0.0, gross - explained)
-
-
 def on_scale(values: Array, scale: Scale) -> Array:
     """Values as they are tested and compared: ratios by their logarithms, of which equal steps are equal factors.
 
@@ -104,6 +70,54 @@ def on_scale(values: Array, scale: Scale) -> Array:
     """
     with silently():
         return np.log(values) if scale is Scale.LOG else values
+
+
+def off_scale(gaps: Array, values: Array, scale: Scale) -> Array:
+    """Differences (V) on a scale as differences of values around those (2, V) of two runs.
+
+    Of a ratio the geometric mean of both is held: a - b = 2 sqrt(a b) sinh((log a - log b) / 2).
+    """
+    with silently():
+        return 2.0 * np.sqrt(values[0] * values[1]) * np.sinh(gaps / 2.0) if scale is Scale.LOG else gaps
+
+
+def to_scale(gap: float, values: Array, scale: Scale) -> Array:
+    """The inverse (V) of ``off_scale`` for one difference."""
+    gaps = np.full(values.shape[1:], gap)
+    with silently():
+        return 2.0 * np.arcsinh(gaps / (2.0 * np.sqrt(values[0] * values[1]))) if scale is Scale.LOG else gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Limits, p and probabilities of a difference that say the same."""
+
+    low: float
+    high: float
+    p: float
+    larger: float
+    equivalent: float
+    error: float
+
+
+def agreed(gaps: Array, estimate: float, p: float, *, level: float, rope: float) -> Agreed:
+    """Draws (D) of a difference and the p of a permutation test, brought together.
+
+    Rejected is what both reject: p is the larger one, that of the draws being twice the share of them on the other side
+    of 0; limits hold 0 unless p is below 1 - level, and nothing is surer than 1 - p / 2.
+    """
+    interval = summarise(gaps[:, None], np.array([estimate]), level)
+    drawn = gaps[np.isfinite(gaps)]
+    beyond = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
+    found = float(max(p, min(2.0 * (1.0 + beyond) / (1.0 + drawn.size), 1.0)))
+    low, high = float(interval.low[0]), float(interval.high[0])
+    if found >= 1.0 - level:
+        low, high = min(low, 0.0), max(high, 0.0)
+    surest = 1.0 - found / 2.0
+    larger, smaller = (min(float((side > rope).mean()), surest) for side in (drawn, -drawn))
+    shares = np.array([larger, smaller, 1.0 - larger - smaller])
+    error = float(np.sqrt((shares * (1.0 - shares)).max() / drawn.size))
+    return Agreed(low, high, found, larger, float(shares[2]), error)
 
 
 def normal_limits(estimate: Array, variance: Array, level: float = 0.95) -> tuple[Array, Array, Array]:

@@ -76,6 +76,13 @@ def is_biased(expression: Expression) -> bool:
     return any(leaf.metric.card.inference.biased for leaf in measures(expression))
 
 
+def is_smooth(expression: Expression) -> bool:
+    """Has it derivatives by the counts? Extremes and spreads of several values have none where these are equal."""
+    if isinstance(expression, Measure):
+        return True
+    return expression.card.slopes is not None and all(is_smooth(part) for part in expression.parts)
+
+
 def is_about_sample(expression: Expression) -> bool:
     """Is a statistic in it that is no property of the classifier?"""
     return any(leaf.metric.card.inference.about_sample for leaf in measures(expression))

@@ -11,26 +11,32 @@ _STEPS = 80
 _NEWTON_STEPS = 12
 # What a Newton step leaves is of the order of its square.
 _LAST_STEP = 1e-8
+# Relative to the root: where it is as near as this, rounding alone can keep steps from becoming shorter.
+_SHORT_STEP = 1e-5
 
 
 def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
     """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
 
-    Newton steps from ``start``; a step that leaves what is left of the bracket is replaced by a bisection. The ends
-    themselves are never evaluated. An element that has settled no longer moves. NaN where one has not.
+    Newton steps from ``start``; a step that leaves what is left of the bracket, or is more than half the last one, is
+    replaced by a bisection: where the slope jumps Newton's method can go back and forth. The ends themselves are never
+    evaluated. An element that has settled no longer moves. NaN where one has not.
     """
-    root, settled = start, np.isnan(start)
+    root, settled, last = start, np.isnan(start), np.full(np.shape(start), np.inf)
     for _ in range(_STEPS):
         value, slope = function(root)
         rising = value < 0
         low, high = np.where(rising, root, low), np.where(rising, high, root)
         step = value / slope
         guess = root - step
-        inside = (guess >= low) & (guess <= high)
+        length = np.abs(step)
+        close = length <= _LAST_STEP * np.abs(guess)
+        inside = (guess >= low) & (guess <= high) & (length <= np.maximum(last / 2.0, _SHORT_STEP * np.abs(guess)))
         if not every(inside):
             guess = np.where(inside, guess, (low + high) / 2.0)
+        last = np.abs(guess - root)
         root = np.where(settled, root, guess) if some(settled) else guess
-        settled = settled | (inside & (np.abs(step) <= _LAST_STEP * np.abs(guess)))
+        settled = settled | (inside & close)
         if every(settled):
             return root
     return np.where(settled, root, np.nan)

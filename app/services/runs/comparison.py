@@ -11,7 +11,8 @@ from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, simulated
 from app.services.runs.group_draws import ResampledGroups, SharedGroups
-from app.services.runs.matrix_draws import IndependentMatrices, PairedMatrices
+from app.services.runs.matrix_draws import IndependentMatrices
+from app.services.runs.paired_draws import PairedMatrices
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import (
     CommonPrevalence,
@@ -160,6 +161,18 @@ class Comparison:
         gap = float(values[first, 0] - values[second, 0])
         if not np.isfinite(gap):
             return RunDifference(first=first, second=second, value=np.nan, test=Test(), limits="none")
+        known = test.chances(self.estimands[index].preference)
+        if known is not None:
+            return RunDifference(
+                first=first,
+                second=second,
+                value=gap,
+                test=test,
+                limits=test.limits or "none",
+                first_better=known[0],
+                equivalent=known[1],
+                probability_error=test.error,
+            )
         drawn = self.drawn(index)
         certain = drawn is not None and np.ptp(drawn[:, first, place] - drawn[:, second, place]) == 0
         if certain and test.reason is not None:

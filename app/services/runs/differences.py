@@ -1,20 +1,22 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
 from dataclasses import dataclass, replace
-from math import nan
+from math import isnan, nan
 
 import numpy as np
 
 from app.kernel.compare.differences import compare_draws, normal_limits
+from app.kernel.compare.effects import rate_effects
 from app.kernel.compare.joint import JointCounts
 from app.kernel.compare.linear import LinearRuns
-from app.kernel.compare.paired import mcnemar, pairing_bounds, tango_interval
+from app.kernel.compare.paired import pairing_bounds
+from app.kernel.compare.paired_score import PairedScore
 from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import LinearMethod
-from app.services.estimands import Preference
+from app.services.estimands import Better, Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
@@ -31,6 +33,10 @@ class Test:
         smallest: The smaller end where the unknown pairing leaves a range of p.
         method: How p was made.
         limits: How the limits were made; None where they are to be read off a simulation.
+        larger: How sure it is that the first is larger by more than the region of equivalence; NaN where that is to
+            be read off a simulation.
+        equivalent: How sure it is that they differ by no more.
+        error: Standard error of these two where they are from draws.
         discordant: Samples that exactly one of the runs has right.
         reason: Why there is no test.
     """
@@ -41,8 +47,18 @@ class Test:
     smallest: float | None = None
     method: str = "none"
     limits: str | None = None
+    larger: float = nan
+    equivalent: float = nan
+    error: float = 0.0
     discordant: float | None = None
     reason: str | None = None
+
+    def chances(self, preference: Preference | None) -> tuple[float, float] | None:
+        """How sure it is that the first is better, and that both are equivalent; None where a simulation says it."""
+        if isnan(self.larger) or (preference is not None and preference.better is Better.NEAREST):
+            return None
+        falling = preference is not None and preference.better is Better.LOWER
+        return 1.0 - self.larger - self.equivalent if falling else self.larger, self.equivalent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +82,22 @@ class RunDifference:
     probability_error: float = nan
 
 
-def proportion_test(rate: Rate, first: int, second: int, counts: Array, pairing: Pairing, level: float) -> Test | None:
+def score_tests(score: PairedScore, *, level: float, rope: Array | float, method: str, limits: str) -> list[Test]:
+    """Tests of paired runs that all follow from one distribution of each difference (V)."""
+    low, high = score.limits(level)
+    larger = score.chance_above(rope)
+    equivalent = score.chance_above(-rope) - larger
+    return [
+        Test(low=low, high=high, p=p, method=method, limits=limits, larger=larger, equivalent=equivalent)
+        for low, high, p, larger, equivalent in zip(
+            *(values.tolist() for values in (low, high, score.p, larger, equivalent)), strict=True
+        )
+    ]
+
+
+def proportion_test(
+    rate: Rate, first: int, second: int, counts: Array, pairing: Pairing, *, level: float, rope: float
+) -> Test | None:
     """Exact or score methods for a rate of the samples, whatever line of it the metric is.
 
     Metrics that are lines of one rate get the same p, and limits that follow from each other's.
@@ -78,6 +109,7 @@ def proportion_test(rate: Rate, first: int, second: int, counts: Array, pairing:
         counts: (R, K, K).
         pairing: How the runs belong together.
         level: Of the limits.
+        rope: Half width of the region of equivalence, in units of the metric.
 
     Returns:
         None where there is no such method: runs on the same samples need a rate among samples that the truth decides,
@@ -95,33 +127,36 @@ def proportion_test(rate: Rate, first: int, second: int, counts: Array, pairing:
         return Test(reason="a run has no samples of the class")
     if rate.counted and sizes[0] != sizes[1]:
         return None
-    found = _rate_test(rate, (first, second), hits, members, pairing, level)
     factor = rate.line.slope * (sizes[0] if rate.counted else 1.0)
-    # A falling line exchanges the limits; adding 0 leaves no minus before one.
-    low, high = sorted((factor * found.low + 0.0, factor * found.high + 0.0))
-    return replace(found, low=low, high=high)
+    found = _rate_test(rate, (first, second), hits, members, pairing, level=level, rope=rope / abs(factor))
+    if factor < 0:
+        found = replace(found, low=found.high, high=found.low, larger=1.0 - found.larger - found.equivalent)
+    # Adding 0 leaves no minus before one.
+    return replace(found, low=factor * found.low + 0.0, high=factor * found.high + 0.0)
 
 
-def _rate_test(rate: Rate, pair: tuple[int, int], hits: Array, members: Array, pairing: Pairing, level: float) -> Test:
+def _rate_test(
+    rate: Rate, pair: tuple[int, int], hits: Array, members: Array, pairing: Pairing, *, level: float, rope: float
+) -> Test:
     """The test of two runs of which so many (2, K) of each actual class count, among so many (2, K)."""
+    size = float(members[0].sum())
     if pairing.joint is not None:
-        only_first, only_second = _discordant(pairing.joint, rate, *pair)
-        low, high = tango_interval(only_first, only_second, members[0].sum(), level)
-        p = float(mcnemar(only_first, only_second).mid_p)
-        found = only_first + only_second
-        return Test(low=float(low), high=float(high), p=p, method="mcnemar_mid_p", limits="tango", discordant=found)
+        better, worse = _discordant(pairing.joint, rate, *pair)
+        effects = rate_effects(better, worse, size)
+        (found,) = score_tests(PairedScore(effects), level=level, rope=rope, method="mcnemar_mid_p", limits="tango")
+        return replace(found, discordant=better + worse)
     if pairing.design is PairingDesign.TEST_SET:
         bounds = pairing_bounds(hits[0], hits[1], members[0])
         most, gap = bounds.most, bounds.difference
-        low, high = tango_interval((most + gap) / 2, (most - gap) / 2, members[0].sum(), level)
-        return Test(
-            low=float(low),
-            high=float(high),
-            p=float(bounds.largest.mid_p),
-            smallest=float(bounds.smallest.mid_p),
+        effects = rate_effects((most + gap) / 2, (most - gap) / 2, size)
+        (found,) = score_tests(
+            PairedScore(effects),
+            level=level,
+            rope=rope,
             method="mcnemar_mid_p_of_any_pairing",
             limits="tango_of_widest_pairing",
         )
+        return replace(found, smallest=float(bounds.smallest.mid_p))
     both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
     low, high = newcombe_interval(*both, level)
     z = float(score_z(*both))

@@ -1,28 +1,24 @@
-"""Runs resampled as matrices: from the posterior of each, or of all together where they are paired."""
+"""Runs resampled as matrices, each from its own posterior."""
 
 from abc import abstractmethod
 from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare import joint as joints
 from app.kernel.compare.couplings import difference_variance_bounds
-from app.kernel.compare.differences import on_scale, paired_variance, permutation_p
-from app.kernel.compare.joint import JointCounts
+from app.kernel.compare.differences import on_scale
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.delta import variance
-from app.kernel.uncertainty.design import ClassCounts, Prior, generator, seed_of
+from app.kernel.uncertainty.design import ClassCounts, Prior
 from app.kernel.uncertainty.draws import Functional
 from app.services.estimands import Estimand
 from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Resampling, ResamplingDesign
-from app.services.runs.simulation import affordable_draws, draw_independent, draw_paired
+from app.services.runs.resampling import Resampling, ResamplingDesign
+from app.services.runs.simulation import affordable_draws, draw_independent
 
-# Cells of the permuted matrices of all pairs.
-MOST_PERMUTED_CELLS = 40_000_000
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000
 
@@ -72,14 +68,15 @@ class MatrixDraws(Resampling):
         estimand = self.estimands[index]
         if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
             counts, pairing = self.runs.counts, self.runs.pairing
-            known = [proportion_test(rate, *pair, counts, pairing, level) for rate in estimand.rates]
+            rope = self.settings.rope
+            known = [proportion_test(rate, *pair, counts, pairing, level=level, rope=rope) for rate in estimand.rates]
             found = [test for test in known if test is not None]
             if len(found) == len(known):
                 return found
-        return self._other_tests(index, pair)
+        return self._other_tests(index, pair, level)
 
     @abstractmethod
-    def _other_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
+    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Tests of what is no rate."""
 
     def _derivable(self, counts: Array) -> bool:
@@ -107,7 +104,7 @@ class IndependentMatrices(MatrixDraws):
             return lambda table: on_scale(estimand.functional(table), estimand.scale)
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
-    def _other_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
+    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002
         """Normal tests with derivatives; a range of them where the runs are of one test set."""
         estimand, counts = self.estimands[index], self.runs.counts
         if not self._derivable(counts) or not self.setup.prevalence.reaches(estimand):
@@ -130,51 +127,4 @@ class IndependentMatrices(MatrixDraws):
 
     @cached_property
     def _variances(self) -> dict[tuple[int, int], Array]:
-        return {}
-
-
-class PairedMatrices(MatrixDraws):
-    """The joint posterior of runs on the same samples: what they have in common stays in common."""
-
-    @property
-    def _joint(self) -> JointCounts:
-        assert self.runs.pairing.joint is not None  # noqa: S101 - what this is chosen by
-        return self.runs.pairing.joint
-
-    @property
-    def _cells(self) -> int:
-        return max(super()._cells, self._joint.counts.size)
-
-    def _draw(self) -> list[Array]:
-        return draw_paired(self._joint, self.estimands, draws=self.draws, seed=self.settings.seed)
-
-    def _other_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
-        """Permutation tests where they can be afforded, else normal ones."""
-        estimand = self.estimands[index]
-        permuted = self._permuted(pair)
-        if permuted is not None:
-            return [Test(p=float(p), method="permutation") for p in permuted[index]]
-        both = self._joint.pair(*pair)
-        if not self._derivable(both.matrices()):
-            return [Test()] * len(estimand.names)
-        with silently():
-            spread = paired_variance(both, estimand.functional, class_counts=ClassCounts.FIXED)
-        return normal_tests(self.gaps(index, pair), spread)
-
-    def _permuted(self, pair: tuple[int, int]) -> list[Array] | None:
-        """By estimand, p of each value (V) from the same permutations; None where these are too dear."""
-        each = max(1, 2 * self.runs.counts[0].size, self._joint.counts.size)
-        draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(self.setup.n_pairs, 1)))
-        if draws < FEWEST_PERMUTATIONS:
-            return None
-        if pair not in self._permutations:
-            random = generator(seed_of(self.settings.seed, "permutation", *pair))
-            both = self._joint.pair(*pair)
-            batches = joints.permute(both, draws=draws, random=random)
-            found = permutation_p(both, [estimand.functional for estimand in self.estimands], batches)
-            self._permutations[pair] = [np.atleast_1d(values) for values in found]
-        return self._permutations[pair]
-
-    @cached_property
-    def _permutations(self) -> dict[tuple[int, int], list[Array]]:
         return {}

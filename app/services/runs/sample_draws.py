@@ -151,7 +151,8 @@ class NormalDraws(Resampling):
 
     def _test(self, form: ClosedForm, pair: tuple[int, int], level: float) -> Test:
         if form.counts is not None and form.pairing is not None:
-            found = proportion_test(ACCURACY, *pair, form.counts, form.pairing, level)
+            rope = self.settings.rope
+            found = proportion_test(ACCURACY, *pair, form.counts, form.pairing, level=level, rope=rope)
             if found is not None:
                 return found
         return linear_test(form.runs, *pair, self.runs.pairing, level)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.kernel.compare.couplings import difference_variance_bounds
-from app.kernel.compare.differences import paired_variance
 from app.kernel.compare.joint import combine
 from app.kernel.compare.paired import pairing_bounds
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import ClassCounts
+from tests.kernel.compare.paired_variance import paired_variance
 
 METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "recall", "precision")
 

@@ -18,8 +18,8 @@ from app.kernel.compare.gates import (
     samples_to_settle,
     superiority,
 )
-from app.kernel.compare.paired import tango_interval, tango_z
 from app.kernel.uncertainty.intervals import wilson
+from tests.kernel.compare.tango import tango_interval, tango_z
 
 PASS, FAIL, OPEN = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from app.kernel.compare.differences import compare_draws, normal_limits, paired_variance, permutation_p
+from app.kernel.compare.differences import compare_draws, normal_limits, permutation_p
 from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute
 from app.kernel.compare.paired import mcnemar
 from app.kernel.matrix.table import Table
@@ -17,6 +17,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import ClassCounts, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws
+from tests.kernel.compare.paired_variance import paired_variance
 
 MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute
 ACCURACY = catalogue().of_matrices.by_name["accuracy"].compute

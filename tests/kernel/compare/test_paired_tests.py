@@ -13,9 +13,8 @@ from app.kernel.compare.joint import combine
 from app.kernel.compare.paired import (
     mcnemar,
     pairing_bounds,
-    tango_interval,
-    tango_z,
 )
+from tests.kernel.compare.tango import tango_interval, tango_z
 
 
 def test_published_p_values() -> None:

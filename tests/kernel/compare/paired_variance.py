@@ -1,0 +1,41 @@
+"""The delta method for paired differences: an oracle, since the service has a score method."""
+
+import numpy as np
+
+from app.kernel.compare.joint import JointCounts
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.delta import NUMERIC_NOISE, cell_sensitivities
+from app.kernel.uncertainty.design import ClassCounts
+from app.kernel.uncertainty.draws import Functional
+
+
+def paired_variance(
+    joint: JointCounts, functional: Functional, *, class_counts: ClassCounts = ClassCounts.RANDOM
+) -> Array:
+    """Delta-method variances (V) of the difference between two runs on the same items.
+
+    The derivative with respect to the count of a combination (t, a, b) is dM/dC at (t, a) of the first matrix less
+    that at (t, b) of the second.
+
+    Raises:
+        ValueError: there are not two runs.
+    """
+    if joint.n_runs != 2:
+        raise ValueError(f"a paired difference needs two runs, not {joint.n_runs}")
+    slopes = []
+    for matrix, cells in zip(joint.matrices(), joint.cells(), strict=True):
+        moves, filled = cell_sensitivities(matrix, functional)
+        per_cell = np.zeros((matrix.size, moves.shape[1]))
+        per_cell[filled[:, 0] * joint.n_classes + filled[:, 1]] = moves / matrix[filled[:, 0], filled[:, 1]][:, None]
+        slopes.append(per_cell[cells])
+    gradient = slopes[0] - slopes[1]
+    weighted = joint.counts[:, None] * gradient
+    if class_counts is ClassCounts.RANDOM:
+        explained = weighted.sum(axis=0) ** 2 / joint.n
+    else:
+        rows = np.zeros((joint.n_classes, gradient.shape[1]))
+        np.add.at(rows, joint.truth, weighted)
+        explained = (rows**2 / np.maximum(joint.actual(), 1.0)[:, None]).sum(axis=0)
+    gross = (weighted * gradient).sum(axis=0)
+    scale = (joint.counts[:, None] * (slopes[0] ** 2 + slopes[1] ** 2)).sum(axis=0)
+    return np.where(gross - explained <= NUMERIC_NOISE * scale, 0.0, gross - explained)
