@@ -20,6 +20,7 @@ PROBLEM_TYPES = {
     "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",
     "method_not_allowed": "The address exists but does not take this method.",
     "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
+    "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
     "unsupported_media_type": "The body has to be announced as application/json.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",

@@ -22,6 +22,7 @@ from app.domain.errors import (
     NotFound,
     Overloaded,
     SchemaOutdated,
+    TooLarge,
     UnknownLabel,
     UnknownMetric,
 )
@@ -33,6 +34,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (NoSamples, HTTPStatus.CONFLICT),
+    (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
 )

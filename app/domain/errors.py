@@ -51,6 +51,12 @@ class NotFound(DomainError):
     code = "not_found"
 
 
+class TooLarge(DomainError):
+    """What was sent holds more than one request may; the detail says what was counted, and how much may be."""
+
+    code = "too_large"
+
+
 class Overloaded(DomainError):
     """More is under way than the service takes; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
 

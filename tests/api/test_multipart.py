@@ -115,7 +115,7 @@ def test_predictions_and_scores(client: httpx.Client, write: Callable[[Columns],
     # By value, not by alphabet.
     assert reply.json()["input"]["labels"] == ["2", "10"]
     scored = make_scores()
-    data = write({"y_true": scored["y_true"], "score": scored["scores"], "ignored": scored["scores"]})
+    data = write({"y_true": scored["y_true"], "score": scored["scores"]})
     reply = send(client, {"kind": "scores", "threshold": 0.5}, data)
     assert reply.json() == compute(client, scored)
 
@@ -155,7 +155,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
         {},
         as_npz({"y_true": np.array([{}, 1], dtype=object), "0": [1], "1": [1]}),
         "/data",
-        "unreadable_data",
+        "not_a_column",
     ),
     "no truth": ({}, as_csv({"0": [1.0], "1": [0.0]}), "/data", "missing_column"),
     "no column of a class": ({"labels": ["0", "1", "2"]}, as_csv(GOOD), "/data", "missing_column"),
@@ -203,7 +203,7 @@ def test_a_file_within_the_limit_may_not_unpack_to_more(client: httpx.Client) ->
     pa.parquet.write_table(pa.table({"y_true": constant, "0": constant, "1": constant}), sink, compression="zstd")
     assert len(sink.getvalue()) < 1_000_000
     reply = send(client, {"kind": "probabilities"}, sink.getvalue())
-    assert check_problem(reply, 422, "invalid_input")["errors"][0]["code"] == "too_much_data"
+    assert "10000000 rows" in check_problem(reply, 413, "too_large")["detail"]
 
 
 def test_a_form_too_large_is_refused(client: httpx.Client) -> None:
@@ -309,3 +309,93 @@ def test_faults_of_folds_have_their_place(
     reply = send(client, {"kind": "folds", **members}, data)
     problem = check_problem(reply, 422, reply.json()["code"])
     assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [(pointer, code)]
+
+
+# Labels as libraries write them.
+
+AS_WRITTEN: dict[str, tuple[list[Any], list[Any], list[str]]] = {
+    "booleans": ([True, False, True, False], [True, True, True, False], ["false", "true"]),
+    "whole numbers": ([1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], ["0", "1"]),
+    "booleans beside integers": ([True, False, True, False], [1, 1, 1, 0], ["0", "1"]),
+    "whole numbers beside integers": ([10.0, 9.0, 10.0, 9.0], [10, 10, 10, 9], ["9", "10"]),
+}
+
+
+def in_every_format(client: httpx.Client, columns: Columns, **members: Any) -> list[httpx.Response]:
+    source = {"kind": "predictions", **members}
+    plain = client.post("/v1/metrics/compute", json={"input": {**source, **columns}})
+    return [plain, *(send(client, source, write(columns)) for write in FORMATS.values())]
+
+
+@pytest.mark.parametrize(("y_true", "y_pred", "labels"), AS_WRITTEN.values(), ids=AS_WRITTEN.keys())
+def test_labels_as_libraries_write_them(
+    client: httpx.Client, y_true: list[Any], y_pred: list[Any], labels: list[str]
+) -> None:
+    for reply in in_every_format(client, {"y_true": y_true, "y_pred": y_pred}):
+        assert reply.status_code == 200, reply.text
+        assert reply.json()["input"]["labels"] == labels
+        assert reply.json()["input"]["positive"] == labels[1]
+        assert reply.json()["input"]["confusion_matrix"] == [[1, 1], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    "labels", [[False, True], ["false", "true"], ["False", "True"], [0, 1], ["0", "1"], [0.0, 1.0]], ids=str
+)
+def test_booleans_are_found_among_the_labels(client: httpx.Client, labels: list[Any]) -> None:
+    columns = {"y_true": [True, False, True, False], "y_pred": [True, True, True, False]}
+    for reply in in_every_format(client, columns, labels=labels, positive=labels[0]):
+        assert reply.status_code == 200, reply.text
+        assert [label.lower() for label in reply.json()["input"]["labels"]] == [
+            str(label).lower().removesuffix(".0") for label in labels
+        ]
+        assert reply.json()["input"]["confusion_matrix"] == [[1, 1], [0, 2]]
+
+
+def test_classes_as_libraries_name_their_columns(client: httpx.Client) -> None:
+    rates = {"no": [0.9, 0.2, 0.6, 0.1], "yes": [0.1, 0.8, 0.4, 0.9]}
+    for names, truth in (
+        (("0", "1"), [False, True, False, True]),
+        (("False", "True"), [False, True, False, True]),
+        (("0.0", "1.0"), [0.0, 1.0, 0.0, 1.0]),
+        (("0", "1"), [0.0, 1.0, 0.0, 1.0]),
+    ):
+        columns = {"y_true": truth, names[0]: rates["no"], names[1]: rates["yes"]}
+        for write in FORMATS.values():
+            reply = send(client, {"kind": "probabilities"}, write(columns))
+            assert reply.status_code == 200, reply.text
+            assert reply.json()["input"]["confusion_matrix"] == [[2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize("y_true", [[0.5, 1.0, 0.0], [float("inf"), 1.0, 0.0], [2.0**60, 1.0, 0.0]], ids=str)
+def test_fractions_are_no_labels(client: httpx.Client, y_true: list[float]) -> None:
+    columns = {"y_true": y_true, "y_pred": [0, 1, 0]}
+    for write in (as_parquet, as_arrow_file, as_npz, *([as_csv] if y_true[0] == 0.5 else [])):
+        reply = send(client, {"kind": "predictions"}, write(columns))
+        fault = check_problem(reply, 422, "invalid_input")["errors"][0]
+        assert (fault["pointer"], fault["code"]) == ("/input/y_true/0", "not_a_label")
+
+
+def test_integers_with_leading_zeros_stay_texts(client: httpx.Client) -> None:
+    reply = send(client, {"kind": "predictions"}, b"y_true,y_pred\n007,008\n008,008\n")
+    assert reply.json()["input"]["labels"] == ["007", "008"]
+
+
+def test_the_column_that_nobody_named_is_named(client: httpx.Client) -> None:
+    columns = {**GOOD, "age": [0.0, 0.0, 0.0]}
+    fault = check_problem(send(client, {"kind": "probabilities"}, as_csv(columns)), 422, "invalid_input")["errors"][0]
+    assert "'age'" in fault["detail"]
+    assert "`labels`" in fault["detail"]
+    columns = {"y_true": [0, 1], "y_pred": [0, 1], "image": ["a.png", "b.png"]}
+    fault = check_problem(send(client, {"kind": "predictions"}, as_csv(columns)), 422, "invalid_input")["errors"][0]
+    assert fault["detail"] == (
+        "expected the columns 'y_true', 'y_pred' and at most 'sample_id', 'group_id', 'sample_weight' besides, "
+        "got 'image' too: leave out what is no part of predictions"
+    )
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_one_name_in_two_spellings_is_one_class(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
+    columns = {"y_true": ["\u00e9", "x", "e\u0301"], "y_pred": ["e\u0301", "x", "x"]}
+    answer = send(client, {"kind": "predictions"}, write(columns)).json()
+    assert answer["input"]["labels"] == ["x", "\u00e9"]
+    assert answer["input"]["confusion_matrix"] == [[1, 0], [1, 1]]

@@ -69,7 +69,9 @@ def test_faults_are_pointed_at(y_true: Any, y_pred: Any, declared: list[str] | N
 
 def test_the_first_fraction() -> None:
     assert first_fraction(np.array([1.0, 2.0, 2.5, 3.5])) == 2
-    assert first_fraction(np.array([1.0, 2.0])) == 0
+    assert first_fraction(np.array([1.0, 2.0])) is None
+    assert first_fraction(np.array([1.0, np.nan])) == 1
+    assert first_fraction(np.array([1.0, 2.0**60])) == 1
 
 
 def test_messages_stay_short() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import Column, encode
+from app.domain.inputs.labels import CodedTexts, Column, as_labels, encode
+from app.domain.inputs.samples import ids_as_array
 
 MOST_FOLDS = 1000
 _LABELLED = ("y_true", "y_pred")
@@ -23,9 +24,10 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
     Raises:
         InvalidInput: the names of the folds are neither integers nor texts, or there are too many.
     """
-    names = np.asarray(folds)
-    if names.ndim != 1 or names.dtype.kind not in "iU":
-        raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'")
+    try:
+        names = ids_as_array(as_labels(folds, "/data"))
+    except InvalidInput:
+        raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'") from None
     if len(names) != len(columns["y_true"]):
         raise InvalidInput.at(
             "/data", "wrong_length", f"expected {len(columns['y_true'])} entries in the column 'fold'"
@@ -47,4 +49,6 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
 
 
 def _taken(column: Column, rows: Any) -> Column:
+    if isinstance(column, CodedTexts):
+        return column.taken(rows)
     return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]

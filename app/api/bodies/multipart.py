@@ -14,7 +14,7 @@ from app.api.bodies.parsing import parse_value
 from app.api.bodies.uploads import read_columns, read_folds
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault, InvalidInput
-from app.domain.inputs.labels import label_text
+from app.domain.inputs.labels import declared_label
 
 Model = TypeVar("Model", bound=BaseModel)
 MEDIA_TYPE = "multipart/form-data"
@@ -80,9 +80,10 @@ def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointe
 
 def _labels(source: dict[str, Any]) -> list[str] | None:
     labels = source.get("labels")
-    if not isinstance(labels, list) or not all(type(label) in (str, int) for label in labels):
+    if not isinstance(labels, list):
         return None
-    return [label_text(label) for label in labels]
+    texts = [text for text in map(declared_label, labels) if text is not None]
+    return texts if len(texts) == len(labels) else None
 
 
 def _malformed(pointer: str, code: str, detail: str, status: HTTPStatus) -> MalformedRequest:

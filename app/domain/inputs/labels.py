@@ -1,6 +1,12 @@
-"""Class labels as they come, strings or integers, and their codes 0 .. K-1."""
+"""Class labels as they come, and their codes 0 .. K-1.
 
-from collections.abc import Mapping, Sequence
+A label is a text or an integer. Two spellings that libraries make of these are understood: whole numbers written with a
+fraction (1.0) are integers, and booleans are the classes "false" and "true". Where the classes are declared, booleans
+are found among them as false, False or 0 and true, True or 1; beside a column of integers they are 0 and 1.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +14,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.inputs.names import normalized
 
 Label = str | int
-# A column of labels, ids or numbers: a JSON array as a list, or what a fast reader made of it.
-Column = list[Any] | NDArray[Any]
 # Integer labels that lie this close together are coded by a table; others by a sort.
 _TABLE_SPAN = 1 << 16
+# Doubles hold every whole number up to here.
+_LARGEST_WHOLE = 2.0**53
 # Messages list this many labels.
 _MOST_LISTED = 10
 _LONGEST_SHOWN = 60
+_WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
+# How the classes of a column of booleans may be called, the usual name first.
+_BOOLEANS = (("false", "False", "0"), ("true", "True", "1"))
 
 
 def label_text(label: Any) -> str:
-    """A label as text; the integer 3 and the string "3" are the same class."""
-    return label if isinstance(label, str) else str(label)
+    """A label as text; the integer 3 and the string "3" are the same class, True is "true"."""
+    if isinstance(label, str):
+        return label
+    return _BOOLEANS[label][0] if isinstance(label, bool) else str(label)
+
+
+def declared_label(value: Any) -> str | None:
+    """A label as somebody declared it, as text; None when it is none."""
+    if isinstance(value, float):
+        return str(int(value)) if first_fraction(np.array([value])) is None else None
+    return normalized(label_text(value)) if isinstance(value, str | int) else None
+
+
+def class_of_column(name: str) -> str:
+    """The class that a column is named after, as libraries write it: 1.0 is the class 1."""
+    match = _WHOLE_NAME.fullmatch(name)
+    return match[1] if match else normalized(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedTexts:
+    """A column of texts that holds each text once, as files give it.
+
+    Attributes:
+        codes: (n) which of the texts stands at each place.
+        texts: All different; some may not occur.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    texts: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, index: int) -> str:
+        return self.texts[int(self.codes[index])]
+
+    def taken(self, rows: NDArray[np.integer[Any]]) -> "CodedTexts":
+        """Those at some places."""
+        return CodedTexts(self.codes[rows], self.texts)
+
+
+# A column of numbers: a JSON array as a list, or what a fast reader made of it. Labels and ids may be coded texts too.
+Numbers = list[Any] | NDArray[Any]
+Column = Numbers | CodedTexts
+# The same, known to hold labels only: int64, booleans or texts.
+Labelled = NDArray[np.int64] | NDArray[np.bool_] | list[str] | CodedTexts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,48 +96,106 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         pointer: JSON pointer to the object that holds the columns.
 
     Raises:
-        InvalidInput: a label that is neither string nor integer, mixed types without declared classes, or a label
-            that is not among the declared ones.
+        InvalidInput: a label that is neither string, integer nor boolean, mixed types without declared classes, or a
+            label that is not among the declared ones.
     """
-    kinds = {name: _kind(column, f"{pointer}/{name}") for name, column in columns.items()}
-    if all(kind is int for kind in kinds.values()):
-        arrays = {name: _integers(column, f"{pointer}/{name}") for name, column in columns.items()}
-        return _encode_integers(arrays, declared, pointer)
-    if declared is None and len(set(kinds.values())) > 1:
-        name = next(name for name, kind in kinds.items() if kind is int)
+    plain = {name: as_labels(column, f"{pointer}/{name}") for name, column in columns.items()}
+    arrays = {name: column for name, column in plain.items() if isinstance(column, np.ndarray)}
+    if len(arrays) == len(plain):
+        spelled: Callable[[int], str] = str
+        if all(array.dtype.kind == "b" for array in arrays.values()):
+            spelled = [_boolean(code, declared) for code in (0, 1)].__getitem__
+        whole = {name: array.astype(np.int64, copy=False) for name, array in arrays.items()}
+        return _encode_integers(whole, declared, spelled, pointer)
+    if declared is None and arrays:
+        name = next(iter(arrays))
         raise InvalidInput.at(
-            f"{pointer}/{name}", "mixed_labels", "expected strings as in the other column, got integers"
+            f"{pointer}/{name}", "mixed_labels", f"expected strings as in the other column, got {_kind(arrays[name])}"
         )
-    texts = {name: list(map(label_text, column)) for name, column in columns.items()}
-    return _encode_texts(texts, declared, pointer)
+    return _encode_texts({name: _as_texts(column, declared) for name, column in plain.items()}, declared, pointer)
 
 
-def _kind(column: Column, pointer: str) -> type:
+def _kind(array: NDArray[Any]) -> str:
+    return "booleans" if array.dtype.kind == "b" else "integers"
+
+
+def _boolean(code: int, declared: Sequence[str] | None) -> str:
+    names = _BOOLEANS[code]
+    return next((name for name in names if name in (declared or ())), names[0])
+
+
+def _as_texts(column: Labelled, declared: Sequence[str] | None) -> list[str] | CodedTexts:
+    if not isinstance(column, np.ndarray):
+        return column
+    if column.dtype.kind == "b":
+        return CodedTexts(column.astype(np.int64), [_boolean(code, declared) for code in (0, 1)])
+    return list(map(str, column.tolist()))
+
+
+def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Labelled:
+    """A column of labels or ids: int64, booleans or texts.
+
+    Args:
+        column: As it came.
+        pointer: JSON pointer to it.
+        code: Of the fault when an entry is something else.
+
+    Raises:
+        InvalidInput: an entry is neither string, integer, whole number nor boolean, or they are of several types.
+    """
+    if isinstance(column, CodedTexts):
+        return column
     if isinstance(column, np.ndarray):
-        if column.dtype.kind in "iu":
-            return int
-        index = first_fraction(column)
-        value = column[index]
-    else:
-        types = set(map(type, column))
-        if types == {int}:
-            return int
-        if types == {str}:
-            return str
-        allowed = str if str in types else int
-        index, value = next((i, v) for i, v in enumerate(column) if type(v) is not allowed)
-        if types == {int, str}:
-            raise InvalidInput.at(
-                f"{pointer}/{index}", "mixed_labels", "expected labels of one type, got strings and integers"
-            )
-    raise InvalidInput.at(
-        f"{pointer}/{index}", "not_a_label", f"expected a string or an integer, got {described(value)}"
+        return _array_labels(column, pointer, code)
+    types = set(map(type, column))
+    if types == {str}:
+        return column
+    if types in ({bool}, {int}, {float}, {int, float}):
+        try:
+            kind: type = float if float in types else np.int64 if int in types else np.bool_
+            return _array_labels(np.asarray(column, dtype=kind), pointer, code)
+        except OverflowError:
+            index = next(i for i, v in enumerate(column) if not -(2**63) <= v < 2**63)
+            raise _too_large(f"{pointer}/{index}") from None
+    allowed = {str} if str in types else {int, float} if float in types else {int}
+    index, value = next((i, v) for i, v in enumerate(column) if type(v) not in allowed)
+    if types == {int, str}:
+        raise InvalidInput.at(
+            f"{pointer}/{index}", "mixed_labels", "expected labels of one type, got strings and integers"
+        )
+    raise _not_a_label(f"{pointer}/{index}", value, code)
+
+
+def _array_labels(column: NDArray[Any], pointer: str, code: str) -> Labelled:
+    match column.dtype.kind:
+        case "b":
+            return column
+        case "i" | "u":
+            if column.dtype == np.uint64 and len(column) and column.max() >= 2**63:
+                raise _too_large(f"{pointer}/{int(np.argmax(column >= 2**63))}")
+            return column.astype(np.int64, copy=False)
+        case "f":
+            index = first_fraction(column)
+            if index is not None:
+                raise _not_a_label(f"{pointer}/{index}", column[index], code)
+            return column.astype(np.int64)
+    return [str(text) for text in column.tolist()]
+
+
+def first_fraction(column: NDArray[Any]) -> int | None:
+    """Index of the first number of an array of floats that is not whole, or too large to be sure of; None without."""
+    bad = ~((column == np.floor(column)) & (np.abs(column) <= _LARGEST_WHOLE))
+    return int(np.argmax(bad)) if bad.any() else None
+
+
+def _not_a_label(pointer: str, value: Any, code: str) -> InvalidInput:
+    return InvalidInput.at(pointer, code, f"expected a string or an integer, got {described(value)}")
+
+
+def _too_large(pointer: str) -> InvalidInput:
+    return InvalidInput.at(
+        pointer, "label_too_large", "expected integer labels within 64 bits; send larger ones as strings"
     )
-
-
-def first_fraction(column: NDArray[Any]) -> int:
-    """Index of the first number of an array of floats that is not whole; 0 when all were written like 1.0."""
-    return int(np.argmax(column != np.floor(column)))
 
 
 def described(value: Any) -> str:
@@ -103,19 +216,12 @@ def described(value: Any) -> str:
     return type(value).__name__
 
 
-def _integers(column: Column, pointer: str) -> NDArray[np.int64]:
-    try:
-        return np.asarray(column, dtype=np.int64)
-    except OverflowError:
-        index = next(i for i, v in enumerate(column) if not -(2**63) <= v < 2**63)
-        raise InvalidInput.at(
-            f"{pointer}/{index}",
-            "label_too_large",
-            "expected integer labels within 64 bits; send larger ones as strings",
-        ) from None
-
-
-def _encode_integers(arrays: Mapping[str, NDArray[np.int64]], declared: Sequence[str] | None, pointer: str) -> Coded:
+def _encode_integers(
+    arrays: Mapping[str, NDArray[np.int64]],
+    declared: Sequence[str] | None,
+    spelled: Callable[[int], str],
+    pointer: str,
+) -> Coded:
     low = min(int(array.min()) for array in arrays.values())
     high = max(int(array.max()) for array in arrays.values())
     if high - low < _TABLE_SPAN:
@@ -130,34 +236,52 @@ def _encode_integers(arrays: Mapping[str, NDArray[np.int64]], declared: Sequence
         shifted = dict(zip(arrays, np.split(inverse, ends), strict=True))
         places = np.arange(len(values))
         span = len(values)
-    texts = [str(value) for value in values.tolist()]
+    texts = [spelled(value) for value in values.tolist()]
     labels = tuple(texts) if declared is None else tuple(declared)
     order = {text: code for code, text in enumerate(labels)}
     table = np.full(span, -1, dtype=np.int64)
     table[places] = [order.get(text, -1) for text in texts]
     codes = {name: table[array] for name, array in shifted.items()}
-    for name, column in codes.items():
-        if declared is not None and column.min() < 0:
-            index = int(np.argmin(column))
-            raise _unknown(f"{pointer}/{name}/{index}", str(arrays[name][index]), labels)
+    _refuse_unknown(codes, lambda name, index: spelled(int(arrays[name][index])), labels, pointer)
     return Coded(labels, codes)
 
 
-def _encode_texts(columns: Mapping[str, Sequence[str]], declared: Sequence[str] | None, pointer: str) -> Coded:
-    labels = tuple(declared) if declared is not None else tuple(sorted(set().union(*columns.values())))
+def _encode_texts(columns: Mapping[str, list[str] | CodedTexts], declared: Sequence[str] | None, pointer: str) -> Coded:
+    """Texts are compared as they are seen: NFC and NFD of one text are one class."""
+    found = {name: _distinct(column) for name, column in columns.items()}
+    spelled = {text: normalized(text) for text in set().union(*found.values())}
+    labels = tuple(declared) if declared is not None else tuple(sorted(set(spelled.values())))
     order = {text: code for code, text in enumerate(labels)}
+    code_of = {text: order.get(spelled[text], -1) for text in spelled}
     codes: dict[str, NDArray[np.int64]] = {}
     for name, column in columns.items():
-        try:
-            codes[name] = np.fromiter(map(order.__getitem__, column), dtype=np.int64, count=len(column))
-        except KeyError:
-            index = next(i for i, text in enumerate(column) if text not in order)
-            raise _unknown(f"{pointer}/{name}/{index}", column[index], labels) from None
+        if isinstance(column, CodedTexts):
+            table = np.array([code_of.get(text, -1) for text in column.texts], dtype=np.int64)
+            codes[name] = table[column.codes]
+        else:
+            codes[name] = np.fromiter(map(code_of.__getitem__, column), dtype=np.int64, count=len(column))
+    _refuse_unknown(codes, lambda name, index: columns[name][index], labels, pointer)
     return Coded(labels, codes)
 
 
-def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
-    return InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+def _distinct(column: list[str] | CodedTexts) -> set[str]:
+    if not isinstance(column, CodedTexts):
+        return set(column)
+    occurring = np.flatnonzero(np.bincount(column.codes, minlength=len(column.texts)))
+    return {column.texts[code] for code in occurring.tolist()}
+
+
+def _refuse_unknown(
+    codes: Mapping[str, NDArray[np.int64]], text_at: Callable[[str, int], str], labels: Sequence[str], pointer: str
+) -> None:
+    for name, column in codes.items():
+        if column.min() < 0:
+            index = int(np.argmin(column))
+            raise InvalidInput.at(
+                f"{pointer}/{name}/{index}",
+                "unknown_label",
+                f"expected one of {listed(labels)}, got {shown(text_at(name, index))}",
+            )
 
 
 def shown(text: str) -> str:

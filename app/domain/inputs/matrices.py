@@ -11,9 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, REPEATS_FACT, Content
-from app.domain.inputs.labels import Column, Label, described, encode, first_fraction, label_text, listed, shown
+from app.domain.inputs.labels import (
+    Coded,
+    CodedTexts,
+    Column,
+    Label,
+    Numbers,
+    as_labels,
+    described,
+    encode,
+    first_fraction,
+    label_text,
+    listed,
+    shown,
+)
+from app.domain.inputs.names import LONGEST_NAME, fault_of_name
 from app.domain.inputs.samples import Samples, ids_as_array, joined, times_seen
 from app.kernel.matrix.labels import confusion_counts
 
@@ -22,7 +36,8 @@ MOST_CLASSES = 1000
 LARGEST_TOTAL = 2.0**53
 # Products of four margins stay far inside the range of doubles between these.
 SMALLEST_ENTRY = 1e-15
-LONGEST_LABEL = 256
+# Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
+_LARGEST_IDS = 2**30
 # Entries of all folds together: 80 MB.
 MOST_FOLD_ENTRIES = 10_000_000
 # Kinds of input that say more of a sample than what was predicted.
@@ -210,7 +225,7 @@ def from_predictions(
     labels: Sequence[Label] | None,
     positive: Label | None,
     sample_ids: Column | None,
-    sample_weight: Column | None,
+    sample_weight: Numbers | None,
     group_ids: Column | None = None,
     pointer: str,
 ) -> MatrixInput:
@@ -232,7 +247,7 @@ def from_predictions(
     declared = None if labels is None else check_labels(labels, f"{pointer}/labels")
     coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
     if declared is None:
-        check_found_labels(coded.labels, {"y_true": y_true, "y_pred": y_pred}, pointer)
+        check_found_labels(coded, pointer)
     counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), weights)
     if weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
@@ -249,32 +264,23 @@ def from_predictions(
     )
 
 
-def check_found_labels(labels: Sequence[str], columns: Mapping[str, Column], pointer: str) -> None:
+def check_found_labels(coded: Coded, pointer: str) -> None:
     """The same demands on labels that were found in the data as on declared ones."""
-    if len(labels) == 1:
+    if len(coded.labels) == 1:
         raise InvalidInput.at(
             pointer,
             "too_few_classes",
-            f"expected at least 2 classes, got only {shown(labels[0])}; name all classes in `labels`",
+            f"expected at least 2 classes, got only {shown(coded.labels[0])}; name all classes in `labels`",
         )
-    check_class_count(len(labels), pointer)
-    for text in labels:
-        if 0 < len(text) <= LONGEST_LABEL and "\x00" not in text:
-            continue
-        name, index = next(
-            (name, index)
-            for name, column in columns.items()
-            for index, value in enumerate(column)
-            if label_text(value) == text
-        )
-        raise InvalidInput.at(
-            f"{pointer}/{name}/{index}",
-            "bad_label",
-            f"expected a label of 1 to {LONGEST_LABEL} characters without U+0000",
-        )
+    check_class_count(len(coded.labels), pointer)
+    for code, text in enumerate(coded.labels):
+        fault = fault_of_name(text)
+        if fault is not None:
+            name, found = next((name, codes == code) for name, codes in coded.codes.items() if (codes == code).any())
+            raise InvalidInput.at(f"{pointer}/{name}/{int(np.argmax(found))}", "bad_label", f"{fault} in a label")
 
 
-def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
+def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
     """Weights (n), finite and 0 or more."""
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
@@ -294,44 +300,65 @@ def read_weights(column: Column, pointer: str) -> NDArray[np.float64]:
 
 def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
     """Ids (n) that differ, the integer 3 and the string "3" being the same: pairing of two runs goes by them."""
-    _check_names(sample_ids, pointer)
-    texts = list(map(str, sample_ids))
-    if len(set(texts)) == len(texts):
-        return ids_as_array(sample_ids)
-    seen: dict[str, int] = {}
-    for index, text in enumerate(texts):
-        if text in seen:
+    ids = read_groups(sample_ids, pointer)
+    # Sorting texts takes ten times as long as hashing them.
+    if len(np.unique(ids) if ids.dtype.kind == "i" else set(ids.tolist())) == len(ids):
+        return ids
+    seen: dict[Any, int] = {}
+    for index, one in enumerate(ids.tolist()):
+        if one in seen:
             raise InvalidInput.at(
                 f"{pointer}/{index}",
                 "duplicate_sample_id",
-                f"expected ids that differ, got {shown(text)} at {seen[text]} and again here",
+                f"expected ids that differ, got {shown(str(one))} at {seen[one]} and again here",
             )
-        seen[text] = index
+        seen[one] = index
     raise AssertionError("ids that differ in number differ somewhere")
 
 
 def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:
-    """The group (n) of each sample."""
-    _check_names(group_ids, pointer)
-    return ids_as_array(group_ids)
+    """The group (n) of each sample, int64 or texts."""
+    ids = group_ids
+    _check_ids(ids, pointer)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind != "U":
+        return np.asarray(as_labels(ids, pointer, code="not_an_id"))
+    texts = ids.texts if isinstance(ids, CodedTexts) else map(str, ids)
+    longest = max(map(len, texts), default=0)
+    if longest > LONGEST_NAME:
+        index = next(index for index in range(len(ids)) if len(str(ids[index])) > LONGEST_NAME)
+        raise InvalidInput.at(
+            f"{pointer}/{index}", "not_an_id", f"expected at most {LONGEST_NAME} characters, got {longest}"
+        )
+    if 4 * longest * len(ids) > _LARGEST_IDS:
+        raise TooLarge(
+            f"expected ids of at most {_LARGEST_IDS} bytes, got {len(ids)} of up to {longest} characters, 4 bytes each",
+            pointer=pointer,
+        )
+    return ids_as_array(ids)
+
+
+def _check_ids(ids: Column, pointer: str) -> None:
+    """Strings, integers and whole numbers; those of JSON may be mixed."""
+    if isinstance(ids, CodedTexts):
+        return
+    index: int | None = None
+    if isinstance(ids, np.ndarray):
+        index = first_fraction(ids) if ids.dtype.kind == "f" else 0 if ids.dtype.kind == "b" and len(ids) else None
+    elif not set(map(type, ids)) <= {int, str}:
+        index = next((i for i, v in enumerate(ids) if not _is_id(v)), None)
+    if index is not None:
+        raise InvalidInput.at(
+            f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(ids[index])}"
+        )
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) in (int, str) or (type(value) is float and first_fraction(np.array([value])) is None)
 
 
 def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
     """How many groups there are, where samples come in groups."""
     return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}
-
-
-def _check_names(names: Column, pointer: str) -> None:
-    """Strings and integers."""
-    index = None
-    if not isinstance(names, list):
-        index = first_fraction(names) if names.dtype.kind == "f" else None
-    elif not set(map(type, names)) <= {int, str}:
-        index = next(i for i, v in enumerate(names) if type(v) not in (int, str))
-    if index is not None:
-        raise InvalidInput.at(
-            f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(names[index])}"
-        )
 
 
 def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None) -> MatrixInput:

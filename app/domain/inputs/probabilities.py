@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import Content
-from app.domain.inputs.labels import Column, Label, described, encode
+from app.domain.inputs.labels import Column, Label, Numbers, described, encode
 from app.domain.inputs.matrices import (
     MatrixInput,
     check_entries,
@@ -38,7 +38,7 @@ class Accompanying:
     labels: Sequence[Label] | None = None
     positive: Label | None = None
     sample_ids: Column | None = None
-    sample_weight: Column | None = None
+    sample_weight: Numbers | None = None
     group_ids: Column | None = None
     threshold: float | None = None
 
@@ -74,7 +74,7 @@ def from_probabilities(
     return _made("probabilities", labels, positive, truth, predicted, matrix, beside, facts, pointer)
 
 
-def from_scores(y_true: Column, scores: Column, beside: Accompanying, *, pointer: str) -> MatrixInput:
+def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointer: str) -> MatrixInput:
     """Scores (n) of two classes, higher for the positive one, which is decided for from the threshold on.
 
     The threshold is 0.5 when none is given and all scores lie in [0, 1], and 0 otherwise.
@@ -146,7 +146,7 @@ def _read_truth(
                 "labels_needed",
                 f"expected labels for {columns} columns, since {len(coded.labels)} different ones occur in y_true",
             )
-        check_found_labels(coded.labels, {"y_true": y_true}, pointer)
+        check_found_labels(coded, pointer)
     return coded.codes["y_true"], coded.labels
 
 
@@ -196,7 +196,7 @@ def _not_a_number(pointer: str, value: Any) -> InvalidInput:
     return InvalidInput.at(pointer, "not_a_number", f"expected a number, got {described(value)}")
 
 
-def _read_numbers(column: Column, pointer: str) -> NDArray[np.float64]:
+def _read_numbers(column: Numbers, pointer: str) -> NDArray[np.float64]:
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
         raise _not_a_number(f"{pointer}/{index}", column[index])

@@ -3,32 +3,62 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.domain.inputs.matrices import LONGEST_LABEL
+from app.domain.inputs.labels import declared_label
+from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 
 # Stand for ids of evaluations that exist: the tests put their own in their place.
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
+_SPACES = {ord(one): " " for one in "\t\r\n"}
 
 
-def clean_text(value: str) -> str:
-    """Postgres cannot keep the character NUL, and nobody means it."""
-    if "\x00" in value:
+def _text(value: str) -> str:
+    """Text in one form of Unicode, with nothing in it that is not seen; Postgres cannot keep the character NUL."""
+    unseen = unseen_character(value)
+    if unseen == "U+0000":
         raise PydanticCustomError("nul_character", "expected text without the character U+0000")
+    if unseen is not None:
+        raise PydanticCustomError(
+            "unseen_character",
+            "expected text without control characters and other unseen ones, got {character}",
+            {"character": unseen},
+        )
+    return normalized(value)
+
+
+def _name(value: str) -> str:
+    if value.isspace():
+        raise PydanticCustomError("blank", "expected more than spaces")
+    return _text(value)
+
+
+def _expression(value: str) -> str:
+    """Expressions may go over several lines."""
+    return _text(value) if unseen_character(value.translate(_SPACES)) else normalized(value)
+
+
+def _distinct_keys(value: Any) -> Any:
+    """Two spellings of one name are one name."""
+    if isinstance(value, dict):
+        keys = [normalized(key) for key in value if isinstance(key, str)]
+        if len(set(keys)) < len(keys):
+            raise PydanticCustomError("repeated_name", "expected names that differ, one is there in two spellings")
     return value
 
 
 def _label(value: Any) -> str | int:
     if isinstance(value, str):
-        if not 0 < len(value) <= LONGEST_LABEL:
-            raise PydanticCustomError("label_length", f"expected a label of 1 to {LONGEST_LABEL} characters")
-        return clean_text(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        if not 0 < len(value) <= LONGEST_NAME:
+            raise PydanticCustomError("label_length", f"expected a label of 1 to {LONGEST_NAME} characters")
+        return _name(value)
+    text = declared_label(value)
+    if text is not None:
+        return text
     raise PydanticCustomError("label_type", "expected a string or an integer")
 
 
@@ -39,13 +69,13 @@ def _identifier(value: Any) -> UUID:
         raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(clean_text)]
-Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(clean_text)]
-TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$")]
-TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(clean_text)]
-Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name)]
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_expression)]
+TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$"), AfterValidator(_name)]
+TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_text)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64), BeforeValidator(_distinct_keys)]
 Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
-LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": LONGEST_LABEL}, {"type": "integer"}]}
+LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}, {"type": "integer"}]}
 LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(LABEL_SCHEMA)]
 
 

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
+from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
     MatrixInput,
     from_binary_counts,
@@ -25,7 +26,7 @@ _GROUPS = (
 
 
 def _column(value: Any) -> Any:
-    if not isinstance(value, list | np.ndarray):
+    if not isinstance(value, list | np.ndarray | CodedTexts):
         raise PydanticCustomError("list_type", "expected an array")
     if len(value) > _MOST_ROWS:
         raise PydanticCustomError("too_many_samples", f"expected at most {_MOST_ROWS} samples")

@@ -1,0 +1,96 @@
+"""CSV, read in blocks of a megabyte; rows are counted as they come."""
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from app.api.bodies.files.limits import MOST_COLUMNS, check_names, check_rows, too_large
+from app.api.bodies.files.table import Table, TableFile, arrow_table, coded_texts
+from app.domain.errors import InvalidInput
+from app.domain.inputs.labels import CodedTexts, Column
+
+_BLOCK = 1 << 20
+_IDS = frozenset({"sample_id", "group_id"})
+# As pandas and JSON write booleans.
+_BOOLEANS = ({"True", "False"}, {"true", "false"})
+_FRACTION = r"\.[0-9]*[1-9]"
+_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$"
+# Whole numbers as columns with missing values have them in pandas.
+_WHOLE = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
+
+
+def open_csv(file: BinaryIO) -> TableFile:
+    """The columns of a CSV file."""
+    header = file.readline(_BLOCK)
+    if len(header) == _BLOCK or header.count(b",") > 2 * MOST_COLUMNS:
+        raise too_large(f"at most {MOST_COLUMNS} columns, got more, or a first line of more than {_BLOCK} bytes")
+    file.seek(0)
+    with _reader(file, {}) as reader:
+        names = reader.schema.names
+    check_names(names)
+
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        # Labels and ids as texts: 007 is another id than 7. Of each text there is one.
+        types = dict.fromkeys(labels, pa.dictionary(pa.int32(), pa.string())) | dict.fromkeys(numbers, pa.float64())
+        file.seek(0)
+        batches, rows = [], 0
+        try:
+            with _reader(file, types) as reader:
+                for batch in reader:
+                    rows += batch.num_rows
+                    check_rows(rows, len(types))
+                    batches.append(batch)
+                table = pa.Table.from_batches(batches, reader.schema)
+        except pa.ArrowInvalid as error:
+            if "conversion error to double" not in str(error):
+                raise
+            raise InvalidInput.at("/data", "not_numbers", f"expected numbers: {error}"[:300]) from None
+        read = arrow_table(rows, table.column, len(types))
+        return Table(rows, lambda name: _as_written(table.column(name), ids=name in _IDS), read.numbers, read.matrix)
+
+    return TableFile(names, load)
+
+
+def _reader(file: BinaryIO, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
+    return pa.csv.open_csv(
+        file,
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+        convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=[*types]),
+    )
+
+
+def _as_written(column: pa.ChunkedArray, *, ids: bool) -> Column:
+    """Labels written as integers, other numbers or booleans as such, so that 2 comes before 10; all others as texts.
+
+    Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.
+    """
+    coded = coded_texts(column)
+    texts = pa.array(coded.texts, pa.string())
+    if not len(texts):
+        return coded
+    if pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py():
+        return _taken(texts.cast(pa.float64()).cast(pa.int64()), coded)
+    try:
+        integers = texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        integers = None
+    if integers is not None and integers.cast(pa.string()).equals(texts):
+        return _taken(integers, coded)
+    if ids:
+        return coded
+    fractions = pc.any(pc.match_substring_regex(texts, _FRACTION)).as_py()
+    if fractions and pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():
+        # Nobody's classes; whoever reads labels says so.
+        return _taken(texts.cast(pa.float64()), coded)
+    if any(set(coded.texts) <= spelled for spelled in _BOOLEANS):
+        return _taken(pa.array([text.lower() == "true" for text in coded.texts]), coded)
+    return coded
+
+
+def _taken(values: pa.Array, coded: CodedTexts) -> NDArray[Any]:
+    column: NDArray[Any] = values.to_numpy(zero_copy_only=False)[coded.codes]
+    return column

@@ -1,0 +1,127 @@
+"""What all formats are read as: a table with named columns, of which some are labels and the others numbers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from app.api.bodies.files.limits import check_bytes, check_rows
+from app.domain.errors import InvalidInput
+from app.domain.inputs.labels import CodedTexts, Column
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The chosen columns of a file.
+
+    Attributes:
+        rows: Of every column; those of an NPZ may differ all the same.
+        labels: A column of labels or ids: integers, booleans, floats or texts.
+        numbers: A column of numbers as doubles.
+        matrix: An array of numbers [n, K], which only an NPZ has.
+    """
+
+    rows: int
+    labels: Callable[[str], Column]
+    numbers: Callable[[str], NDArray[np.float64]]
+    matrix: Callable[[str], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file whose columns are known by name and not yet read.
+
+    Attributes:
+        names: Of all columns, in their order.
+        load: The table of some columns; the first argument has the names of labels, the second those of numbers.
+    """
+
+    names: Sequence[str]
+    load: Callable[[Sequence[str], Sequence[str]], Table]
+
+
+def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int) -> Table:
+    """A table whose columns are read as arrays of Arrow."""
+    check_rows(rows, columns)
+    return Table(
+        rows=rows,
+        labels=lambda name: _labels(_complete(read(name), name), name),
+        numbers=lambda name: _numbers(_complete(read(name), name), name),
+        matrix=lambda name: _numbers(_complete(read(name), name), name),
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type of Arrow are texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _complete(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    if column.null_count:
+        index = pc.index(column.is_null(), True).as_py()
+        raise InvalidInput.at(
+            "/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}"
+        )
+    return column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _labels(column: pa.ChunkedArray, name: str) -> Column:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        if is_text(kind.value_type):
+            return coded_texts(column)
+        kind = kind.value_type
+        if _is_number(kind) or pa.types.is_boolean(kind):
+            column = column.cast(kind)
+    if is_text(kind):
+        check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
+        return coded_texts(column.cast(pa.large_string()).dictionary_encode())
+    if pa.types.is_boolean(kind):
+        return np.asarray(column.to_numpy())
+    if not _is_number(kind):
+        raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+    return np.asarray(column.to_numpy() if pa.types.is_unsigned_integer(kind) else _whole_or_double(column, kind))
+
+
+def _text_bytes(chunk: pa.Array) -> int:
+    """Bytes of all texts; views may show the same bytes again and again."""
+    if not pa.types.is_string_view(chunk.type):
+        return int(pc.sum(pc.binary_length(chunk)).as_py() or 0)
+    # A view has 16 bytes and begins with its length.
+    views = np.frombuffer(chunk.buffers()[1], dtype=np.int32).reshape(-1, 4)
+    return int(views[chunk.offset : chunk.offset + len(chunk), 0].sum(dtype=np.int64))
+
+
+def _whole_or_double(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
+    return np.asarray(column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64()).to_numpy())
+
+
+def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if is_text(kind):
+        raise InvalidInput.at("/data", "not_numbers", f"expected numbers in the column {name!r}")
+    if not _is_number(kind):
+        raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+    return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
+
+
+def coded_texts(column: pa.ChunkedArray) -> CodedTexts:
+    """A dictionary of Arrow as one of ours; its chunks may have dictionaries of their own."""
+    if not column.num_chunks:
+        return CodedTexts(np.empty(0, dtype=np.int64), [])
+    chunks = column.unify_dictionaries().chunks
+    codes = np.concatenate([np.asarray(chunk.indices) for chunk in chunks])
+    # A file may have a text in its dictionary twice.
+    texts: list[str] = chunks[0].dictionary.to_pylist()
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    if len(places) < len(texts):
+        codes = np.array([places[text] for text in texts])[codes]
+    return CodedTexts(codes, list(places))

@@ -1,0 +1,209 @@
+"""Requests as bytes, a service that is a process of its own, and how much of the machine it takes."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+JSON = {"Content-Type": "application/json"}
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request and what it has to get.
+
+    Attributes:
+        name: Says what is wrong with it.
+        request: The bytes, or what makes them, since many are large.
+        status: Of the answer.
+        code: Of the problem, or of its first fault; None when the request is fine.
+    """
+
+    name: str
+    request: bytes | Callable[[], bytes]
+    status: int
+    code: str | None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def http(method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, *, length: bool = True) -> bytes:
+    """A request as it goes over the wire; the connection is closed after its answer."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: test", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if length:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def compute(source: Any, **members: Any) -> bytes:
+    """A request to compute what is kept nowhere."""
+    return http("POST", "/v1/metrics/compute", json.dumps({"input": source, **members}).encode())
+
+
+def form(data: bytes, source: Mapping[str, Any], path: str = "/v1/metrics/compute", **more: Any) -> bytes:
+    """A request with a file."""
+    evaluation = json.dumps({"input": source, **more}).encode()
+    return http("POST", path, *parts(("evaluation", None, evaluation), ("data", "samples", data)))
+
+
+def parts(*fields: tuple[str, str | None, bytes]) -> tuple[bytes, Mapping[str, str]]:
+    """The body and the headers of a form: name, name of the file or None, content."""
+    boundary = b"----------------------------prevail"
+    pieces = []
+    for name, filename, content in fields:
+        file = f'; filename="{filename}"' if filename is not None else ""
+        head = f'Content-Disposition: form-data; name="{name}"{file}\r\n\r\n'.encode()
+        pieces += [b"--", boundary, b"\r\n", head, content, b"\r\n"]
+    body = b"".join([*pieces, b"--", boundary, b"--\r\n"])
+    return body, {"Content-Type": f"multipart/form-data; boundary={boundary.decode()}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def problem(self) -> dict[str, Any]:
+        """The body of an error."""
+        assert self.headers["content-type"] == "application/problem+json", (self.status, self.headers, self.body[:200])
+        problem: dict[str, Any] = json.loads(self.body)
+        assert problem["status"] == self.status
+        return problem
+
+    def codes(self) -> set[str]:
+        """The code of a problem and those of its faults."""
+        problem = self.problem()
+        return {problem["code"], *(fault["code"] for fault in problem.get("errors", []))}
+
+
+def read_answer(connection: socket.socket) -> Answer:
+    """One answer, read until its end or that of the connection."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        part = connection.recv(1 << 16)
+        if not part:
+            raise ConnectionError(f"closed after {received[:200]!r}")
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    length = int(headers.get("content-length", "0"))
+    while len(body) < length:
+        part = connection.recv(1 << 16)
+        if not part:
+            break
+        body += part
+    return Answer(int(status.split(" ")[1]), headers, body)
+
+
+class Service:
+    """The service as `prevail serve` starts it, and what it takes of the machine."""
+
+    def __init__(self, database_url: str, **settings: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PREVAIL_")}
+        environment = {
+            **clean,
+            "PREVAIL_DATABASE_URL": database_url,
+            "PREVAIL_PORT": str(self.port),
+            "PREVAIL_LOG_LEVEL": "error",
+            **settings,
+        }
+        self._process = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environment)
+        self.process = psutil.Process(self._process.pid)
+
+    def __enter__(self) -> "Service":
+        deadline = time.monotonic() + 60
+        while True:
+            assert self._process.poll() is None, "the service ended"
+            assert time.monotonic() < deadline, "the service did not start"
+            with contextlib.suppress(OSError):
+                if self.send(http("GET", "/readyz")).status == 200:
+                    return self
+            time.sleep(0.1)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        finally:
+            self._process.kill()
+
+    def connect(self, timeout: float = 60) -> socket.socket:
+        """A connection to it."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    def send(self, request: bytes, timeout: float = 60) -> Answer:
+        """The answer to a request."""
+        with self.connect(timeout) as connection:
+            # It may be answered, and the connection closed, before all was sent.
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(request)
+            return read_answer(connection)
+
+    def processes(self) -> list[psutil.Process]:
+        """Its own and those that it has started."""
+        return [self.process, *self.process.children(recursive=True)]
+
+    def memory(self) -> int:
+        """Bytes of memory of all its processes."""
+        total = 0
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += process.memory_info().rss
+        return total
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator["Watch"]:
+        """Watch its memory, and how long a health check takes, every few milliseconds."""
+        watch = Watch()
+        idle = self.memory()
+        done = threading.Event()
+
+        def look() -> None:
+            while not done.wait(0.01):
+                watch.memory = max(watch.memory, self.memory() - idle)
+
+        def ask() -> None:
+            while not done.wait(0.05):
+                start = time.monotonic()
+                with contextlib.suppress(OSError):
+                    self.send(http("GET", "/healthz"), timeout=30)
+                watch.delay = max(watch.delay, time.monotonic() - start)
+
+        threads = [threading.Thread(target=work, daemon=True) for work in (look, ask)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield watch
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+
+
+@dataclass(slots=True)
+class Watch:
+    """Bytes above idle at most, and seconds of the slowest health check."""
+
+    memory: int = 0
+    delay: float = 0.0
