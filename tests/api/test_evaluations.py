@@ -204,7 +204,7 @@ def test_a_batch_of_another_form_is_refused_as_a_whole(client: httpx.Client, bod
 
 
 @pytest.mark.parametrize(
-    "name", ["x", "Größe µ 模型 🐘", 'with "quotes" and \\ and /', "%27; DROP TABLE evaluations --", "x" * 256, " "]
+    "name", ["x", "Größe µ 模型 🐘", 'with "quotes" and \\ and /', "%27; DROP TABLE evaluations --", "x" * 256]
 )
 def test_names_of_any_text(client: httpx.Client, name: str) -> None:
     body = evaluation(model=name, dataset=name, tags={name.replace(":", "")[:128]: name})
@@ -259,3 +259,46 @@ def test_every_fault_is_listed(client: httpx.Client) -> None:
     problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_request")
     pointers = {fault["pointer"] for fault in problem["errors"]}
     assert pointers == {"/model/name", "/input/matrix/0/1", "/input/matrix/1/0", "/tags/a", "/more"}
+
+
+SPELLINGS = ("caf\u00e9", "cafe\u0301")
+
+
+def test_one_name_in_two_spellings_is_one(client: httpx.Client) -> None:
+    for spelling in SPELLINGS:
+        reply = client.post(
+            "/v1/evaluations",
+            json=evaluation(input=matrix_input([[5, 1], [2, 4]], labels=["a", spelling]))
+            | {"model": {"name": spelling}, "dataset": {"name": spelling}, "tags": {spelling: spelling}},
+        )
+        assert reply.status_code == 201, reply.text
+        made = reply.json()
+        assert (made["model"]["name"], made["input"]["labels"][1]) == (SPELLINGS[0], SPELLINGS[0])
+        assert made["tags"] == {SPELLINGS[0]: SPELLINGS[0]}
+    for spelling in SPELLINGS:
+        for query in ({"model": spelling}, {"dataset": spelling}, {"tag": f"{spelling}:{spelling}"}):
+            assert len(client.get("/v1/evaluations", params=query).json()["items"]) == 2
+        board = client.get("/v1/leaderboard", params={"dataset": spelling}).json()
+        assert [line["model"]["name"] for line in board["items"]] == [SPELLINGS[0]]
+        answer = client.post(
+            f"/v1/evaluations/{made['id']}/projections",
+            json={"prevalence": {spelling: 0.5}, "metrics": [f"recall@{spelling}"]},
+        )
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "name", [" ", "\u00a0 ", "a\u200bb", "\u202eabc", "a\u0007", "a\nb", "\ufeffa", "a\u2028", "\u00ad"]
+)
+def test_names_that_nobody_can_see(client: httpx.Client, name: str) -> None:
+    for members, pointer in (
+        ({"model": {"name": name}}, "/model/name"),
+        ({"dataset": {"name": "d", "split": name}}, "/dataset/split"),
+        ({"tags": {name: "a"}}, f"/tags/{name}"),
+        ({"input": matrix_input([[5, 1], [2, 4]], labels=["a", name])}, "/input/labels/1"),
+    ):
+        reply = client.post("/v1/evaluations", json=evaluation() | members)
+        problem = check_problem(reply, 422, "invalid_request")
+        assert [fault["pointer"] for fault in problem["errors"]] == [pointer]
+    reply = client.post("/v1/evaluations", json=evaluation() | {"tags": {SPELLINGS[0]: "a", SPELLINGS[1]: "b"}})
+    assert check_problem(reply, 422, "invalid_request")["errors"][0]["code"] == "repeated_name"

@@ -11,6 +11,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
+from app.api.v1.requests.fields import SOUGHT
 from app.services.decide.answers import DecisionRule
 from app.services.decide.curves import CalibrationForm, CurveName, CurvePoints, curve_of
 from app.services.decide.thresholds import best_rule
@@ -34,6 +35,7 @@ async def get_curve(
             max_length=256,
             description="The class; when left out all together where that makes sense, else the positive class.",
         ),
+        SOUGHT,
     ] = None,
     max_points: Annotated[int, Query(ge=2, le=requests.MOST_POINTS, description="Points at most.")] = 1000,
     prevalence: Annotated[

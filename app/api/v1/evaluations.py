@@ -20,6 +20,7 @@ from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
+from app.api.v1.requests.fields import SOUGHT, Sought
 from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
@@ -42,7 +43,7 @@ class BatchItem:
 
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
-Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name.")]
+Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
 
 
 @router.post(
@@ -197,7 +198,7 @@ async def list_evaluations(
     dataset: Filter = None,
     dataset_version: Filter = None,
     split: Filter = None,
-    tag: Annotated[list[str] | None, Query(description="key:value; all of them must match.", max_length=20)] = None,
+    tag: Annotated[list[Sought] | None, Query(description="key:value; all of them must match.", max_length=20)] = None,
     created_after: Annotated[datetime | None, Query(description="From this moment on.")] = None,
     created_before: Annotated[datetime | None, Query(description="Before this moment.")] = None,
     sort: Annotated[

@@ -8,13 +8,14 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.deps import UseContext, routes
 from app.api.problems import InvalidQuery
+from app.api.v1.requests.fields import SOUGHT
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
 from app.services.rank.ranking import Leaderboard, LeaderboardQuery
 
 router = routes("comparisons")
-Name = Annotated[str, Query(min_length=1, max_length=256)]
+Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 
 
 @router.get(
@@ -25,14 +26,17 @@ Name = Annotated[str, Query(min_length=1, max_length=256)]
 async def get_leaderboard(
     context: UseContext,
     dataset: Annotated[Name, Query(description="Name of the dataset.")],
-    dataset_version: Annotated[str | None, Query(max_length=256, description="All versions when left out.")] = None,
-    split: Annotated[str | None, Query(max_length=256, description="All splits when left out.")] = None,
+    dataset_version: Annotated[
+        str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
+    ] = None,
+    split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
     metric: Annotated[
         str,
         Query(
             max_length=2000,
             description="An overall metric, at any size of the dataset; any other expression up to 300 model versions.",
         ),
+        SOUGHT,
     ] = RANKED,
     limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import Expression
+from app.api.v1.requests.fields import SOUGHT, Expression
 from app.services.consistency.consistency import DEFAULT_BOUND, MOST_ITEMS
 from app.services.consistency.reported import Aggregation, Printed, ReportedScores
 
@@ -13,7 +13,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 # A string keeps the digits that were printed: they say how exact a score is.
 Score = Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,12})?$")]
-ScoreName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+ScoreName = Annotated[str, StringConstraints(min_length=1, max_length=256), SOUGHT]
 
 
 class FoldField(Wire):

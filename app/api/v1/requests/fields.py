@@ -69,6 +69,9 @@ def _identifier(value: Any) -> UUID:
         raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
 
 
+# Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
+SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
+Sought = Annotated[str, SOUGHT]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_expression)]
 TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$"), AfterValidator(_name)]

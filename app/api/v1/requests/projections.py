@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField
+from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField, Sought
 from app.domain.named_metrics import PROJECTED
 from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.services.project.ranges import MOST_NAMED
@@ -16,7 +16,7 @@ from app.services.project.what_if import Unlabelled
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-Shares = Annotated[dict[str, Share], Field(min_length=1, max_length=1000)]
+Shares = Annotated[dict[Sought, Share], Field(min_length=1, max_length=1000)]
 
 
 _MOST_ROWS = 100_000
@@ -47,7 +47,7 @@ class ProjectionRequest(Wire):
     prevalence_samples: float | None = Field(
         None, ge=1, description="How many samples the shares are worth; they are exact when it is left out."
     )
-    prevalence_range: dict[str, Annotated[list[Share], Field(min_length=2, max_length=2)]] | None = Field(
+    prevalence_range: dict[Sought, Annotated[list[Share], Field(min_length=2, max_length=2)]] | None = Field(
         None, min_length=1, max_length=MOST_NAMED, description="Lowest and highest share of some classes."
     )
     sweep: SweepField | None = None
@@ -107,7 +107,7 @@ class ProjectionRequest(Wire):
 class EstimateRequest(Wire):
     """Predictions on samples without labels: counts of predicted classes, or probabilities."""
 
-    predicted: dict[str, Annotated[int, Field(ge=0, le=2**53)]] | None = Field(
+    predicted: dict[Sought, Annotated[int, Field(ge=0, le=2**53)]] | None = Field(
         None, min_length=1, max_length=1000, description="How often each class was predicted."
     )
     probabilities: list[list[Share]] | None = Field(
