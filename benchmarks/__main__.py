@@ -90,6 +90,7 @@ BENCHMARKS = (
         ("--replicates", "2000"),
     ),
     Benchmark("few_samples", "Few samples per class", ("numpy", "scipy")),
+    Benchmark("weakest", "The weakest class", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 
