@@ -64,6 +64,13 @@ BENCHMARKS = (
         ("--rows", "200000"),
         ("--rows", "1000000"),
     ),
+    Benchmark(
+        "faults",
+        "What is kept when something breaks",
+        ("uvicorn", "asyncpg", "sqlalchemy"),
+        ("--rounds", "2"),
+        ("--rounds", "10"),
+    ),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),
     Benchmark(

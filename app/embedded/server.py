@@ -89,14 +89,19 @@ class EmbeddedPostgres:
     def supervise(self) -> None:
         """From now on start the server again whenever it ends before `stop`, with the same address and password."""
         self._supervisor = Supervisor(
-            ended=self._server_ended, start_again=self._start_again, meanwhile=lambda: keep_reserve(self.home)
+            ended=self._server_ended, start_again=self.start_again, meanwhile=lambda: keep_reserve(self.home)
         )
         self._supervisor.start()
 
     def _server_ended(self) -> int | None:
         return self._server.poll()
 
-    def _start_again(self) -> None:
+    def start_again(self) -> None:
+        """Start a server in the place of the one that ended, with its address and password.
+
+        Raises:
+            EmbeddedPostgresError: it does not start.
+        """
         # First of all: the id that the watch would signal may be a stranger's from now on.
         self._end_watch()
         clear_leftovers(self.home / "cluster")
