@@ -130,8 +130,16 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
     )
-    compute_threads: int = Field(
-        2, ge=1, le=256, description="Threads per worker for heavy arithmetic, so that the event loop stays free."
+    compute_processes: int = Field(
+        2, ge=1, le=64, description="Processes per worker for heavy arithmetic, so that it can be ended."
+    )
+    compute_seconds: float = Field(
+        60.0, gt=0, description="Heavy arithmetic that takes longer is ended and answered `504`."
+    )
+    compute_memory_bytes: int = Field(
+        768 * 1024 * 1024,
+        ge=64 * 1024 * 1024,
+        description="Memory that the heavy arithmetic of one request may take; more is answered `413`.",
     )
 
     @field_validator("admission_limit")

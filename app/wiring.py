@@ -17,6 +17,7 @@ from app.services.evaluate.reports import warm_up
 from app.services.gate.gates import GateService
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
+from app.services.worker import Limits
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import Disk, create_engine
@@ -46,13 +47,15 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         disk=Disk(settings.database_dir, settings.min_free_bytes),
     )
     readiness = SchemaReadiness(engine)
-    compute = ComputePool(settings.compute_threads)
+    limits = Limits(seconds=settings.compute_seconds, memory_bytes=settings.compute_memory_bytes)
+    compute = ComputePool(settings.compute_processes, limits, modules=("app.main",))
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     try:
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+        compute.warm_up()
         warm_up()
         yield Services(
             evaluations=EvaluationService(

@@ -5,7 +5,7 @@ Both follow from one frozen dataclass. Its fields are the members (see `app.doma
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -32,6 +32,11 @@ Documented = dict[int | str, dict[str, Any]]
 def write_json(answer: Any) -> bytes:
     """JSON as it is sent. Numbers that are not finite are null."""
     return orjson.dumps(answer, default=_known, option=_OPTIONS)
+
+
+def written(function: Callable[..., Any], *arguments: Any) -> bytes:
+    """What a function answers, as JSON: in one piece, so that a process that computes an answer writes it too."""
+    return write_json(function(*arguments))
 
 
 def json_response(answer: Any, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:

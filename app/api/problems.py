@@ -14,13 +14,16 @@ from starlette.routing import Match
 
 from app.api.answers import write_json
 from app.domain.errors import (
+    DeadlinePassed,
     DomainError,
     Fault,
     InvalidExpression,
     InvalidInput,
     NoSamples,
+    NotEnoughMemory,
     NotFound,
     Overloaded,
+    ProcessLost,
     SchemaOutdated,
     TooLarge,
     UnknownLabel,
@@ -36,6 +39,8 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NoSamples, HTTPStatus.CONFLICT),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
+    (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
+    (NotEnoughMemory, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 RETRY_SECONDS = 1
@@ -203,6 +208,8 @@ def _expression_problem(error: InvalidExpression, prefix: str) -> Problem:
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
     if isinstance(error, Overloaded):
         return _retry(error.code, error.detail, error.retry_after)
+    if isinstance(error, ProcessLost):
+        return _retry(error.code, error.detail)
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail)

@@ -67,6 +67,24 @@ class Overloaded(DomainError):
         self.retry_after = retry_after
 
 
+class DeadlinePassed(DomainError):
+    """What was asked for took too long and was ended. Nothing was kept."""
+
+    code = "deadline_passed"
+
+
+class NotEnoughMemory(DomainError):
+    """What was asked for needs more memory than one request may have. Nothing was kept."""
+
+    code = "not_enough_memory"
+
+
+class ProcessLost(DomainError):
+    """The process that computed what was asked for ended under it. Nothing was kept; a retry is sensible."""
+
+    code = "process_lost"
+
+
 class SchemaOutdated(DomainError):
     """The database has not the schema of this release."""
 

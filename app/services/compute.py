@@ -1,41 +1,139 @@
-"""Where arithmetic runs: small pieces at once, large ones in a pool of threads so that the event loop stays free."""
+"""Where arithmetic runs: small pieces at once, large ones in processes of their own, which can be ended.
+
+Work in a thread cannot be: one request that takes too long, too much memory, or the interpreter with it would take the
+service along. A process costs its request a few milliseconds and one copy of its arguments, and nobody else anything.
+"""
 
 import asyncio
-from collections.abc import Callable
+import logging
+import pickle
+import queue
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, BinaryIO, TypeVar
 
-from app.domain.errors import Overloaded
+from app.domain.errors import DeadlinePassed, NotEnoughMemory, Overloaded, ProcessLost
+from app.services.worker import Ending, Limits, Worker
 
 Result = TypeVar("Result")
-# Work that waits per thread before more is refused.
-_WAITING_PER_THREAD = 8
+_log = logging.getLogger("prevail.compute")
+# Work that waits per process before more is refused.
+_WAITING_PER_PROCESS = 8
 
 
 class ComputePool:
-    """Runs pure functions. numpy lets other threads run while it works on large arrays."""
+    """Runs pure functions. Large ones are sent to a process with their arguments, so both have to be picklable."""
 
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="compute")
-        self._most = threads * (1 + _WAITING_PER_THREAD)
+    def __init__(self, processes: int, limits: Limits, *, modules: Sequence[str] = ()) -> None:
+        """``modules`` are imported once, in the process that all others are forked from."""
+        self._limits, self._modules = limits, modules
+        # Threads wait for processes; each job has a thread and a worker to itself.
+        self._threads = ThreadPoolExecutor(max_workers=processes, thread_name_prefix="compute")
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._most = processes * (1 + _WAITING_PER_PROCESS)
         self._under_way = 0
+        self._closed = False
 
     async def run(self, function: Callable[[], Result], *, heavy: bool) -> Result:
-        """Result of the function, computed in a thread when it is heavy.
+        """Result of the function, computed in a process of its own when it is heavy.
 
         Raises:
             Overloaded: too many heavy computations wait already.
+            DeadlinePassed: it took too long and was ended.
+            NotEnoughMemory: it needed more memory than one request may have.
+            ProcessLost: its process ended under it.
         """
-        if not heavy:
-            return function()
+        return await self.apart(function) if heavy else function()
+
+    async def apart(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
+        """Result of a function in a process of its own, called with the file if there is one. Raises as `run` does."""
         if self._under_way >= self._most:
             raise Overloaded("too many large computations are under way; try again shortly", retry_after=5)
         self._under_way += 1
+        job = _Job(function, file)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
+        except asyncio.CancelledError:
+            # Nobody waits for it any more.
+            job.cancel()
+            raise
         finally:
             self._under_way -= 1
 
+    def _work(self, job: "_Job") -> Any:
+        task = pickle.dumps(job.function, protocol=5)
+        worker = self._take()
+        try:
+            if not job.begin(worker):
+                return None
+            outcome = worker.call(task, job.file)
+        finally:
+            job.end()
+            self._give_back(worker)
+        match outcome.ending:
+            case Ending.DONE:
+                return outcome.value
+            case Ending.RAISED:
+                raise outcome.value
+            case Ending.MEMORY:
+                raise NotEnoughMemory(
+                    f"expected something that needs at most {self._limits.memory_bytes >> 20} MiB of memory to compute"
+                )
+            case Ending.DEADLINE:
+                raise DeadlinePassed(f"expected something that can be computed in {self._limits.seconds:g} seconds")
+            case Ending.LOST:
+                if not job.cancelled:
+                    _log.error("a compute process ended with exit code %s; its request is answered 503", outcome.value)
+                raise ProcessLost("the process that computed this ended unexpectedly; nothing was kept")
+
+    def _take(self) -> Worker:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return Worker(self._limits, self._modules)
+
+    def _give_back(self, worker: Worker) -> None:
+        if worker.usable and not self._closed:
+            self._idle.put(worker)
+        else:
+            worker.close()
+
+    def warm_up(self) -> None:
+        """Start a process in the background, so that the first large request finds one."""
+        self._threads.submit(lambda: self._give_back(self._take()))
+
     def close(self) -> None:
-        """Let running computations finish and take no more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End all processes and take no more work."""
+        self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except queue.Empty:
+                return
+
+
+class _Job:
+    """A computation that can be cancelled while it waits and while it runs."""
+
+    def __init__(self, function: Callable[..., Any], file: BinaryIO | None) -> None:
+        self.function, self.file = function, file
+        self.cancelled = False
+        self._worker: Worker | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, worker: Worker) -> bool:
+        with self._lock:
+            self._worker = None if self.cancelled else worker
+            return not self.cancelled
+
+    def end(self) -> None:
+        with self._lock:
+            self._worker = None
+
+    def cancel(self) -> None:
+        with self._lock:
+            self.cancelled = True
+            if self._worker is not None:
+                self._worker.kill()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -157,7 +158,7 @@ def estimand_of(
         text=text,
         names=names,
         expression=expression,
-        functional=lambda subject: compute(expression, subject),
+        functional=partial(compute, expression),
         bounds=bounds(expression),
         preference=preference(expression),
         insensitive=is_insensitive(expression, len(labels)),

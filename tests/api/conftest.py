@@ -1,11 +1,13 @@
 """A real server on a real database for each module, spoken to over HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.services.compute import ComputePool
 from app.settings import Settings
 from tests.serving import Served
 
@@ -25,3 +27,13 @@ def base_url(settings: Settings) -> Iterator[str]:
 def client(base_url: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=base_url, timeout=60) as opened:
         yield opened
+
+
+@pytest.fixture
+def computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be computed by another process is computed in this one, where a test can change what it finds."""
+
+    async def here(_: ComputePool, function: Callable[..., Any], file: BinaryIO | None = None) -> Any:
+        return function() if file is None else function(file)
+
+    monkeypatch.setattr(ComputePool, "apart", here)

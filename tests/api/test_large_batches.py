@@ -1,18 +1,15 @@
 """Large batches: read column by column, away from the event loop, and answered as their items are alone."""
 
 import json
-import threading
-from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 import numpy as np
 import pytest
 
-from app.api.bodies import parsing as bodies
 from app.api.bodies.columns import byte_size, parse_large_body
-from app.api.v1 import evaluations as routes
 from app.api.v1.requests.evaluations import BatchRequest
+from app.services.compute import ComputePool
 from tests.api.answers import check_problem, compute, evaluation
 from tests.api.test_probabilities import make, make_scores
 
@@ -86,32 +83,23 @@ def test_a_deep_item_is_refused_alone(client: httpx.Client) -> None:
         assert [item["status"] for item in reply.json()["items"]] == [422]
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
-    """Names of the threads in which bodies and items are read."""
-    seen: dict[str, set[str]] = {"body": set(), "item": set()}
+def test_large_items_are_read_in_a_process(client: httpx.Client, large: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    apart = ComputePool.apart
 
-    def watched(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            seen[name].add(threading.current_thread().name.partition("_")[0])
-            return function(*arguments)
+    async def noting(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+        sent.append(function.func.__name__)
+        return await apart(pool, function, file)
 
-        return run
-
-    monkeypatch.setattr(routes, "parse_large_body", watched(parse_large_body, "body"))
-    monkeypatch.setattr(routes, "parse_value", watched(bodies.parse_value, "item"))
-    return seen
-
-
-def test_large_items_are_read_in_threads(client: httpx.Client, large: Json, threads: dict[str, set[str]]) -> None:
+    monkeypatch.setattr(ComputePool, "apart", noting)
     # Most items are small: what counts is the size of each.
     items = post(client, [{"input": large}, {"input": large | {"threshold": 0.5}}])["items"]
     assert [item["status"] for item in items] == [200, 422]
-    assert threads == {"body": {"compute"}, "item": {"compute"}}
-    threads["item"].clear()
+    assert sent == ["_read_batch", "_evaluate_value", "_evaluate_value"]
+    sent.clear()
     items = post(client, [evaluation()] * 50, PADDING)["items"]
     assert {item["status"] for item in items} == {200}
-    assert "compute" not in threads["item"]
+    assert sent == ["_read_batch"]
 
 
 def test_columns_of_a_batch_are_arrays(large: Json) -> None:

@@ -87,10 +87,10 @@ def test_a_body_that_is_too_large(client: httpx.Client, method: str, path: str) 
 
 
 def test_a_body_of_the_largest_size_passes(client: httpx.Client) -> None:
-    body = b'{"input": {"kind": "binary_counts", "tp": 1, "fn": 1, "fp": 1, "tn": 1}}'
-    padded = body.ljust(16 * 1024 * 1024)
+    labels = "[" + "0,1," * 1_900_000 + "0,1]"
+    body = f'{{"input": {{"kind": "predictions", "y_true": {labels}, "y_pred": {labels}}}}}'.ljust(16 * 1024 * 1024)
     headers = {"Content-Type": "application/json"}
-    assert client.post("/v1/metrics/compute", content=padded, headers=headers).status_code == 200
+    assert client.post("/v1/metrics/compute", content=body.encode(), headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -354,6 +354,7 @@ def test_too_many_samples_are_refused(client: httpx.Client, monkeypatch: pytest.
     assert "900" in problem["detail"]
 
 
+@pytest.mark.usefixtures("computed_here")
 def test_without_the_time_to_resample_values_are_given(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
     monkeypatch.setattr("app.kernel.uncertainty.resampling.MOST_ENTRIES", 1000)
@@ -370,6 +371,7 @@ def test_without_the_time_to_resample_values_are_given(client: httpx.Client, mon
     assert only(answer, "roc_auc")["method"] == "delong, delong"
 
 
+@pytest.mark.usefixtures("computed_here")
 def test_many_samples_have_the_normal_test(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
     permuted = only(compare(client, *ids, metrics=["average_precision"], seed=1), "average_precision")

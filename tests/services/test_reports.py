@@ -17,6 +17,7 @@ from app.services.evaluate.batching import Reports
 from app.services.evaluate.matrix_section import BatchValues, batch_values
 from app.services.evaluate.questions import Question
 from app.services.evaluate.reports import evaluate
+from tests.services.memory import Here
 
 PLAIN = Options()
 
@@ -29,9 +30,9 @@ def source(n_classes: int, seed: int = 0) -> MatrixInput:
 
 @pytest.fixture
 def compute() -> Iterator[ComputePool]:
-    pool = ComputePool(1)
-    yield pool
-    pool.close()
+    made = Here()
+    yield made
+    made.close()
 
 
 @pytest.fixture

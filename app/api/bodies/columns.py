@@ -1,107 +1,293 @@
-"""Large bodies: arrays of numbers go from bytes to numpy without a Python object per number.
+"""Large JSON bodies: columns of samples and rows of numbers go to numpy piece by piece, and only they may be large.
 
-simdjson parses the document; what is not a column is lifted into ordinary objects and checked by pydantic like any
-other body.
+What is a column is known by its name. It is cut out before anything else is parsed, so that a body takes the room of
+its numbers and of one piece, never an object per number. What is left has to be small and is read like a small body.
+Whatever is not plainly a column stays where it is, for the reader that finds the fault and its place.
 """
 
-from collections.abc import Mapping
+import contextlib
+import json
+import mmap
+import re
+import secrets
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 import simdjson
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from app.api.bodies.matrices import split_matrices
-from app.api.bodies.parsing import Body, parse_body, parse_value
+from app.api.bodies.parsing import parse_body, parse_value
+from app.api.problems import MalformedRequest
+from app.domain.errors import Fault
+from app.domain.inputs.matrices import MOST_CLASSES, MOST_SAMPLES
 
 Model = TypeVar("Model", bound=BaseModel)
-# Fields that may hold millions of values, wherever they stand in an input.
-COLUMNS = frozenset({"y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores"})
-# Lists whose members may hold columns.
-_HOLDERS = frozenset({"folds", "evaluations"})
+Buffer = bytes | mmap.mmap
+Column = NDArray[Any] | list[Any]
+
+# One entry per sample, and one row of numbers per sample or class, wherever they stand.
+COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores")
+ROWS = ("probabilities", "matrix")
+# Those that the domain takes as arrays; others become lists of numbers again.
+ARRAYS = frozenset(COLUMNS) | {"probabilities"}
+# What may be left beside them. The largest request without columns is far below.
+MOST_BESIDE = 8 * 1024 * 1024
+# Small enough that a piece fits into the processor's cache.
+_PIECE = 1 << 18
+_BLANK = rb"[ \t\n\r]*"
+# No text of a JSON document is followed by a colon unless it is the name of a member.
+_START = re.compile(rb'"(' + "|".join(COLUMNS + ROWS).encode() + rb')"' + _BLANK + b":" + _BLANK + rb"\[" + _BLANK)
+_LAST_ROW = re.compile(rb"\]" + _BLANK + rb"\]")
+_BETWEEN_ROWS = re.compile(_BLANK + b"," + _BLANK)
+_CLOSING = re.compile(_BLANK + rb"\]")
+_OPEN, _CLOSE, _COMMA = b"[],"
+# Texts that are used again where they come again, so that a million labels are not a million texts.
+_MOST_KNOWN_TEXTS = 10_000
 
 
-def parse_large_body(body: Body, model: type[Model]) -> Model:
-    """The body as a model whose columns are arrays (int64 or float64) where they hold numbers only, lists otherwise.
+def parse_large_body(body: Buffer, model: type[Model], arrays: Container[str] = ARRAYS) -> Model:
+    """The body as a model. Columns that hold numbers only are arrays (int64 or float64) where ``arrays`` names them.
 
     Raises:
-        MalformedRequest: as ``parse_body``, which is asked for the words when simdjson finds no JSON.
+        MalformedRequest: 400 for what is no JSON, 422 for JSON of another form, or large outside its columns.
     """
-    split = split_matrices(body)
+    split = split_columns(body, arrays)
+    if not split.columns:
+        return parse_body(split.rest, model)
     try:
-        document = simdjson.Parser().parse(bytes(split.rest))
-    except (ValueError, RuntimeError):
-        # simdjson does not say where: a bare NaN, a number too large, a comma too many, too many brackets.
-        return parse_body(body, model)
-    if not isinstance(document, simdjson.Object):
-        return parse_body(body, model)
-    try:
-        lifter = _Lifter(split.matrices, flat=True)
-        lifted = lifter.object(document)
-        if lifter.arrays != split.rest.count(b"["):
-            # A column may hold arrays, which a buffer would flatten in silence, or a text a bracket: look at each.
-            lifted = _Lifter(split.matrices, flat=False).object(document)
-    except (_RepeatedMember, RecursionError):
-        # Both are to end as they do in a small body.
-        return parse_body(body, model)
-    return parse_value(lifted, model)
+        value = json.loads(split.rest, object_pairs_hook=split.joined)
+    except (ValueError, RecursionError):
+        # Said in the words that a small body gets; positions are counted without the columns.
+        return parse_body(split.rest, model)
+    return parse_value(value, model)
 
 
-class _RepeatedMember(Exception):
-    """An object names a member twice. simdjson would find the first one, all other readers take the last."""
+@dataclass(frozen=True, slots=True)
+class SplitBody:
+    """A body with texts that nobody can have foreseen in the place of its columns."""
+
+    rest: bytes
+    columns: dict[str, Column]
+
+    def joined(self, members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        """An object of the rest with its columns in their places.
+
+        Raises:
+            MalformedRequest: it names a member twice, and readers differ in which one they take.
+        """
+        found = {name: self.columns.get(value, value) if type(value) is str else value for name, value in members}
+        if len(found) < len(members):
+            twice = Counter(name for name, _ in members).most_common(1)[0][0]
+            detail = f"expected each member once, got {twice[:60]!r} more than once"
+            raise MalformedRequest([Fault("", "repeated_member", detail)])
+        return found
 
 
-class _Lifter:
-    """Turns a parsed document into Python objects and counts the arrays it has seen."""
+def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:
+    """Take the columns out of a body.
 
-    def __init__(self, matrices: Mapping[str, NDArray[np.float64]], *, flat: bool) -> None:
-        self._matrices = matrices
-        self._flat = flat
-        self.arrays = 0
+    Raises:
+        MalformedRequest: a column is longer or wider than any may be, or what is left is too large; then the first
+            column that could not be read is named.
+    """
+    pieces: list[bytes] = []
+    columns: dict[str, Column] = {}
+    kept = done = place = 0
+    fault: str | None = None
+    while found := _START.search(body, place, done + MOST_BESIDE):
+        place = found.end()
+        name = found[1].decode()
+        try:
+            column, end = (_read_rows if name in ROWS else _read_column)(body, place)
+        except _NoColumn as error:
+            fault = fault or f"; {name} from byte {place} on cannot be read: {error}"
+            continue
+        except _TooMuch as error:
+            raise MalformedRequest([Fault(_pointer(name, pieces, body[done:place]), error.code, str(error))]) from None
+        token = secrets.token_hex(16)
+        columns[token] = column if name in arrays or isinstance(column, list) else column.tolist()
+        # The bracket that was found gives way to the text.
+        opening = body.rfind(b"[", found.start(), place)
+        pieces += [body[done:opening], b'"', token.encode(), b'"']
+        kept += opening - done
+        done = place = end
+        if kept > MOST_BESIDE:
+            break
+    if kept + len(body) - done > MOST_BESIDE:
+        detail = (
+            f"expected at most {MOST_BESIDE} bytes beside the columns of samples and the rows of matrices "
+            f"({', '.join(COLUMNS + ROWS)}){fault or ''}"
+        )
+        raise MalformedRequest([Fault("", "too_large", detail)])
+    return SplitBody(b"".join([*pieces, body[done:]]), columns)
 
-    def object(self, node: Any) -> dict[str, Any]:
-        # Members are asked for one by one: items() would turn whole columns into lists.
-        names = list(node.keys())
-        if len(set(names)) < len(names):
-            raise _RepeatedMember
-        return {name: self._member(name, node[name]) for name in names}
 
-    def _member(self, key: str, value: Any) -> Any:
-        if isinstance(value, simdjson.Object):
-            return self.object(value)
-        if not isinstance(value, simdjson.Array):
-            return self._matrices.get(value, value) if isinstance(value, str) else value
-        if key in _HOLDERS:
-            self.arrays += 1
-            return [self._item(value[index]) for index in range(len(value))]
-        if key in COLUMNS and self._flat:
-            self.arrays += 1
-            return self._column(value)
-        return self._item(value)
+def _pointer(name: str, pieces: Sequence[bytes], last: bytes) -> str:
+    """Where a column stands, when nothing before it says that it may be one of many."""
+    before = b"".join([*pieces, last])
+    return "" if any(many in before for many in (b'"folds"', b'"evaluations"')) else f"/input/{name}"
 
-    def _item(self, value: Any) -> Any:
-        if isinstance(value, simdjson.Object):
-            return self.object(value)
-        plain = value.as_list() if isinstance(value, simdjson.Array) else value
-        self.arrays += _count_lists(plain)
-        return plain
 
-    @staticmethod
-    def _column(array: Any) -> Any:
+class _TooMuch(Exception):
+    """A column is longer or wider than any may be."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _NoColumn(Exception):
+    """What stands there is not plainly a column; the message says what was expected."""
+
+
+# --- one entry per sample --------------------------------------------------------------------------------------------
+
+
+def _read_column(body: Buffer, place: int) -> tuple[Column, int]:
+    """Entries from behind the opening bracket on, and the place behind the closing one."""
+    parts: list[Column] = []
+    known: dict[str, str] = {}
+    closed, count = False, 0
+    while not closed:
+        length, closed = _piece(body[place : place + _PIECE])
+        part = _entries(body[place : place + length], known)
+        if not len(part) and (parts or not closed):
+            raise _NoColumn("expected an entry between two commas")
+        count += len(part)
+        _check_samples(count)
+        parts.append(part)
+        place += length + 1
+    return _joined(parts), place
+
+
+def _check_samples(count: int) -> None:
+    if count > MOST_SAMPLES:
+        raise _TooMuch("too_many_samples", f"expected at most {MOST_SAMPLES} samples")
+
+
+def _piece(piece: bytes) -> tuple[int, bool]:
+    """How much of a piece is whole entries, and whether the bracket that closes them comes next."""
+    # Escaped quotes would be taken for the ends of texts.
+    masked = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in piece else piece
+    place, quotes = -1, 0
+    while (bracket := masked.find(b"]", place + 1)) >= 0:
+        quotes += masked.count(b'"', place + 1, bracket)
+        if quotes % 2 == 0:
+            return bracket, True
+        # Inside a text.
+        place = bracket
+    quotes += masked.count(b'"', place + 1)
+    last = masked.rfind(b'"')
+    comma = masked.rfind(b",", last + 1) if quotes % 2 == 0 else -1
+    if comma < 0:
+        # The piece ends in a text, or just behind one: the comma before that text.
+        start = last if quotes % 2 else masked.rfind(b'"', 0, max(last, 0))
+        comma = masked.rfind(b",", 0, max(start, 0))
+    if comma < 0:
+        raise _NoColumn("expected numbers or texts, none of them long, and a closing bracket")
+    return comma, False
+
+
+def _entries(text: bytes, known: dict[str, str]) -> Column:
+    """Entries without the brackets around them."""
+    listed = b"[" + text + b"]"
+    if b'"' not in text and b"[" not in text and b"{" not in text:
+        try:
+            # A parser of its own each time: one that is used again must have nothing left of its last document.
+            array = simdjson.Parser().parse(listed)
+        except (ValueError, RuntimeError):
+            raise _NoColumn("expected numbers, texts, true, false or null") from None
+        assert isinstance(array, simdjson.Array)  # noqa: S101 - there are brackets around it
         if len(array) == 0:
             return []
-        for code, kind in (("i", np.int64), ("d", np.float64)):
-            # Whole numbers would pass as floats too, and labels have to stay whole.
-            try:
-                return np.frombuffer(array.as_buffer(of_type=code), dtype=kind)
-            except (TypeError, ValueError):
-                continue
-        return array.as_list()
+        # Whole numbers would pass as floats too, and labels have to stay whole.
+        with contextlib.suppress(TypeError, ValueError):
+            return np.frombuffer(array.as_buffer(of_type="i"), dtype=np.int64)
+        with contextlib.suppress(TypeError, ValueError):
+            return np.frombuffer(array.as_buffer(of_type="d"), dtype=np.float64)
+    try:
+        entries: list[Any] = orjson.loads(listed)
+    except orjson.JSONDecodeError:
+        raise _NoColumn("expected numbers, texts, true, false or null") from None
+    if len(known) > _MOST_KNOWN_TEXTS or set(map(type, entries)) != {str}:
+        # Ids, mostly: all different.
+        return entries
+    return list(map(known.setdefault, entries, entries))
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(arrays) == len(parts):
+        return np.concatenate(arrays)
+    entries: list[Any] = []
+    for part in parts:
+        entries += part.tolist() if isinstance(part, np.ndarray) else part
+    return entries
+
+
+# --- one row per sample or class -------------------------------------------------------------------------------------
+
+
+def _read_rows(body: Buffer, place: int) -> tuple[Column, int]:
+    """Rows [n, K] from behind the outer opening bracket on, and the place behind the outer closing one."""
+    parts: list[NDArray[np.float64]] = []
+    count = 0
+    while True:
+        ending = _LAST_ROW.search(body, place, place + _PIECE)
+        length = ending.start() + 1 - place if ending else body[place : place + _PIECE].rfind(b"]") + 1
+        rows = _rows(body[place : place + length])
+        if parts and rows.shape[1] != parts[0].shape[1]:
+            raise _NoColumn("expected rows of one length")
+        parts.append(rows)
+        count += len(rows)
+        _check_samples(count)
+        place += length
+        if closing := _CLOSING.match(body, place):
+            return np.concatenate(parts), closing.end()
+        between = _BETWEEN_ROWS.match(body, place)
+        if between is None:
+            raise _NoColumn("expected a comma between two rows")
+        place = between.end()
+
+
+def _rows(text: bytes) -> NDArray[np.float64]:
+    count, width = _shape(text)
+    try:
+        array = simdjson.Parser().parse(b"[" + text + b"]")
+        assert isinstance(array, simdjson.Array)  # noqa: S101 - there are brackets around it
+        flat = np.frombuffer(array.as_buffer(of_type="d"), dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise _NoColumn("expected rows of numbers") from None
+    if flat.size != count * width:
+        raise _NoColumn("expected rows of numbers")
+    return flat.reshape(count, width)
+
+
+def _shape(text: bytes) -> tuple[int, int]:
+    """How many rows and numbers in each. A buffer would flatten whatever it is given, so the signs are looked at."""
+    if b'"' in text or b"{" in text:
+        raise _NoColumn("expected rows of numbers")
+    signs = np.frombuffer(text, dtype=np.uint8)
+    signs = signs[(signs == _OPEN) | (signs == _CLOSE) | (signs == _COMMA)]
+    opening, closing = np.flatnonzero(signs == _OPEN), np.flatnonzero(signs == _CLOSE)
+    if not opening.size or opening.size != closing.size:
+        raise _NoColumn(f"expected rows of at most {MOST_CLASSES} numbers")
+    # In `[,,],[,,],[` a bracket opens, commas follow, one closes, and one comma parts it from the next.
+    widths = closing - opening
+    if (widths != widths[0]).any() or (opening[1:] - closing[:-1] != 2).any() or opening[0] or widths[0] < 1:
+        raise _NoColumn("expected rows of one length")
+    if widths[0] > MOST_CLASSES:
+        raise _TooMuch("too_many_classes", f"expected at most {MOST_CLASSES} classes, got rows of {widths[0]} numbers")
+    return len(widths), int(widths[0])
 
 
 def byte_size(value: Any) -> int:
-    """About how many bytes the arrays of a lifted object take, 8 per entry."""
+    """About how many bytes the arrays of a parsed object take, 8 per entry."""
     size, waiting = 0, [value]
     # By a list of what is to be looked at: what people send may be nested deeper than Python calls may be.
     while waiting:
@@ -114,14 +300,3 @@ def byte_size(value: Any) -> int:
             size += 8 * len(found)
             waiting += [item for item in found if isinstance(item, list | dict | np.ndarray)]
     return size
-
-
-def _count_lists(value: Any) -> int:
-    if isinstance(value, list):
-        # One pass in C over what are mostly numbers, in place of a question per entry.
-        if {list, dict}.isdisjoint(map(type, value)):
-            return 1
-        return 1 + sum(_count_lists(item) for item in value)
-    if isinstance(value, dict):
-        return sum(_count_lists(item) for item in value.values())
-    return 0

@@ -1,6 +1,7 @@
 """A request in two parts: `evaluation`, the JSON without its arrays, and `data`, a file that has them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, BinaryIO, TypeVar
 
@@ -26,29 +27,31 @@ def is_multipart(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == MEDIA_TYPE
 
 
+@dataclass(frozen=True, slots=True)
 class Upload:
-    """The two parts of a request; large files lie on disk."""
+    """The two parts of a request; the data is a file."""
 
-    def __init__(self, evaluation: bytes, data: UploadFile) -> None:
-        self.evaluation, self.data = evaluation, data
+    evaluation: bytes
+    data: BinaryIO
 
-    def parse(self, model: type[Model]) -> Model:
-        """The request as if its arrays stood in the JSON; takes a while.
 
-        Raises:
-            MalformedRequest: the JSON is none, or of another form.
-            InvalidInput: the file cannot be read.
-        """
-        try:
-            request = orjson.loads(self.evaluation)
-        except orjson.JSONDecodeError as error:
-            raise _malformed("/evaluation", "invalid_json", f"expected JSON: {error}", HTTPStatus.BAD_REQUEST) from None
-        source = request.get("input") if isinstance(request, dict) else None
-        if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
-            # Said in the words that a body without a file gets.
-            return parse_value(request, model)
-        fill = _with_folds if source["kind"] == "folds" else _with_columns
-        return parse_value({**request, "input": fill(source, self.data.file)}, model)
+def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model:
+    """The request as if its arrays stood in the JSON; takes a while.
+
+    Raises:
+        MalformedRequest: the JSON is none, or of another form.
+        InvalidInput: the file cannot be read.
+    """
+    try:
+        request = orjson.loads(evaluation)
+    except orjson.JSONDecodeError as error:
+        raise _malformed("/evaluation", "invalid_json", f"expected JSON: {error}", HTTPStatus.BAD_REQUEST) from None
+    source = request.get("input") if isinstance(request, dict) else None
+    if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
+        # Said in the words that a body without a file gets.
+        return parse_value(request, model)
+    fill = _with_folds if source["kind"] == "folds" else _with_columns
+    return parse_value({**request, "input": fill(source, data)}, model)
 
 
 def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
@@ -116,4 +119,4 @@ async def read_upload(request: Request) -> Upload:
             "expected a part data with a file, which has a filename",
             HTTPStatus.UNPROCESSABLE_ENTITY,
         )
-    return Upload(evaluation.encode(), data)
+    return Upload(evaluation.encode(), data.file)

@@ -14,8 +14,8 @@ from app.domain.errors import Fault
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
-# From here on bodies are parsed in a thread.
-HEAVY_BYTES = 256 * 1024
+# The largest body of a request without columns of samples.
+MOST_PLAIN_BYTES = 1024 * 1024
 _MOST_FAULTS = 50
 # What pydantic puts into a location that is no place in the JSON: the tag of a union.
 TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})
@@ -27,11 +27,11 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-async def read_body(request: Request) -> Body:
-    """The bytes of a JSON body. The request keeps no copy of them, and none is made of large ones.
+def check_media_type(request: Request) -> None:
+    """Refuse what does not say that it is JSON.
 
     Raises:
-        HTTPException: 415 when the body says it is something else.
+        HTTPException: 415.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
@@ -40,10 +40,24 @@ async def read_body(request: Request) -> Body:
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"expected the header Content-Type: application/json, {came} (curl: -H 'Content-Type: application/json')",
         )
+
+
+async def read_body(request: Request) -> Body:
+    """The bytes of a JSON body that has no columns of samples.
+
+    Raises:
+        HTTPException: 415 when the body says it is something else, 413 when it is larger than any such body is.
+    """
+    check_media_type(request)
     body = bytearray()
     async for chunk in request.stream():
-        # Joined at the end, a body at the limit would keep the event loop for a fifth of a second.
         body += chunk
+        if len(body) > MOST_PLAIN_BYTES:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"expected a body of at most {MOST_PLAIN_BYTES} bytes here",
+                headers={"Connection": "close"},
+            )
     return body
 
 

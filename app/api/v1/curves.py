@@ -1,12 +1,13 @@
 """Routes of what is read off the samples of an evaluation: curves, and the best decision rule."""
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import answers, written
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
@@ -58,11 +59,10 @@ async def get_curve(
         curve, label, max_points, {name: one for name, one in given.items() if one is not None}
     )
     source = await context.services.evaluations.samples(context.project, identifier)
-
-    def make() -> Response:
-        return json_response(curve_of(source, question))
-
-    return await context.services.compute.run(make, heavy=True)
+    return Response(
+        await context.services.compute.run(partial(written, curve_of, source, question), heavy=True),
+        media_type="application/json",
+    )
 
 
 @router.post(
@@ -75,8 +75,7 @@ async def find_threshold(identifier: UUID, request: Request, context: UseContext
     """Find the decision rule that is best for a metric, and what of its gain is luck."""
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await context.services.evaluations.samples(context.project, identifier)
-
-    def make() -> Response:
-        return json_response(best_rule(identifier, source, question))
-
-    return await context.services.compute.run(make, heavy=True)
+    return Response(
+        await context.services.compute.run(partial(written, best_rule, identifier, source, question), heavy=True),
+        media_type="application/json",
+    )

@@ -1,10 +1,12 @@
 """Routes of evaluations, and of the models and datasets they were made for."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import orjson
@@ -12,9 +14,9 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response, write_json
-from app.api.bodies.columns import byte_size, parse_large_body
-from app.api.bodies.multipart import is_multipart, read_upload
-from app.api.bodies.parsing import HEAVY_BYTES, Body, parse_body, parse_value, read_body
+from app.api.bodies.columns import byte_size
+from app.api.bodies.parsing import parse_body, parse_value, read_body
+from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
@@ -23,10 +25,10 @@ from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.fields import SOUGHT, Sought
 from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.expressions import suggest
 from app.domain.members import LEFT_OUT, typed
-from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite
+from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
 
 router = routes()
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
@@ -56,13 +58,16 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 )
 async def create_evaluation(request: Request, context: UseContext, *, store: Store = True) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
-    new = await _read_new(request, context)
+    async with receive(request, forms=True) as body:
+        if isinstance(body, LargeBody):
+            return await _evaluate_large(context, body, keep=store)
+        new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
-        return await _answer(await context.services.evaluations.compute(new), context)
+        return await _answer(await context.services.evaluations.compute(new))
     keeping = await _keep(context, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
-    answer = await _answer(keeping.evaluation, context, HTTPStatus.CREATED, headers)
+    answer = await _answer(keeping.evaluation, HTTPStatus.CREATED, headers)
     await keeping.done()
     return answer
 
@@ -76,8 +81,11 @@ async def create_evaluation(request: Request, context: UseContext, *, store: Sto
 )
 async def compute_metrics(request: Request, context: UseContext) -> Response:
     """Evaluate an input and keep nothing."""
-    new = await _read_new(request, context)
-    return await _answer(await context.services.evaluations.compute(new), context)
+    async with receive(request, forms=True) as body:
+        if isinstance(body, LargeBody):
+            return await _evaluate_large(context, body, keep=False)
+        new = parse_body(body, requests.EvaluationRequest).to_domain()
+    return await _answer(await context.services.evaluations.compute(new))
 
 
 @router.post(
@@ -95,8 +103,11 @@ async def create_batch(
     store: Store = True,
 ) -> Response:
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
-    body = await read_body(request)
-    values = await context.services.compute.run(lambda: _read_batch(body), heavy=len(body) > HEAVY_BYTES)
+    async with receive(request) as body:
+        if isinstance(body, LargeBody):
+            values = await context.services.compute.apart(partial(_read_batch, body.read), body.file)
+        else:
+            values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
 
     async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
@@ -107,13 +118,9 @@ async def create_batch(
     return json_response(Items(items), HTTPStatus.MULTI_STATUS)
 
 
-def _read_batch(body: Body) -> list[tuple[Any, bool]]:
-    """The items of a batch, none of them checked yet, and whether each is so large that it takes a thread."""
-    if len(body) <= HEAVY_BYTES:
-        return [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
-    return [
-        (value, byte_size(value) > HEAVY_BYTES) for value in parse_large_body(body, requests.BatchRequest).evaluations
-    ]
+def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
+    """The items of a batch, none of them checked yet, and whether each is so large that it takes a process."""
+    return [(value, byte_size(value) > HEAVY_BYTES) for value in read(file, requests.BatchRequest).evaluations]
 
 
 async def _batch_item(
@@ -122,41 +129,68 @@ async def _batch_item(
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
-        new = await context.services.compute.run(
-            lambda: parse_value(value, requests.EvaluationRequest).to_domain(), heavy=heavy
-        )
-        if store:
-            keeping = await _keep(context, new)
-            await keeping.done()
-            evaluation = keeping.evaluation
+        if heavy:
+            written, record = await context.services.compute.apart(partial(_evaluate_value, value, keep=store))
+            if record is not None:
+                await context.services.evaluations.keep(context.project, record)
         else:
-            evaluation = await context.services.evaluations.compute(new)
+            written = await _evaluate_light(context, value, keep=store)
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
         )
     # As JSON, which takes a tenth of the memory that the values take as objects.
-    written = await context.services.compute.run(lambda: write_json(evaluation), heavy=_is_long(evaluation))
     return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
+
+
+async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
+    new = parse_value(value, requests.EvaluationRequest).to_domain()
+    if not keep:
+        return write_json(await context.services.evaluations.compute(new))
+    keeping = await _keep(context, new)
+    await keeping.done()
+    return write_json(keeping.evaluation)
+
+
+def _evaluate_value(value: Any, *, keep: bool) -> tuple[bytes, EvaluationRecord | None]:
+    return _evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), keep=keep)
 
 
 def _failed(problem: Problem, request: Request) -> BatchItem:
     return BatchItem(problem.status, problem=problem.of_request(request_id(request)))
 
 
-async def _read_new(request: Request, context: Context) -> NewEvaluation:
-    if is_multipart(request):
-        upload = await read_upload(request)
-        return await context.services.compute.run(
-            lambda: upload.parse(requests.EvaluationRequest).to_domain(), heavy=True
-        )
-    body = await read_body(request)
-    heavy = len(body) > HEAVY_BYTES
-    parse = parse_large_body if heavy else parse_body
-    return await context.services.compute.run(lambda: parse(body, requests.EvaluationRequest).to_domain(), heavy=heavy)
+async def _evaluate_large(context: Context, body: LargeBody, *, keep: bool) -> Response:
+    """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
+    written, record = await context.services.compute.apart(partial(_evaluate_file, body.read, keep), body.file)
+    if record is None:
+        return Response(written, media_type="application/json")
+    await context.services.evaluations.keep(context.project, record)
+    headers = {"Location": f"/v1/evaluations/{record.id}"}
+    return Response(written, HTTPStatus.CREATED, headers, media_type="application/json")
+
+
+def _evaluate_file(
+    read: Callable[..., requests.EvaluationRequest],
+    keep: bool,  # noqa: FBT001 - bound before the file is known
+    file: BinaryIO,
+) -> tuple[bytes, EvaluationRecord | None]:
+    return _evaluated(read(file, requests.EvaluationRequest).to_domain(), keep=keep)
+
+
+def _evaluated(new: NewEvaluation, *, keep: bool) -> tuple[bytes, EvaluationRecord | None]:
+    if keep:
+        _require_names(new)
+    evaluation, record = evaluate_alone(new, keep=keep)
+    return write_json(evaluation), record
 
 
 async def _keep(context: Context, new: NewEvaluation) -> PendingWrite:
+    model, dataset = _require_names(new)
+    return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
+
+
+def _require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:
     if new.model is None or new.dataset is None:
         absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
         raise InvalidInput(
@@ -169,15 +203,15 @@ async def _keep(context: Context, new: NewEvaluation) -> PendingWrite:
                 for name in absent
             ]
         )
-    return await context.services.evaluations.create(context.project, new, model=new.model, dataset=new.dataset)
+    return new.model, new.dataset
 
 
 async def _answer(
-    evaluation: Evaluation, context: Context, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
+    evaluation: Evaluation, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
-    return await context.services.compute.run(
-        lambda: json_response(evaluation, status, headers), heavy=_is_long(evaluation)
-    )
+    if _is_long(evaluation):
+        return await asyncio.to_thread(json_response, evaluation, status, headers)
+    return json_response(evaluation, status, headers)
 
 
 def _is_long(evaluation: Evaluation) -> bool:
@@ -275,7 +309,7 @@ def _position(identifier: UUID, value: float | None) -> Position:
 )
 async def get_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Read an evaluation with its full report."""
-    return await _answer(await context.services.evaluations.read(context.project, identifier), context)
+    return await _answer(await context.services.evaluations.read(context.project, identifier))
 
 
 @router.patch(
@@ -288,7 +322,7 @@ async def get_evaluation(identifier: UUID, context: UseContext) -> Response:
 async def patch_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    return await _answer(await context.services.evaluations.replace_tags(context.project, identifier, tags), context)
+    return await _answer(await context.services.evaluations.replace_tags(context.project, identifier, tags))
 
 
 @router.delete(

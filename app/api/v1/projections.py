@@ -1,17 +1,22 @@
 """Routes of what-if questions: other prevalences, and what the prevalence is where a model is used."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import BinaryIO
 from uuid import UUID
 
 from fastapi import Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.bodies.parsing import HEAVY_BYTES, parse_body, read_body
+from app.api.bodies.parsing import parse_body, read_body
+from app.api.bodies.received import LargeBody, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import projections as requests
 from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
+from app.services.project.what_if import Unlabelled
 
 router = routes("what-if")
 
@@ -39,8 +44,13 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseCon
 )
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Estimate the class shares where a model is used, from its predictions on samples without labels."""
-    body = await read_body(request)
-    seen = await context.services.compute.run(
-        lambda: parse_body(body, requests.EstimateRequest).to_domain(), heavy=len(body) > HEAVY_BYTES
-    )
+    async with receive(request, arrays=frozenset()) as body:
+        if isinstance(body, LargeBody):
+            seen = await context.services.compute.apart(partial(_read_unlabelled, body.read), body.file)
+        else:
+            seen = parse_body(body, requests.EstimateRequest).to_domain()
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
+
+
+def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> Unlabelled:
+    return read(file, requests.EstimateRequest).to_domain()

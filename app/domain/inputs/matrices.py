@@ -32,6 +32,7 @@ from app.domain.inputs.samples import Samples, ids_as_array, joined, times_seen
 from app.kernel.matrix.labels import confusion_counts
 
 MOST_CLASSES = 1000
+MOST_SAMPLES = 10_000_000
 # Doubles hold every whole number up to here; beyond it sums of counts would be rounded in silence.
 LARGEST_TOTAL = 2.0**53
 # Products of four margins stay far inside the range of doubles between these.

@@ -1,6 +1,7 @@
 """All metrics by key and by every other name they go by."""
 
-from collections.abc import Iterable
+import copyreg
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from hashlib import sha256
 from types import ModuleType
@@ -86,3 +87,15 @@ class Catalogue(Selection[AnyMetric]):
 def catalogue() -> Catalogue:
     """The one catalogue, built at first use."""
     return Catalogue(value for family in FAMILIES for value in vars(family).values() if isinstance(value, Metric))
+
+
+def _by_key(key: str) -> AnyMetric:
+    return catalogue().by_name[key]
+
+
+def _named(metric: AnyMetric) -> tuple[Callable[[str], AnyMetric], tuple[str]]:
+    return _by_key, (metric.key,)
+
+
+# A metric that is sent to another process is its name: its function stands there already.
+copyreg.pickle(Metric, _named)

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -101,11 +102,7 @@ class ComparisonService:
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
 
-        def run() -> tuple[RunComparison, ComparisonRecord]:
-            answer = compare(new, runs, estimands, kept)
-            return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, as_json(answer))
-
-        answer, record = await self.compute.run(run, heavy=True)
+        answer, record = await self.compute.run(partial(_compared, new, runs, estimands, kept), heavy=True)
         async with self.admission:
             await self.comparisons.add(project, record)
         return answer
@@ -126,6 +123,13 @@ class ComparisonService:
         if record is None:
             raise NotFound(f"there is no comparison {identifier}")
         return record.answer
+
+
+def _compared(
+    new: NewComparison, runs: Runs, estimands: Sequence[Estimand], kept: KeptSamples
+) -> tuple[RunComparison, ComparisonRecord]:
+    answer = compare(new, runs, estimands, kept)
+    return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, as_json(answer))
 
 
 def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:

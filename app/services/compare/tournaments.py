@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
 from app.domain.errors import IncomparableRuns
@@ -48,11 +49,7 @@ class TournamentService:
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
 
-        def run() -> tuple[ModelComparison, ComparisonRecord]:
-            answer = judge_tournament(asked, datasets, complete, samples)
-            return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, as_json(answer))
-
-        answer, record = await self.compute.run(run, heavy=True)
+        answer, record = await self.compute.run(partial(_judged, asked, datasets, complete, samples), heavy=True)
         async with self.admission:
             await self.comparisons.add(project, record)
         return answer
@@ -78,6 +75,16 @@ class TournamentService:
         ]
         records = await self.store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
         return [[records.get(page.items[0].id) if page.items else None for page in row] for row in found]
+
+
+def _judged(
+    asked: Tournament,
+    datasets: Sequence[DatasetRef],
+    grid: Sequence[Sequence[EvaluationRecord]],
+    samples: KeptSamples,
+) -> tuple[ModelComparison, ComparisonRecord]:
+    answer = judge_tournament(asked, datasets, grid, samples)
+    return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, as_json(answer))
 
 
 def _complete(

@@ -19,12 +19,13 @@ from app.domain.evaluation import (
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD
-from app.domain.report import Options, Report, Retain
+from app.domain.report import Options, Report, Retain, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
+from app.services.evaluate.reports import evaluate as report_of
 from app.services.ports import EvaluationStore
 from app.services.stored import options_as_json, stored_request
 
@@ -90,27 +91,9 @@ class EvaluationService:
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         first = await self._reports.values_first(new.source, new.options)
-        source, whole = new.source, new.options.retain is Retain.FULL
-        apart = None if whole or not _needs_samples(source) else (await first.report).of_samples
-        record = EvaluationRecord(
-            id=new_id(),
-            model=model,
-            dataset=dataset,
-            kind=source.kind,
-            labels=source.labels,
-            positive=source.positive,
-            content=source.content,
-            counts=source.counts,
-            fold_counts=source.fold_counts,
-            tags=new.tags,
-            options=options_as_json(new.options),
-            extra=source.facts,
-            revision=(catalogue() if source.is_scored else catalogue().of_matrices).revision,
-            values=first.values,
-            samples=source.samples if whole else None,
-            part=None if apart is None else sections_as_json(apart),
-        )
-        kept = asyncio.create_task(self._keep(project, record))
+        sections = (await first.report).of_samples if _keeps_sections(new) else None
+        record = _record(new, model, dataset, first.values, sections)
+        kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
             return PendingWrite(_answer(record, await first.report), kept)
@@ -118,7 +101,8 @@ class EvaluationService:
             kept.cancel()
             raise
 
-    async def _keep(self, project: str, record: EvaluationRecord) -> None:
+    async def keep(self, project: str, record: EvaluationRecord) -> None:
+        """Make a record durable. Raises as `PendingWrite.done` does."""
         async with self._admission:
             await self._store.add(project, record)
 
@@ -187,6 +171,48 @@ class EvaluationService:
     async def datasets(self, project: str, limit: int, after: DatasetRef | None) -> Page[DatasetRef, DatasetRef]:
         """Datasets that have an evaluation."""
         return await self._store.datasets(project, limit, after)
+
+
+def evaluate_alone(new: NewEvaluation, *, keep: bool) -> tuple[Evaluation, EvaluationRecord | None]:
+    """An evaluation and the record that keeps it, in one piece: for those so large that they get a process."""
+    report = report_of(new.source, new.options)
+    if not keep or new.model is None or new.dataset is None:
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags)), None
+    record = _record(new, new.model, new.dataset, report.values, report.of_samples if _keeps_sections(new) else None)
+    return _answer(record, report), record
+
+
+def _record(
+    new: NewEvaluation,
+    model: ModelRef,
+    dataset: DatasetRef,
+    values: Mapping[str, Value],
+    sections: Mapping[SectionName, Section] | None,
+) -> EvaluationRecord:
+    source = new.source
+    return EvaluationRecord(
+        id=new_id(),
+        model=model,
+        dataset=dataset,
+        kind=source.kind,
+        labels=source.labels,
+        positive=source.positive,
+        content=source.content,
+        counts=source.counts,
+        fold_counts=source.fold_counts,
+        tags=new.tags,
+        options=options_as_json(new.options),
+        extra=source.facts,
+        revision=(catalogue() if source.is_scored else catalogue().of_matrices).revision,
+        values=values,
+        samples=source.samples if new.options.retain is Retain.FULL else None,
+        part=None if sections is None else sections_as_json(sections),
+    )
+
+
+def _keeps_sections(new: NewEvaluation) -> bool:
+    """Is what was said of the samples kept in their place?"""
+    return new.options.retain is not Retain.FULL and _needs_samples(new.source)
 
 
 def _needs_samples(source: MatrixInput) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -94,7 +95,7 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
-        found = await self.compute.run(lambda: check_gate(definition, estimands, runs), heavy=True)
+        found = await self.compute.run(partial(check_gate, definition, estimands, runs), heavy=True)
         identifier = new_id()
         candidate, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -63,6 +64,16 @@ def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Sce
     return found
 
 
+def _projected(
+    records: Sequence[EvaluationRecord],
+    outputs: Mapping[UUID, Samples],
+    estimands: Sequence[Estimand],
+    scenario: Scenario,
+) -> Projection:
+    aligned, kept = Runs.align(records, "/against"), KeptSamples(outputs=outputs)
+    return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
+
+
 class WhatIfService:
     """Answers what would be; nothing is kept."""
 
@@ -93,11 +104,7 @@ class WhatIfService:
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
 
-        def run() -> Projection:
-            aligned, kept = Runs.align(records, "/against"), KeptSamples(outputs=outputs)
-            return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
-
-        return await self._compute.run(run, heavy=True)
+        return await self._compute.run(partial(_projected, records, outputs, estimands, scenario), heavy=True)
 
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:
         """Class shares where the model is used.
@@ -112,14 +119,15 @@ class WhatIfService:
             predicted = _counts(record, seen.predicted)
             seed = chosen_seed(seen.seed, record.counts, predicted)
             return await self._compute.run(
-                lambda: estimate_from_labels(record, predicted, level=seen.level, seed=seed), heavy=True
+                partial(estimate_from_labels, record, predicted, level=seen.level, seed=seed), heavy=True
             )
         assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
         probabilities = _probabilities(record, seen.probabilities)
         old = named_shares(ClassSizes.of(record), seen.old_prevalence or {}, "/old_prevalence")
         seed = chosen_seed(seen.seed, probabilities)
         return await self._compute.run(
-            lambda: estimate_from_probabilities(
+            partial(
+                estimate_from_probabilities,
                 record,
                 probabilities,
                 old,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
@@ -65,7 +66,7 @@ class LeaderboardService:
         elif key:
             kept = await read_labels(self.labels, project, list(records.values()))
         return await self.compute.run(
-            lambda: rank_candidates(query, better, candidates, kept), heavy=len(candidates) > 0
+            partial(rank_candidates, query, better, candidates, kept), heavy=len(candidates) > 0
         )
 
     async def _outputs(

@@ -10,6 +10,7 @@ from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
+    MOST_SAMPLES,
     MatrixInput,
     from_binary_counts,
     from_matrix,
@@ -18,7 +19,6 @@ from app.domain.inputs.matrices import (
 )
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
-_MOST_ROWS = 10_000_000
 _GROUPS = (
     "One per sample: the patient, session or other group that it is one of, where samples are not independent. Every "
     "interval then counts groups, not samples."
@@ -28,8 +28,8 @@ _GROUPS = (
 def _column(value: Any) -> Any:
     if not isinstance(value, list | np.ndarray | CodedTexts):
         raise PydanticCustomError("list_type", "expected an array")
-    if len(value) > _MOST_ROWS:
-        raise PydanticCustomError("too_many_samples", f"expected at most {_MOST_ROWS} samples")
+    if len(value) > MOST_SAMPLES:
+        raise PydanticCustomError("too_many_samples", f"expected at most {MOST_SAMPLES} samples")
     return value
 
 
@@ -37,12 +37,12 @@ def _column(value: Any) -> Any:
 LabelColumn = Annotated[
     Any,
     PlainValidator(_column),
-    WithJsonSchema({"type": "array", "items": LABEL_SCHEMA, "minItems": 1, "maxItems": _MOST_ROWS}),
+    WithJsonSchema({"type": "array", "items": LABEL_SCHEMA, "minItems": 1, "maxItems": MOST_SAMPLES}),
 ]
 NumberColumn = Annotated[
     Any,
     PlainValidator(_column),
-    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": _MOST_ROWS}),
+    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MOST_SAMPLES}),
 ]
 Rows = Annotated[
     Any,
@@ -52,7 +52,7 @@ Rows = Annotated[
             "type": "array",
             "items": {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 2},
             "minItems": 1,
-            "maxItems": _MOST_ROWS,
+            "maxItems": MOST_SAMPLES,
         }
     ),
 ]

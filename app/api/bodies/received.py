@@ -1,0 +1,83 @@
+"""What came with a request that may be large: bytes when they are few, a file without a name otherwise."""
+
+import errno
+import mmap
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, BinaryIO
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+from app.api.bodies.columns import ARRAYS, Model, parse_large_body
+from app.api.bodies.multipart import is_multipart, parse_upload, read_upload
+from app.api.bodies.parsing import Body, check_media_type
+
+# From here on a body lies in a file and is read by a process of its own.
+HEAVY_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LargeBody:
+    """A body in a file, and the function that makes a model of it. Both can be sent to another process."""
+
+    file: BinaryIO
+    read: Callable[[BinaryIO, type[Any]], Any]
+
+
+@asynccontextmanager
+async def receive(
+    request: Request, *, forms: bool = False, arrays: frozenset[str] = ARRAYS
+) -> AsyncIterator[Body | LargeBody]:
+    """A body as long as it is needed. Forms with a file are taken where ``forms`` says so.
+
+    In a large one, columns that ``arrays`` names are read as arrays, others as lists.
+
+    Raises:
+        HTTPException: 415 when the body says it is something else, 507 when there is no room to put it down.
+        MalformedRequest: a form without its parts.
+    """
+    if forms and is_multipart(request):
+        upload = await read_upload(request)
+        yield LargeBody(upload.data, partial(_parse_upload, upload.evaluation))
+        return
+    check_media_type(request)
+    held = bytearray()
+    chunks = request.stream()
+    async for chunk in chunks:
+        held += chunk
+        if len(held) > HEAVY_BYTES:
+            break
+    else:
+        yield held
+        return
+    with tempfile.TemporaryFile(prefix="prevail-") as file:
+        try:
+            file.write(held)
+            held.clear()
+            async for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise HTTPException(
+                HTTPStatus.INSUFFICIENT_STORAGE,
+                "there is no space for a body of this size in the folder for temporary files; nothing was kept",
+            ) from error
+        yield LargeBody(file, partial(_parse_file, arrays))
+
+
+def _parse_file(arrays: frozenset[str], file: BinaryIO, model: type[Model]) -> Model:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as body:
+        return parse_large_body(body, model, arrays)
+
+
+def _parse_upload(evaluation: bytes, file: BinaryIO, model: type[Model]) -> Model:
+    # The two ends of a file that was sent have one position.
+    file.seek(0)
+    return parse_upload(evaluation, file, model)

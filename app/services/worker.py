@@ -1,0 +1,183 @@
+"""One process that computes for the service, with a limit on its memory and a deadline for each piece of work."""
+
+import contextlib
+import copyreg
+import io
+import multiprocessing
+import os
+import pickle
+import resource
+import signal
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+# Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
+# locks and connections that a fork of the service itself would copy.
+_CONTEXT = multiprocessing.get_context("forkserver")
+# A process that has grown by more than this ends after its work: what an allocator keeps is given back that way only.
+_MOST_GROWTH = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one piece of work may take.
+
+    Attributes:
+        seconds: From its arguments to its result.
+        memory_bytes: Beyond what the process has before.
+    """
+
+    seconds: float
+    memory_bytes: int
+
+
+class Ending(Enum):
+    """How a piece of work ended."""
+
+    DONE = auto()
+    RAISED = auto()
+    MEMORY = auto()
+    DEADLINE = auto()
+    LOST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a piece of work: its result, the exception that it raised, or the exit code of its process."""
+
+    ending: Ending
+    value: Any = None
+
+
+class Worker:
+    """The service's end of one process. One thread at a time may use it; `kill` may come from any."""
+
+    def __init__(self, limits: Limits, modules: Sequence[str]) -> None:
+        _CONTEXT.set_forkserver_preload(list(modules))
+        self._limits = limits
+        self._line, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, limits), name="prevail-compute", daemon=True)
+        self._process.start()
+        theirs.close()
+        self.usable = True
+
+    def call(self, task: bytes, file: BinaryIO | None) -> Outcome:
+        """Have a pickled function called, with the file if there is one."""
+        try:
+            self._line.send_bytes(task)
+            self._line.send(file is not None)
+            if file is not None:
+                # What lies in a buffer of this process is not in the file.
+                file.flush()
+                reduction.send_handle(self._line, file.fileno(), self._process.pid)
+            if not self._line.poll(self._limits.seconds):
+                return self._ended(Ending.DEADLINE)
+            outcome: Outcome = self._line.recv()
+            self.usable = not self._line.recv()
+        except (EOFError, OSError):
+            return self._ended(Ending.LOST)
+        return outcome
+
+    def _ended(self, ending: Ending) -> Outcome:
+        self.close()
+        return Outcome(ending, self._process.exitcode)
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process and give back what it held."""
+        self.usable = False
+        self._process.kill()
+        self._process.join()
+        self._line.close()
+
+
+def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
+    """Work until the service is gone."""
+    # Ctrl-C reaches the whole group of processes; the service says when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _be_ended_first()
+    _limit_memory(limits.memory_bytes)
+    before = _peak_bytes()
+    while True:
+        try:
+            task = line.recv_bytes()
+            file = os.fdopen(reduction.recv_handle(line), "rb") if line.recv() else None
+        except EOFError:
+            return
+        # Should the service be gone by then, nobody else ends this.
+        signal.alarm(int(limits.seconds) + 2)
+        with file or contextlib.nullcontext():
+            answer = _called(task, file)
+        signal.alarm(0)
+        last = _peak_bytes() - before > _MOST_GROWTH
+        try:
+            line.send_bytes(answer)
+            line.send(last)
+        except BrokenPipeError:
+            return
+        del answer
+        if last:
+            return
+
+
+def _called(task: bytes, file: BinaryIO | None) -> bytes:
+    """The outcome of a pickled call, pickled too."""
+    try:
+        function = pickle.loads(task)  # noqa: S301 - the service's own
+        return pickle.dumps(Outcome(Ending.DONE, function() if file is None else function(file)), protocol=5)
+    except MemoryError:
+        return pickle.dumps(Outcome(Ending.MEMORY))
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller
+        error.add_note("In a compute process:\n" + traceback.format_exc())
+        target = io.BytesIO()
+        _Pickler(target, protocol=5).dump(Outcome(Ending.RAISED, error))
+        return target.getvalue()
+
+
+def _read_only(members: dict[Any, Any]) -> "MappingProxyType[Any, Any]":
+    return MappingProxyType(members)
+
+
+copyreg.pickle(MappingProxyType, lambda value: (_read_only, (dict(value),)))
+
+
+class _Pickler(pickle.Pickler):
+    """Exceptions are made again without a call of their constructors, which take other arguments than `args`."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, BaseException):
+            return _exception, (type(value), value.args, dict(vars(value)))
+        return NotImplemented
+
+
+def _exception(kind: type[BaseException], arguments: tuple[Any, ...], members: Mapping[str, Any]) -> BaseException:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(members)
+    return error
+
+
+def _limit_memory(most: int) -> None:
+    """Let allocations fail that go beyond what there is by more than ``most`` bytes. Only Linux counts them."""
+    with contextlib.suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        resource.setrlimit(resource.RLIMIT_DATA, (pages * resource.getpagesize() + most, resource.RLIM_INFINITY))
+
+
+def _be_ended_first() -> None:
+    """Should the machine run out of memory, a worker is to go and not the service or its database."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

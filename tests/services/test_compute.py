@@ -1,0 +1,169 @@
+"""Work in processes of their own: what ends one costs its own request, and nothing else."""
+
+import asyncio
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pytest
+
+from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
+from app.services.compute import ComputePool
+from app.services.worker import Limits
+
+SECONDS = 3.0
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ComputePool]:
+    made = ComputePool(2, Limits(seconds=SECONDS, memory_bytes=256 * 1024 * 1024))
+    yield made
+    made.close()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(work())
+
+
+def size_of(file: BinaryIO) -> int:
+    file.seek(0)
+    return len(file.read())
+
+
+def refuse() -> None:
+    raise InvalidInput([Fault("/input/matrix/0", "not_square", "expected 2"), Fault("/b", "c", "d")])
+
+
+def take(n_bytes: int) -> int:
+    # Written to, or no memory would be taken.
+    return int(np.ones(n_bytes, dtype=np.uint8).sum())
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_result_is_that_of_the_function(pool: ComputePool) -> None:
+    values = np.arange(1_000_000.0)
+    assert run(lambda: pool.run(partial(np.sum, values), heavy=True)) == values.sum()
+    assert run(lambda: pool.run(os.getpid, heavy=False)) == os.getpid()
+    assert run(lambda: pool.run(os.getpid, heavy=True)) != os.getpid()
+
+
+def test_a_file_without_a_name_is_read_there(pool: ComputePool) -> None:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x" * 300_000)
+        file.flush()
+        assert run(lambda: pool.apart(size_of, file)) == 300_000
+
+
+def test_what_is_raised_there_is_raised_here(pool: ComputePool) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        run(lambda: pool.apart(refuse))
+    assert [fault.pointer for fault in caught.value.faults] == ["/input/matrix/0", "/b"]
+    assert caught.value.pointer == "/input/matrix/0"
+    assert "in refuse" in "".join(caught.value.__notes__)
+
+
+def test_too_much_memory_is_the_fault_of_the_request(pool: ComputePool) -> None:
+    with pytest.raises(NotEnoughMemory, match="256 MiB"):
+        run(lambda: pool.apart(partial(take, 400_000_000)))
+    assert run(lambda: pool.apart(partial(take, 100_000_000))) == 100_000_000
+
+
+def test_a_process_that_has_grown_is_not_used_again() -> None:
+    alone = ComputePool(1, Limits(seconds=60, memory_bytes=512 * 1024 * 1024))
+    try:
+        first = run(lambda: alone.apart(os.getpid))
+        assert run(lambda: alone.apart(os.getpid)) == first
+        run(lambda: alone.apart(partial(take, 200_000_000)))
+        assert run(lambda: alone.apart(os.getpid)) != first
+    finally:
+        alone.close()
+
+
+def test_too_long_is_ended(pool: ComputePool) -> None:
+    before = time.monotonic()
+    with pytest.raises(DeadlinePassed, match="3 seconds"):
+        run(lambda: pool.apart(partial(time.sleep, 60)))
+    assert SECONDS <= time.monotonic() - before < 20
+
+
+def test_a_process_that_ends_costs_nobody_else(pool: ComputePool, caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> list[Any]:
+        jobs = [pool.apart(partial(time.sleep, 0.5)), pool.apart(die), pool.apart(os.getpid)]
+        return list(await asyncio.gather(*jobs, return_exceptions=True))
+
+    slept, died, answered = run(work)
+    assert slept is None
+    assert isinstance(died, ProcessLost)
+    assert isinstance(answered, int)
+    assert "exit code -9" in caplog.text
+
+
+def test_nobody_computes_for_one_who_is_gone(pool: ComputePool) -> None:
+    with tempfile.NamedTemporaryFile() as mark:
+
+        async def work() -> int:
+            job = asyncio.ensure_future(pool.apart(partial(_note_and_sleep, mark.name)))
+            while not (noted := Path(mark.name).read_text()):
+                await asyncio.sleep(0.01)
+            job.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await job
+            return int(noted)
+
+        process = run(work)
+        _wait_for(lambda: not _is_alive(process))
+
+
+def test_more_than_can_wait_is_refused_at_once() -> None:
+    alone = ComputePool(1, Limits(seconds=60, memory_bytes=2**28))
+
+    async def work() -> list[Any]:
+        return await asyncio.gather(
+            *(alone.apart(partial(time.sleep, 0.02)) for _ in range(30)), return_exceptions=True
+        )
+
+    try:
+        ends = run(work)
+    finally:
+        alone.close()
+    assert sum(isinstance(end, Overloaded) for end in ends) == 30 - 9
+    assert ends.count(None) == 9
+
+
+def test_a_pool_that_is_closed_leaves_no_process() -> None:
+    alone = ComputePool(1, Limits(seconds=60, memory_bytes=2**28))
+    process = run(lambda: alone.apart(os.getpid))
+    thread = threading.Thread(target=alone.close)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
+    _wait_for(lambda: not _is_alive(process))
+
+
+def _note_and_sleep(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(60)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
