@@ -8,13 +8,13 @@ import os
 import pickle
 import resource
 import signal
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
+from traceback import format_exc
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -138,7 +138,7 @@ def _called(task: bytes, file: BinaryIO | None) -> bytes:
     except MemoryError:
         return pickle.dumps(Outcome(Ending.MEMORY))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
-        error.add_note("In a compute process:\n" + traceback.format_exc())
+        error.add_note("In a compute process:\n" + format_exc())
         target = io.BytesIO()
         _Pickler(target, protocol=5).dump(Outcome(Ending.RAISED, error))
         return target.getvalue()
