@@ -23,7 +23,7 @@ PROBLEM_TYPES = {
     "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
     "unsupported_media_type": "The body has to be announced as application/json.",
     "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS and was ended. Nothing was kept.",
-    "process_lost": "The process that computed the answer ended. Nothing was kept; try again after `Retry-After` seconds.",
+    "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
     "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
