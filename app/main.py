@@ -56,7 +56,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(operations.router)
     problems.install(app)
     documentation.install(app)
-    app.add_middleware(RequestEnvelope, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        RequestEnvelope, max_body_bytes=settings.max_body_bytes, max_bodies_bytes=settings.max_bodies_bytes
+    )
     return app
 
 

@@ -130,6 +130,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
     )
+    max_bodies_bytes: int = Field(
+        512 * 1024 * 1024,
+        ge=1024,
+        description="Bytes of all large bodies that a worker has under way at once; further ones are answered `503`.",
+    )
     compute_processes: int = Field(
         2, ge=1, le=64, description="Processes per worker for heavy arithmetic, so that it can be ended."
     )

@@ -1,5 +1,6 @@
-"""What happens to every request before and after its route: a request id and a limit on its size."""
+"""What happens to every request before and after its route: an id, limits on its size, an end when nobody waits."""
 
+import asyncio
 import re
 from http import HTTPStatus
 from uuid import uuid4
@@ -9,24 +10,32 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
+from app.api.bodies.budget import UNCOUNTED_BYTES, ByteBudget, Lease
+from app.api.disconnects import DisconnectWatch
 from app.api.problems import MEDIA_TYPE, Problem, internal_error
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-class BodyTooLarge(Exception):
-    """More bytes came than a request may have."""
+class BodyRefused(Exception):
+    """More bytes came than this request may have, or than there is room for."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
 
 
 class RequestEnvelope:
-    """Around everything: an id for each request, 413 for large bodies, 500 for faults of ours.
+    """Around everything: an id for each request, 413 for large bodies, 503 for more than there is room for, 500 for
+    faults of ours.
 
     The id is the caller's ``X-Request-ID`` when that is a sane one.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int) -> None:
         self._app = app
         self._limit = max_body_bytes
+        self._budget = ByteBudget(max_bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -38,20 +47,35 @@ class RequestEnvelope:
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id)
-        if _announced_length(headers) > self._limit:
+        announced = _announced_length(headers)
+        if announced > self._limit:
             await answer.refuse(_too_large(self._limit))
             return
+        if announced - UNCOUNTED_BYTES > self._budget.free:
+            await answer.refuse(_NO_ROOM)
+            return
+        lease = Lease(self._budget)
+        watch = DisconnectWatch(receive, body_complete=not announced and "transfer-encoding" not in headers)
         try:
-            await self._app(scope, _within(self._limit, receive), answer.send)
+            await self._app(scope, _within(self._limit, receive, lease, watch), answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
+        except asyncio.CancelledError:
+            if not watch.gone:
+                raise
+        except BodyRefused as error:
+            if answer.started:
+                raise
+            await answer.refuse(error.problem)
         except Exception as error:
             if answer.started:
                 raise
             # Answered here and not by the server, which would close the connection under the next request on it.
-            problem = _too_large(self._limit) if isinstance(error, BodyTooLarge) else internal_error(error, request_id)
-            await answer.refuse(problem)
+            await answer.refuse(internal_error(error, request_id))
+        finally:
+            watch.stop()
+            lease.end()
 
 
 class _Answer:
@@ -84,19 +108,31 @@ def _announced_length(headers: Headers) -> int:
     return int(length) if length.isascii() and length.isdecimal() else 0
 
 
-def _within(limit: int, receive: Receive) -> Receive:
-    """The messages of a request, as long as they are not too large together."""
+def _within(limit: int, receive: Receive, lease: Lease, watch: DisconnectWatch) -> Receive:
+    """The messages of a request, as long as they are not too large together and there is room for them."""
     received = 0
 
     async def receive_within_limit() -> Message:
         nonlocal received
         message = await receive()
-        received += len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        received += size
         if received > limit:
-            raise BodyTooLarge
+            raise BodyRefused(_too_large(limit))
+        if not lease.grow(size):
+            raise BodyRefused(_NO_ROOM)
+        watch.body_complete = not message.get("more_body", False)
         return message
 
     return receive_within_limit
+
+
+_NO_ROOM = Problem(
+    status=HTTPStatus.SERVICE_UNAVAILABLE,
+    code="overloaded",
+    detail="more large bodies are under way than there is room for; nothing was kept",
+    headers={"Retry-After": "5", "Connection": "close"},
+)
 
 
 def _too_large(limit: int) -> Problem:

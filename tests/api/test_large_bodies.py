@@ -1,0 +1,118 @@
+"""Room for large bodies, and work for clients who are gone."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from app.services.compute import ComputePool
+from app.settings import Settings
+from tests.api.answers import check_problem
+from tests.serving import Served
+
+HEADERS = {"Content-Type": "application/json"}
+LABELS = json.dumps([0, 1] * 200_000).encode()
+LARGE = b'{"input": {"kind": "predictions", "y_true": ' + LABELS + b', "y_pred": ' + LABELS + b"}}"
+
+
+@pytest.fixture(scope="module")
+def narrow(database_url: str) -> Iterator[str]:
+    """A service with room for one such body."""
+    settings = Settings(database_url=SecretStr(database_url), max_bodies_bytes=3_000_000)
+    with Served(settings) as url:
+        yield url
+
+
+def half_sent(url: str, announced: int, sent: int) -> socket.socket:
+    """A connection on which a part of a body has arrived."""
+    host, port = url.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)))
+    head = (
+        f"POST /v1/metrics/compute HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {announced}"
+    )
+    connection.sendall(head.encode() + b"\r\n\r\n" + LARGE[:sent])
+    return connection
+
+
+def test_large_bodies_share_a_room(narrow: str) -> None:
+    with httpx.Client(base_url=narrow, timeout=60) as client:
+        assert client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code == 200
+        with half_sent(narrow, len(LARGE), 2_000_000):
+            deadline = time.monotonic() + 20
+            while (reply := client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)).status_code == 200:
+                assert time.monotonic() < deadline
+            check_problem(reply, 503, "overloaded")
+            assert reply.headers["Retry-After"] == "5"
+            assert client.post("/v1/metrics/compute", content=b"{}", headers=HEADERS).status_code == 422
+        while client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code != 200:
+            assert time.monotonic() < deadline + 20
+
+
+def test_work_for_a_client_who_is_gone_is_ended(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[str] = []
+
+    async def slow(_: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+        try:
+            await asyncio.sleep(30)
+            return function(file)
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    monkeypatch.setattr(ComputePool, "apart", slow)
+    with half_sent(base_url, len(LARGE), len(LARGE)):
+        time.sleep(0.5)
+    _wait_for(lambda: ends == ["cancelled"])
+
+
+def test_a_client_who_waits_is_answered(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = ComputePool.apart
+
+    async def slow(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+        await asyncio.sleep(2.5)
+        return await apart(pool, function, file)
+
+    monkeypatch.setattr(ComputePool, "apart", slow)
+    assert client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code == 200
+
+
+def test_a_process_that_ends_is_said(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = ComputePool.apart
+
+    async def dying(pool: ComputePool, _: Any, file: BinaryIO | None = None) -> Any:
+        return await apart(pool, partial(_exit, 9))
+
+    monkeypatch.setattr(ComputePool, "apart", dying)
+    reply = client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)
+    check_problem(reply, 503, "process_lost")
+    assert "Retry-After" in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("settings_", "status", "code"),
+    [({"compute_seconds": 0.001}, 504, "deadline_passed"), ({"compute_memory_bytes": 2**26}, 413, "not_enough_memory")],
+)
+def test_too_long_and_too_much(database_url: str, settings_: dict[str, Any], status: int, code: str) -> None:
+    labels = json.dumps([f"label {index % 900}" for index in range(1_500_000)]).encode()
+    body = b'{"input": {"kind": "predictions", "y_true": ' + labels + b', "y_pred": ' + labels + b"}}"
+    with Served(Settings(database_url=SecretStr(database_url), **settings_)) as url:
+        reply = httpx.post(f"{url}/v1/metrics/compute", content=body, headers=HEADERS, timeout=60)
+    check_problem(reply, status, code)
+
+
+def _exit(code: int) -> None:
+    raise SystemExit(code)
+
+
+def _wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
