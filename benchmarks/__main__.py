@@ -73,6 +73,7 @@ BENCHMARKS = (
     ),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),
+    Benchmark("gates", "Gates that fail though their rules hold", ("numpy", "scipy")),
     Benchmark(
         "paired",
         "Paired differences with few discordant samples",

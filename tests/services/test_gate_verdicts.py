@@ -3,6 +3,8 @@
 from typing import Any
 
 import numpy as np
+import pytest
+from scipy.stats import binom
 
 from app.api.answers import write_json
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
@@ -35,9 +37,10 @@ def rule(metric: str, bound: str = "lower", level: float = 0.95, **demand: Any) 
     return {"metric": metric, **demand, "bound": bound, "level": level}
 
 
-def check(stated: dict[str, Any], *records: EvaluationRecord) -> Any:
+def check(stated: dict[str, Any] | list[dict[str, Any]], *records: EvaluationRecord) -> Any:
     """Verdict and results for a candidate, and a baseline if there is one."""
-    definition, runs = definition_of({"rules": [stated]}), Runs.align(records, "/baseline").pair(KeptSamples())
+    rules = stated if isinstance(stated, list) else [stated]
+    definition, runs = definition_of({"rules": rules}), Runs.align(records, "/baseline").pair(KeptSamples())
     return check_gate(definition, rule_estimands(definition, runs), runs)
 
 
@@ -56,3 +59,61 @@ def test_a_value_at_the_margin_has_reached_it() -> None:
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[160, 40], [40, 160]], "b", "other")
     stated = rule("accuracy", "value", better_than="baseline", margin=0.05)
     assert check(stated, candidate, baseline).verdict is Verdict.PASS
+
+
+# Many rules and classes that can fail by chance.
+
+
+def with_one_weak_class(right: int, size: int = 100, classes: int = 10) -> EvaluationRecord:
+    """A run that is always right but for one class."""
+    matrix = np.diag(np.full(classes, size))
+    matrix[0, [0, 1]] = right, size - right
+    return kept(matrix)
+
+
+def guardrails(classes: int = 10) -> list[dict[str, Any]]:
+    return [rule(f"recall@{code}", "upper", min=0.8) for code in range(classes)]
+
+
+@pytest.mark.parametrize("stated", [[rule("recall@*", min=0.8)], guardrails()], ids=["lower", "upper"])
+def test_ten_classes_at_their_floor_fail_no_more_often_than_one_may(stated: list[dict[str, Any]]) -> None:
+    """All outcomes added up; classes fail independently, and 2.5 % is the one-sided error of a level of 0.95."""
+    together, alone = 0.0, 0.0
+    for right in range(60, 101):
+        chance = float(binom.pmf(right, 100, 0.8))
+        together += chance * (check(stated, with_one_weak_class(right)).verdict is Verdict.FAIL)
+        alone += chance * (check(guardrails(1), with_one_weak_class(right)).verdict is Verdict.FAIL)
+    # Hardly ever fewer than 60, and then every gate fails.
+    rest = float(binom.cdf(59, 100, 0.8))
+    assert 0.01 < 1 - (1 - together - rest) ** 10 <= 0.025
+    assert 1 - (1 - alone - rest) ** 10 > 0.2
+
+
+def test_what_may_be_chance_among_many_is_no_failure_and_says_so() -> None:
+    record = with_one_weak_class(71)
+    alone = check(rule("recall@0", min=0.8), record)
+    assert alone.verdict is Verdict.FAIL
+    assert alone.results[0].level is None
+    found = check(rule("recall@*", min=0.8), record)
+    (result,) = found.results
+    assert (found.verdict, result.decided_by, result.level) == (Verdict.INCONCLUSIVE, "recall@0", pytest.approx(0.995))
+    assert result.low < alone.results[0].low < 0.8 < result.high
+    assert "99.5 % limits" in result.message
+    assert "allow for 10 values that can fail by chance" in result.message
+    assert result.needed_samples > 1000
+    # Values that are held against a limit as they are have no part in it.
+    others = [rule(f"precision@{code}", "value", min=0.1) for code in range(10)]
+    assert check([rule("recall@0", min=0.8), *others], record).verdict is Verdict.FAIL
+
+
+def test_passing_takes_no_correction() -> None:
+    record = with_one_weak_class(89)
+    alone, among = (check(stated, record) for stated in (rule("recall@0", min=0.8), rule("recall@*", min=0.8)))
+    assert (alone.verdict, among.verdict) == (Verdict.PASS, Verdict.PASS)
+    assert among.results[0].low == alone.results[0].low
+
+
+def test_equivalence_can_fail_on_either_side() -> None:
+    candidate, baseline = kept([[170, 30], [30, 170]]), kept([[190, 10], [10, 190]], "b", "other")
+    (result,) = check(rule("accuracy", equivalent_to="baseline", margin=0.02), candidate, baseline).results
+    assert (result.verdict, result.level) == (Verdict.FAIL, 0.975)

@@ -97,7 +97,8 @@ def guardrail(difference: Interval, margin: float) -> Verdict:
 def combine(verdicts: list[Verdict]) -> Verdict:
     """All rules have to pass: one failure fails, else one open rule leaves it open.
 
-    Intersection-union: no correction for several rules is needed, though each makes passing harder.
+    Intersection-union: passing needs no correction for several rules, though each makes it harder. Failing does, and
+    has to be decided at a level that allows for all rules that can.
     """
     if Verdict.FAIL in verdicts:
         return Verdict.FAIL

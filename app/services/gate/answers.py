@@ -29,6 +29,7 @@ class RuleResult:
     Attributes:
         rule: As it was put.
         value: The metric, or candidate less baseline.
+        level: Of the limits, where it is not that of the rule: they allow for all values that can fail by chance.
         method: How the interval was made.
         needed_samples: What would settle an open rule, if the values stayed.
         power: The chance with which so many samples settle it, where it is not about a half.
@@ -41,6 +42,7 @@ class RuleResult:
     value: float | None
     low: float | None
     high: float | None
+    level: float | None = field(default=None, metadata=LEFT_OUT)
     method: str | None
     needed_samples: int | None
     power: float | None = field(default=None, metadata=LEFT_OUT)

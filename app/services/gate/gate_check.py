@@ -25,6 +25,7 @@ from app.kernel.compare.gates import (
     superiority,
 )
 from app.services.estimands import Better, Estimand
+from app.services.estimates.estimate import LimitSettings
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates
 from app.services.runs.aligned import Runs
@@ -79,31 +80,58 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
 
 
 def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleResult:
-    measured = estimates.differences(rule, estimand) if rule.demand.needs_baseline else estimates.values(rule, estimand)
+    def measured(settings: LimitSettings) -> list[RuleEstimate]:
+        if rule.demand.needs_baseline:
+            return estimates.differences(estimand, settings)
+        return estimates.values(estimand, settings)
+
     less_is_better = rule.demand is Demand.MAX
     if rule.demand.needs_baseline:
         less_is_better = estimand.preference is not None and estimand.preference.better is Better.LOWER
     sign = -1.0 if less_is_better else 1.0
-    verdicts = [_verdict(rule, one.interval if sign > 0 else one.interval.mirrored()) for one in measured]
-    verdict = combine(verdicts)
+    passing, failing = estimates.settings.passing(rule), estimates.settings.failing(rule)
+    found = [
+        _Judged(one, _verdict(rule, one.interval if sign > 0 else one.interval.mirrored())) for one in measured(passing)
+    ]
+    if rule.bound is Bound.LOWER and failing != passing and any(one.verdict is Verdict.FAIL for one in found):
+        found = [
+            _confirmed(rule, surer, sign) if one.verdict is Verdict.FAIL else one
+            for one, surer in zip(found, measured(failing), strict=True)
+        ]
+    verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
-    place = min(
-        (index for index, one in enumerate(verdicts) if one is verdict),
-        key=lambda index: _room(measured[index].interval, sign),
-    )
-    result = _result(rule, measured[place], verdict, sign)
+    decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.measured.interval, sign))
+    result = _result(rule, decisive, estimates.settings.chances, sign)
     if not estimand.is_list:
         return result
     return replace(
         result,
-        decided_by=measured[place].name,
+        decided_by=decisive.measured.name,
         each={
-            one.name: ClassVerdict(
-                verdict=found, value=one.interval.value, low=one.interval.low, high=one.interval.high
+            one.measured.name: ClassVerdict(
+                verdict=one.verdict,
+                value=one.measured.interval.value,
+                low=one.measured.interval.low,
+                high=one.measured.interval.high,
             )
-            for one, found in zip(measured, verdicts, strict=True)
+            for one in found
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What decides about a value, and how. ``unsure``: beyond the limit, which among so many values can be chance."""
+
+    measured: RuleEstimate
+    verdict: Verdict
+    unsure: bool = False
+
+
+def _confirmed(rule: Rule, surer: RuleEstimate, sign: float) -> _Judged:
+    """A failure as the limits see it that allow for all values that can fail by chance."""
+    verdict = _verdict(rule, surer.interval if sign > 0 else surer.interval.mirrored())
+    return _Judged(surer, verdict, unsure=verdict is not Verdict.FAIL)
 
 
 def _room(interval: Interval, sign: float) -> float:
@@ -133,9 +161,10 @@ def _verdict(rule: Rule, interval: Interval) -> Verdict:
     return guardrail(interval, rule.limit) if rule.bound is Bound.UPPER else non_inferiority(interval, rule.limit)
 
 
-def _result(rule: Rule, one: RuleEstimate, verdict: Verdict, sign: float) -> RuleResult:
+def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResult:
+    one, verdict = judged.measured, judged.verdict
     threshold = _threshold(rule, one.interval, sign)
-    needed, power = _needed(rule, one, threshold) if verdict is Verdict.INCONCLUSIVE else (nan, None)
+    needed, power = _needed(one, threshold) if verdict is Verdict.INCONCLUSIVE else (nan, None)
     result = RuleResult(
         rule=rule.stated,
         verdict=verdict,
@@ -146,8 +175,10 @@ def _result(rule: Rule, one: RuleEstimate, verdict: Verdict, sign: float) -> Rul
         method=one.method,
         needed_samples=int(needed) if isfinite(needed) else None,
         power=power,
-        message=_sentence(rule, one, verdict, threshold, needed, power),
+        message=_sentence(rule, judged, chances, threshold, needed, power),
     )
+    if one.level != rule.level and isfinite(one.level):
+        result = replace(result, level=one.level)
     return (
         replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
         if rule.demand.needs_baseline
@@ -155,7 +186,7 @@ def _result(rule: Rule, one: RuleEstimate, verdict: Verdict, sign: float) -> Rul
     )
 
 
-def _needed(rule: Rule, one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
+def _needed(one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
     """Samples that would settle an open rule if the values stayed, and the chance of that where it is not a half."""
     settling = samples_to_settle(one.interval, threshold, one.samples)
     if one.paired is None or not isfinite(settling):
@@ -166,7 +197,7 @@ def _needed(rule: Rule, one: RuleEstimate, threshold: float) -> tuple[float, flo
         one.paired.discordant,
         difference=away * one.interval.value,
         margin=-away * threshold,
-        alpha=(1.0 - rule.level) / 2.0,
+        alpha=(1.0 - one.level) / 2.0,
         power=_POWER,
     )
     needed = ceil(members / one.paired.share)
@@ -185,9 +216,8 @@ def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
     return rule.limit if interval.value > 0 else -rule.limit
 
 
-def _sentence(
-    rule: Rule, one: RuleEstimate, verdict: Verdict, threshold: float, needed: float, power: float | None
-) -> str:
+def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, power: float | None) -> str:
+    one, verdict = judged.measured, judged.verdict
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
     interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):
@@ -198,7 +228,7 @@ def _sentence(
         return f"{shown}, {relation} {limit}; the uncertainty of the value was not looked at."
     if isnan(interval.low):
         return f"{shown}, without an interval{one.why}: a bound cannot be held against {limit}."
-    level = percent(rule.level, None)
+    level = percent(round(one.level, 5), None)
     shown += f" with {level} limits {significant(interval.low)} and {significant(interval.high)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:
@@ -207,6 +237,8 @@ def _sentence(
             return f"{shown}: on the right side of {limit} even at the worse end."
         case Verdict.FAIL:
             return f"{shown}: on the wrong side of {limit} even at the better end."
+    if judged.unsure:
+        shown += f", which allow for {chances} values that can fail by chance"
     if not isfinite(needed):
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
     chance = "" if power is None else f", with a chance of {percent(power, None)}"

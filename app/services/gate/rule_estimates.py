@@ -8,7 +8,7 @@ from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.evaluation import EvaluationRecord
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.inputs.content import Content
-from app.domain.rules import Definition, Rule
+from app.domain.rules import Definition, Demand, Rule
 from app.kernel.compare.gates import Bound, Interval
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
@@ -39,6 +39,7 @@ class RuleEstimate:
     """A value with its interval, or a difference with it and the two values that it is of.
 
     Attributes:
+        level: Of the interval.
         samples: How many the interval is from; NaN without one.
         candidate: The candidate's value, of a difference.
         baseline: The baseline's.
@@ -48,6 +49,7 @@ class RuleEstimate:
 
     name: str
     interval: Interval
+    level: float = nan
     method: str | None = None
     samples: float = nan
     candidate: float = nan
@@ -82,6 +84,9 @@ class RuleEstimates:
         definition: The rules.
         estimands: What each of them is about.
         runs: The candidate, and after it the baseline if there is one, paired.
+
+    Attributes:
+        settings: For the limits of each rule.
     """
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
@@ -89,7 +94,9 @@ class RuleEstimates:
         self._independent = all(record.counts_independent for record in runs.records)
         asked = list(zip(definition.rules, estimands, strict=True))
         record = runs.records[0]
-        self._alone = _of_the_candidate(asked, run_data(record, (runs.kept.outputs or {}).get(record.id)))
+        self.settings = RuleSettings(definition, estimands)
+        self._candidate = run_data(record, (runs.kept.outputs or {}).get(record.id))
+        self._alone = _of_the_candidate(asked, self.settings, self._candidate)
         self._both = Comparison(
             runs,
             _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline),
@@ -99,10 +106,12 @@ class RuleEstimates:
             prevalence=None if self._independent else CommonPrevalence(),
         )
 
-    def values(self, rule: Rule, estimand: Estimand) -> list[RuleEstimate]:
-        """The values of the candidate."""
+    def values(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
+        """The values of the candidate, with limits by one of the settings for the rule."""
         record = self._runs.records[0]
-        found = self._alone[_settings(rule, estimand), estimand.text]
+        if (settings, estimand.text) not in self._alone:
+            self._alone[settings, estimand.text] = estimate([estimand], self._candidate, settings)[0]
+        found = self._alone[settings, estimand.text]
         if not record.counts_independent:
             return [
                 RuleEstimate(name=name, interval=Interval(one.value, nan, nan), why=_why([record]))
@@ -112,6 +121,7 @@ class RuleEstimates:
             RuleEstimate(
                 name=name,
                 interval=Interval(one.value, one.low, one.high),
+                level=settings.level_of_each,
                 method=one.method,
                 samples=record.n_samples,
                 why="" if one.reason is None else f", since {one.reason}",
@@ -119,8 +129,8 @@ class RuleEstimates:
             for name, one in zip(estimand.names, found, strict=True)
         ]
 
-    def differences(self, rule: Rule, estimand: Estimand) -> list[RuleEstimate]:
-        """Candidate less baseline.
+    def differences(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
+        """Candidate less baseline, with limits by these settings.
 
         Raises:
             NotComparable: they cannot be compared on the metric.
@@ -142,6 +152,7 @@ class RuleEstimates:
             RuleEstimate(
                 name=name,
                 interval=Interval(found.value, found.test.low, found.test.high),
+                level=settings.level_of_each,
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=samples,
                 candidate=a,
@@ -152,7 +163,7 @@ class RuleEstimates:
                 estimand.names,
                 values,
                 rates,
-                both.differences(index, _settings(rule, estimand).level_of_each),
+                both.differences(index, settings.level_of_each),
                 strict=True,
             )
         ]
@@ -165,19 +176,42 @@ class RuleEstimates:
         return PairedRate(discordant / members, members / samples)
 
 
-def _settings(rule: Rule, estimand: Estimand) -> LimitSettings:
-    # One class that fails fails the rule, so the more classes the surer each has to be.
-    return LimitSettings(level=rule.level, together=len(estimand.names) if rule.bound is Bound.UPPER else 1)
+class RuleSettings:
+    """How the limits of a rule are made: those that pass it, and those that fail it.
+
+    Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
+    union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
+    (Bonferroni): the chance that a gate fails without a reason is at most the largest one-sided error of its rules.
+    """
+
+    def __init__(self, definition: Definition, estimands: Sequence[Estimand]) -> None:
+        asked = zip(definition.rules, estimands, strict=True)
+        self.chances = sum(_chances(rule, estimand) for rule, estimand in asked)
+
+    def passing(self, rule: Rule) -> LimitSettings:
+        """For the end that passes it. A guardrail passes where it does not fail."""
+        return self.failing(rule) if rule.bound is Bound.UPPER else LimitSettings(level=rule.level)
+
+    def failing(self, rule: Rule) -> LimitSettings:
+        """For the end that fails it."""
+        return LimitSettings(level=rule.level, together=max(self.chances, 1))
+
+
+def _chances(rule: Rule, estimand: Estimand) -> int:
+    """How many ends of intervals can fail a rule by chance; an estimate that is held against a limit has none."""
+    if rule.bound is Bound.VALUE:
+        return 0
+    return len(estimand.names) * (2 if rule.demand is Demand.EQUIVALENT else 1)
 
 
 def _of_the_candidate(
-    asked: Iterable[tuple[Rule, Estimand]], candidate: RunData
+    asked: Iterable[tuple[Rule, Estimand]], settings_of: RuleSettings, candidate: RunData
 ) -> dict[tuple[LimitSettings, str], Estimates]:
     """What the rules without a baseline are about; all with the same settings see the same draws."""
     alike: dict[LimitSettings, dict[str, Estimand]] = {}
     for rule, estimand in asked:
         if not rule.demand.needs_baseline:
-            alike.setdefault(_settings(rule, estimand), {})[estimand.text] = estimand
+            alike.setdefault(settings_of.passing(rule), {})[estimand.text] = estimand
     return {
         (settings, text): found
         for settings, estimands in alike.items()
