@@ -26,6 +26,7 @@ from app.embedded import EmbeddedPostgres
 from app.embedded.cluster import processes_of, wait_until
 from benchmarks.http import free_port
 from benchmarks.posting import CLIENTS, Count, Posting, check
+from benchmarks.processes import tree_seconds
 
 WORKERS = 2
 BACK_SECONDS = 10.0
@@ -42,6 +43,7 @@ class Service:
         self.port = free_port()
         self.data = folder / "data"
         self.log = folder / "service.log"
+        self.start_cpu: list[float] = []
         own = {"PREVAIL_PORT": str(self.port), "PREVAIL_DATA_DIR": str(self.data), "PREVAIL_WORKERS": str(WORKERS)}
         if database_url is not None:
             own["PREVAIL_DATABASE_URL"] = database_url
@@ -118,10 +120,12 @@ class Outcome:
 
     Attributes:
         back: Seconds until a write was acknowledged again, from the moment that what it needs was back.
+        load: Processes that wanted a processor, on average over the last minute, in each round.
     """
 
     fault: str
     back: list[float] = field(default_factory=list)
+    load: list[float] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
 
@@ -131,7 +135,8 @@ class Outcome:
         median = statistics.median(self.back)
         return (
             f"| {self.fault} | {len(self.back)} | {self.answers['201']:,} | {', '.join(refused) or 'none'} "
-            f"| {', '.join(reads)} | {median:.1f} / {max(self.back):.1f} |"
+            f"| {', '.join(reads)} | {median:.1f} / {max(self.back):.1f} "
+            f"| {statistics.median(self.load):.0f} |"
         )
 
 
@@ -147,6 +152,7 @@ def run_fault(name: str, fault: Fault, posting: Posting, rounds: int) -> Outcome
         moment = fault()
         acknowledged = posting.wait_for_post(moment, _START_SECONDS)
         outcome.back.append(acknowledged - moment)
+        outcome.load.append(os.getloadavg()[0])
         time.sleep(_QUIET)
         outcome.answers += posting.answers - before
         outcome.reads += posting.reads - reads_before
@@ -163,6 +169,8 @@ def kill_service(service: Service) -> float:
     service.process.wait()
     moment = time.monotonic()
     service.start_until_it_stays()
+    service.wait_for_workers()
+    service.start_cpu.append(tree_seconds(service.process.pid))
     return moment
 
 
@@ -237,6 +245,7 @@ class Group:
     outcomes: list[Outcome]
     count: Count
     acknowledged: int
+    start_cpu: list[float]
 
 
 def embedded(folder: Path, rounds: int) -> Group:
@@ -301,7 +310,7 @@ def under_load(
         found = check(dsn(), posting)
     finally:
         service.stop()
-    return Group(name, outcomes, found, len(posting.acknowledged))
+    return Group(name, outcomes, found, len(posting.acknowledged), service.start_cpu)
 
 
 GROUPS = (embedded, external, full_disk)
@@ -314,8 +323,8 @@ def report(groups: Sequence[Group], rounds: int) -> Iterator[str]:
         "samples) and one that reads what was acknowledged."
     )
     yield ""
-    yield "| fault | rounds | writes acknowledged | other answers | reads | back after, s: median / most |"
-    yield "| --- | ---: | ---: | --- | --- | ---: |"
+    yield "| fault | rounds | writes acknowledged | other answers | reads | back after, s: median / most | load |"
+    yield "| --- | ---: | ---: | --- | --- | ---: | ---: |"
     for group in groups:
         yield from (outcome.row() for outcome in group.outcomes)
     yield ""
@@ -328,8 +337,13 @@ def report(groups: Sequence[Group], rounds: int) -> Iterator[str]:
     yield ""
     yield (
         "“Kept” is more than acknowledged where an answer was lost after the commit. A fault that somebody has to end "
-        "lasts 3 s; “back” counts from its end, else from the fault itself. 503 and 507 carry `Retry-After`."
+        "lasts 3 s; “back” counts from its end, else from the fault itself. 503 and 507 carry `Retry-After`. “Load” "
+        f"is how many processes wanted one of the {os.cpu_count()} processors, on average, those of others included."
     )
+    cpu = [seconds for group in groups for seconds in group.start_cpu]
+    if cpu:
+        yield ""
+        yield f"A start of the service, with Postgres and workers, takes {statistics.median(cpu):.1f} s of a processor."
 
 
 def main() -> int:

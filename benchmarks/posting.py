@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +31,6 @@ class Kept:
     tag: str
     digest: bytes
     with_samples: bool
-    begun: float
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Posting:
 
     port: int
     acknowledged: dict[str, Kept] = field(default_factory=dict)
+    # When each of them was acknowledged, in this order, and when it began.
+    moments: list[tuple[float, float]] = field(default_factory=list)
     twice: int = 0
     sent: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
@@ -79,8 +81,10 @@ class Posting:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:
-                if any(kept.begun > since for kept in list(self.acknowledged.values())[-CLIENTS:]):
-                    return time.monotonic()
+                first = bisect(self.moments, (since, since))
+                for done, begun in self.moments[first:]:
+                    if begun > since:
+                        return done
             time.sleep(0.01)
         return float("inf")
 
@@ -112,7 +116,8 @@ class Posting:
                 answer = json.loads(text)
                 with self._lock:
                     self.twice += answer["id"] in self.acknowledged
-                    self.acknowledged[answer["id"]] = Kept(tag, digest_of(answer), with_samples, begun)
+                    self.acknowledged[answer["id"]] = Kept(tag, digest_of(answer), with_samples)
+                    self.moments.append((time.monotonic(), begun))
         with self._lock:
             self.answers[said] += 1
 
