@@ -73,13 +73,16 @@ class EmbeddedPostgres:
             undo.callback(lock.close)
             cluster = home / "cluster"
             installation = Installation.choose(cluster).within_reach_of(user)
-            if cluster.exists():
-                clear_leftovers(cluster)
-            else:
-                create_cluster(home, installation, user, durable=durable)
-            password = read_password(home)
             options = COMMON_OPTIONS if durable else COMMON_OPTIONS | FAST_OPTIONS
-            server, port = launch(home, installation, user, options)
+            try:
+                if cluster.exists():
+                    clear_leftovers(cluster)
+                else:
+                    create_cluster(home, installation, user, durable=durable)
+                password = read_password(home)
+                server, port = launch(home, installation, user, options)
+            except OSError as error:
+                raise EmbeddedPostgresError(f"the embedded Postgres in {home} cannot be started: {error}") from error
             undo.callback(server.wait)
             undo.callback(server.kill)
             watch = watch_over(server, user)

@@ -328,6 +328,14 @@ if can_mount():
             with EmbeddedPostgres.start(disk / "data", durable=True) as server:
                 assert answers(server.dsn("postgres"))
 
+    @pytest.mark.parametrize("size", ["4k", "8m"])
+    def test_a_first_start_without_space_says_so(folder: Path, size: str) -> None:
+        with (
+            small_disk(folder / "disk", size) as disk,
+            pytest.raises(EmbeddedPostgresError, match="No space left on device"),
+        ):
+            EmbeddedPostgres.start(disk / "data", durable=True)
+
 
 def test_a_data_folder_that_is_a_file_is_refused_in_a_sentence(folder: Path) -> None:
     (folder / "data").write_text("")
