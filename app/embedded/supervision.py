@@ -10,9 +10,9 @@ from typing import Final
 from app.embedded.accounts import EmbeddedPostgresError
 
 LOOK_SECONDS: Final = 0.2
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 2.0
 # A server that has run for so long is taken for well: should it end, it is started again at once.
-WELL_SECONDS: Final = 60.0
+WELL_SECONDS: Final = 10.0
 
 _log = logging.getLogger("prevail.embedded")
 
