@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. The default is this machine only.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     workers: int = Field(
-        1, ge=1, le=64, description="Server processes, each with a pool of connections and compute processes of its own."
+        1, ge=1, le=64, description="Server processes, each with connections and compute processes of its own."
     )
     log_level: LogLevel = Field(LogLevel.info, description="How much is logged: `debug`, `info`, `warning` or `error`.")
     access_log: bool = Field(default=False, description="Write one log line per request.")
