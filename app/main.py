@@ -4,12 +4,16 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from app.api import documentation, operations, problems
+from app.api.addresses import Addresses
 from app.api.middleware import RequestEnvelope
 from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
+from app.protocol import LIMITS, ConnectionLimits
 from app.settings import Settings
 from app.wiring import build_services
 
@@ -17,6 +21,17 @@ DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
 Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.
 """
+ROUTERS = (
+    evaluations.router,
+    curves.router,
+    comparisons.router,
+    gates.router,
+    consistency.router,
+    leaderboard.router,
+    projections.router,
+    metrics.router,
+    operations.router,
+)
 _GARBAGE_THRESHOLDS = (10_000, 20, 20)
 
 
@@ -29,11 +44,12 @@ def create_app(settings: Settings) -> FastAPI:
     """Make the application from settings."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         async with build_services(settings) as services, _settled():
             app.state.services = services
-            yield
+            yield {LIMITS: limits}
 
+    limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.connection_limit)
     app = FastAPI(
         title="Prevail",
         version=_version(),
@@ -45,19 +61,18 @@ def create_app(settings: Settings) -> FastAPI:
         # An address with a slash too many is a 404 like any other, not a redirect that clients forget to follow.
         redirect_slashes=False,
     )
-    app.include_router(evaluations.router)
-    app.include_router(curves.router)
-    app.include_router(comparisons.router)
-    app.include_router(gates.router)
-    app.include_router(consistency.router)
-    app.include_router(leaderboard.router)
-    app.include_router(projections.router)
-    app.include_router(metrics.router)
-    app.include_router(operations.router)
+    for router in ROUTERS:
+        app.include_router(router)
     problems.install(app)
     documentation.install(app)
+    routes = [route for router in (app.router, *ROUTERS) for route in router.routes if isinstance(route, Route)]
+    addresses = Addresses(routes)
+    app.state.addresses = addresses
     app.add_middleware(
-        RequestEnvelope, max_body_bytes=settings.max_body_bytes, max_bodies_bytes=settings.max_bodies_bytes
+        RequestEnvelope,
+        max_body_bytes=settings.max_body_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
+        addresses=addresses,
     )
     return app
 

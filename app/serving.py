@@ -113,6 +113,8 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
     from uvicorn.config import STARTUP_FAILURE
     from uvicorn.supervisors import Multiprocess
 
+    from app.protocol import GuardedProtocol
+
     config = uvicorn.Config(
         "app.serving:create_application",
         factory=True,
@@ -122,7 +124,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         # Named, never "auto": asyncio's loop leaves Nagle's algorithm on for sockets handed to several workers, and
         # every second request on a kept connection then waits 40 ms for a delayed acknowledgement.
         loop="uvloop",
-        http="httptools",
+        http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
         access_log=settings.access_log,

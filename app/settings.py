@@ -130,6 +130,18 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
     )
+    header_seconds: float = Field(
+        10.0, gt=0, description="How long the first line and the headers of a request may take; after it `408`."
+    )
+    body_seconds: float = Field(
+        20.0,
+        gt=0,
+        description="Longest pause in a request body, and in the taking of an answer; after it `408`, or the "
+        "connection is cut. A body has to come at 4 KiB per second on the whole too.",
+    )
+    connection_limit: int = Field(
+        1000, ge=1, description="Open connections per worker; requests on further ones are answered `503`."
+    )
     max_bodies_bytes: int = Field(
         512 * 1024 * 1024,
         ge=1024,

@@ -6,6 +6,7 @@ import time
 import uvicorn
 
 from app.main import create_app
+from app.protocol import GuardedProtocol
 from app.settings import Settings
 
 
@@ -14,7 +15,7 @@ class Served:
 
     def __init__(self, settings: Settings) -> None:
         config = uvicorn.Config(
-            create_app(settings), host="127.0.0.1", port=0, loop="uvloop", http="httptools", log_level="warning"
+            create_app(settings), host="127.0.0.1", port=0, loop="uvloop", http=GuardedProtocol, log_level="warning"
         )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)

@@ -22,9 +22,11 @@ def _problem(description: str) -> dict[str, Any]:
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: _problem("The body is not JSON."),
     404: _problem("There is no such thing."),
+    408: _problem("The rest of the request did not come in time."),
     413: _problem("The body is larger than the limit."),
-    415: _problem("The body is not announced as JSON."),
+    415: _problem("The body is not announced as JSON, or compressed in an unknown way."),
     422: _problem("The request has a fault; `errors` points at it."),
+    431: _problem("The headers are too large."),
     503: _problem("Overloaded, or the database does not answer; see `Retry-After`."),
     507: _problem("No space left where the database keeps its files; nothing was kept, see `Retry-After`."),
 }

@@ -1,4 +1,4 @@
-"""What happens to every request before and after its route: an id, limits on its size, an end when nobody waits."""
+"""Around every route: an id, limits, HEAD and OPTIONS, answers that are packed, an end when nobody waits."""
 
 import asyncio
 import re
@@ -6,14 +6,19 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.addresses import Addresses
 from app.api.answers import write_json
 from app.api.bodies.budget import UNCOUNTED_BYTES, ByteBudget, Lease
+from app.api.compression import unpacked
 from app.api.disconnects import DisconnectWatch
-from app.api.problems import MEDIA_TYPE, Problem, internal_error
+from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed
 
+# Answers from here on are packed for who takes gzip, large ones in a thread.
+_LEAST_PACKED, _PACKED_IN_A_THREAD, _PACKING = 16 * 1024, 64 * 1024, 1
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
@@ -32,10 +37,11 @@ class RequestEnvelope:
     The id is the caller's ``X-Request-ID`` when that is a sane one.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses) -> None:
+        self._app = GZipMiddleware(app, _LEAST_PACKED, _PACKING, _PACKED_IN_A_THREAD)
         self._limit = max_body_bytes
         self._budget = ByteBudget(max_bodies_bytes)
+        self._addresses = addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -46,18 +52,24 @@ class RequestEnvelope:
         given = headers.get("x-request-id", "")
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        answer = _Answer(send, request_id, without_body=method != scope["method"])
         announced = _announced_length(headers)
-        if announced > self._limit:
-            await answer.refuse(_too_large(self._limit))
+        refusal = self._refusal(scope["path"], method, announced)
+        if refusal is not None:
+            await answer.refuse(refusal)
             return
-        if announced - UNCOUNTED_BYTES > self._budget.free:
-            await answer.refuse(_NO_ROOM)
+        if method == "OPTIONS" and (methods := self._addresses.methods(scope["path"])):
+            await answer.allow(methods)
+            return
+        request = unpacked({**scope, "method": method} if method != scope["method"] else scope, receive)
+        if isinstance(request, Problem):
+            await answer.refuse(request)
             return
         lease = Lease(self._budget)
         watch = DisconnectWatch(receive, body_complete=not announced and "transfer-encoding" not in headers)
         try:
-            await self._app(scope, _within(self._limit, receive, lease, watch), answer.send)
+            await self._app(request[0], _within(self._limit, request[1], lease, watch), answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
@@ -77,19 +89,33 @@ class RequestEnvelope:
             watch.stop()
             lease.end()
 
+    def _refusal(self, path: str, method: str, announced: int) -> Problem | None:
+        if self._addresses.refuses(path, method):
+            return method_not_allowed(self._addresses.methods(path))
+        if announced > self._limit:
+            return _too_large(self._limit)
+        return _NO_ROOM if announced - UNCOUNTED_BYTES > self._budget.free else None
+
 
 class _Answer:
-    """What is sent, with the id of the request among its headers."""
+    """What is sent, with the id of the request among its headers; to HEAD everything but the body."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self._request_id = send, request_id
+    def __init__(self, send: Send, request_id: str, *, without_body: bool) -> None:
+        self._send, self._request_id, self._without_body = send, request_id, without_body
         self.started = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
             MutableHeaders(scope=message)["X-Request-ID"] = self._request_id
+        elif self._without_body:
+            message = {**message, "body": b""}
         await self._send(message)
+
+    async def allow(self, methods: str) -> None:
+        headers = [(b"allow", methods.encode()), (b"content-length", b"0")]
+        await self.send({"type": "http.response.start", "status": HTTPStatus.NO_CONTENT.value, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, problem: Problem) -> None:
         body = write_json(problem.of_request(self._request_id))

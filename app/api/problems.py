@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -10,7 +10,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
 
 from app.api.answers import write_json
 from app.domain.errors import (
@@ -226,6 +225,12 @@ def _http_problem(error: HTTPException) -> Problem:
     )
 
 
+def method_not_allowed(methods: str) -> Problem:
+    """An address that takes these methods and no other."""
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    return Problem(status=status, code=_CODES[status], detail=_DETAILS[status], headers={"Allow": methods})
+
+
 def _retry(
     code: str, detail: str, seconds: int = RETRY_SECONDS, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
 ) -> Problem:
@@ -286,16 +291,6 @@ def respond(problem: Problem, request: Request) -> Response:
     )
 
 
-def _methods(request: Request) -> list[str]:
-    """Every method that the address takes; routes of one address may be several."""
-    methods = []
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
-            methods.append(method)
-    return methods
-
-
 def request_id(request: Request) -> str:
     """The id under which the request stands in the log and in ``X-Request-ID``."""
     return str(request.scope.get("state", {}).get("request_id", "unknown"))
@@ -309,7 +304,7 @@ def install(app: FastAPI) -> None:
         if problem is None:
             raise error
         if problem.code == "method_not_allowed":
-            problem = replace(problem, headers={"Allow": ", ".join(_methods(request))})
+            problem = method_not_allowed(request.app.state.addresses.methods(request.scope["path"]))
         return respond(problem, request)
 
     async def invalid_query(request: Request, error: Exception) -> Response:

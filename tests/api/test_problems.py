@@ -1,5 +1,6 @@
 """Every way in which a request can fail has one shape, tells nothing of the inside, and leaves nothing behind."""
 
+import gzip
 import re
 import socket
 from collections.abc import Iterator
@@ -100,19 +101,132 @@ def test_addresses_that_are_not_there(client: httpx.Client, path: str) -> None:
     check_problem(client.get(path), 404, "not_found")
 
 
-def test_methods_that_are_not_there(client: httpx.Client) -> None:
-    for path, allowed in (
-        ("/v1/evaluations", "GET, POST"),
-        (f"/v1/evaluations/{uuid4()}", "GET, PATCH, DELETE"),
-        ("/v1/evaluations/batch", None),
-        ("/v1/metrics", "GET"),
-        ("/v1/bounds/h-mean", "POST"),
-        ("/healthz", "GET"),
-    ):
-        reply = client.put(path, json={})
-        check_problem(reply, 405, "method_not_allowed")
-        if allowed:
-            assert reply.headers["allow"] == allowed
+ALLOWED = {
+    "/v1/evaluations": "GET, HEAD, POST, OPTIONS",
+    "/v1/evaluations/0197e0a0-0000-7000-8000-000000000000": "GET, HEAD, PATCH, DELETE, OPTIONS",
+    "/v1/evaluations/batch": "POST, OPTIONS",
+    "/v1/comparisons/across-datasets": "POST, OPTIONS",
+    "/v1/metrics": "GET, HEAD, OPTIONS",
+    "/v1/metrics/compute": "POST, OPTIONS",
+    "/v1/metrics/recommendations": "POST, OPTIONS",
+    "/v1/metrics/h_mean": "GET, HEAD, OPTIONS",
+    "/v1/bounds/h-mean": "POST, OPTIONS",
+    "/v1/gates/g": "GET, HEAD, PUT, DELETE, OPTIONS",
+    "/healthz": "GET, HEAD, OPTIONS",
+    "/openapi.json": "GET, HEAD, OPTIONS",
+}
+
+
+@pytest.mark.parametrize(("path", "allowed"), ALLOWED.items(), ids=ALLOWED.keys())
+def test_methods_that_are_not_there(client: httpx.Client, path: str, allowed: str) -> None:
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE"):
+        reply = client.request(method, path, json={})
+        if method in allowed.split(", "):
+            assert reply.status_code != 405
+            continue
+        assert reply.status_code == 405
+        assert reply.headers["allow"] == allowed
+        if method != "HEAD":
+            check_problem(reply, 405, "method_not_allowed")
+    reply = client.options(path)
+    assert (reply.status_code, reply.headers["allow"], reply.content) == (204, allowed, b"")
+
+
+def test_options_of_what_is_not_there(client: httpx.Client) -> None:
+    check_problem(client.options("/v1/nothing"), 404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/v1/evaluations", "/v1/metrics", "/docs", "/v1/nothing"])
+def test_head_is_get_without_a_body(client: httpx.Client, path: str) -> None:
+    got, headed = client.get(path), client.head(path)
+    assert (headed.status_code, headed.content) == (got.status_code, b"")
+    for name in ("content-type", "content-length"):
+        assert (name == "content-length" and path == "/v1/nothing") or headed.headers[name] == got.headers[name]
+
+
+# Compressed bodies, and other encodings.
+
+COUNTS = b'{"input": {"kind": "binary_counts", "tp": 1, "fn": 1, "fp": 1, "tn": 1}}'
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress(COUNTS),
+        gzip.compress(COUNTS[:20]) + gzip.compress(COUNTS[20:]),
+        gzip.compress(COUNTS + b" " * 2_000_000),
+        gzip.compress(COUNTS, compresslevel=0),
+    ],
+    ids=["plain", "two files", "larger", "stored"],
+)
+def test_bodies_in_gzip(client: httpx.Client, packed: bytes) -> None:
+    for name in ("gzip", "GZIP", "x-gzip"):
+        reply = client.post("/v1/metrics/compute", content=packed, headers={**JSON, "Content-Encoding": name})
+        assert reply.status_code == 200, reply.text
+        pieces = (packed[start : start + 7] for start in range(0, len(packed), 7))
+        reply = client.post("/v1/metrics/compute", content=pieces, headers={**JSON, "Content-Encoding": name})
+        assert reply.json()["input"]["confusion_matrix"] == [[1, 1], [1, 1]]
+
+
+def test_a_form_in_gzip(client: httpx.Client) -> None:
+    form = httpx.Request(
+        "POST",
+        "http://test",
+        data={"evaluation": '{"input": {"kind": "predictions"}}'},
+        files={"data": b"y_true,y_pred\na,a\nb,a\n"},
+    )
+    headers = {"Content-Type": form.headers["content-type"], "Content-Encoding": "gzip"}
+    reply = client.post("/v1/metrics/compute", content=gzip.compress(form.read()), headers=headers)
+    assert reply.json()["input"]["confusion_matrix"] == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [COUNTS, gzip.compress(COUNTS)[:-4], gzip.compress(COUNTS)[:30] + b"\0" * 30, gzip.compress(COUNTS) + b"x"],
+)
+def test_what_is_no_gzip(client: httpx.Client, packed: bytes) -> None:
+    reply = client.post("/v1/metrics/compute", content=packed, headers={**JSON, "Content-Encoding": "gzip"})
+    assert check_problem(reply, 400, "bad_request")["errors"][0]["code"] == "invalid_gzip"
+    assert client.get("/healthz").status_code == 200
+
+
+def test_a_small_body_that_becomes_a_large_one(client: httpx.Client) -> None:
+    packed = gzip.compress(b" " * (16 * 1024 * 1024 + 1))
+    assert len(packed) < 20_000
+    reply = client.post("/v1/metrics/compute", content=packed, headers={**JSON, "Content-Encoding": "gzip"})
+    check_problem(reply, 413, "body_too_large")
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "nonsense"])
+def test_other_encodings(client: httpx.Client, encoding: str) -> None:
+    reply = client.post("/v1/metrics/compute", content=COUNTS, headers={**JSON, "Content-Encoding": encoding})
+    assert encoding in check_problem(reply, 415, "unsupported_encoding")["detail"]
+    assert reply.headers["accept-encoding"] == "gzip"
+
+
+def test_a_byte_order_mark(client: httpx.Client) -> None:
+    for padding in (b"", b" " * 300_000):
+        reply = client.post("/v1/metrics/compute", content=b"\xef\xbb\xbf" + COUNTS + padding, headers=JSON)
+        assert reply.status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_of_text(client: httpx.Client, encoding: str) -> None:
+    reply = client.post("/v1/metrics/compute", content=COUNTS.decode().encode(encoding), headers=JSON)
+    assert "UTF-8" in check_problem(reply, 400, "bad_request")["detail"]
+
+
+def test_long_answers_are_packed_for_who_asks(client: httpx.Client) -> None:
+    for path, packed in (("/openapi.json", True), ("/v1/metrics", True), ("/healthz", False)):
+        plain = client.get(path, headers={"Accept-Encoding": "identity"})
+        small = client.get(path, headers={"Accept-Encoding": "gzip"})
+        assert plain.content == small.content
+        assert "content-encoding" not in plain.headers
+        assert small.headers.get("content-encoding") == ("gzip" if packed else None)
+        if packed:
+            assert int(small.headers["content-length"]) < len(plain.content) / 3
+            assert plain.headers["vary"] == small.headers["vary"] == "Accept-Encoding"
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])

@@ -1,5 +1,6 @@
 """A request body as a checked pydantic model, with a JSON pointer to every fault."""
 
+import codecs
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -58,6 +59,20 @@ async def read_body(request: Request) -> Body:
                 f"expected a body of at most {MOST_PLAIN_BYTES} bytes here",
                 headers={"Connection": "close"},
             )
+    return as_utf8(body)
+
+
+def as_utf8(body: bytearray) -> bytearray:
+    """The body without a byte order mark.
+
+    Raises:
+        MalformedRequest: it is text of another encoding.
+    """
+    if body.startswith(codecs.BOM_UTF8):
+        del body[:3]
+    elif body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 0 in body[:4]:
+        fault = Fault("", "invalid_json", "expected JSON in UTF-8, got what looks like UTF-16 or UTF-32")
+        raise MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)
     return body
 
 

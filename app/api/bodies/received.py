@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from app.api.bodies.columns import ARRAYS, Model, parse_large_body
 from app.api.bodies.multipart import is_multipart, parse_upload, read_upload
-from app.api.bodies.parsing import Body, check_media_type
+from app.api.bodies.parsing import Body, as_utf8, check_media_type
 
 # From here on a body lies in a file and is read by a process of its own.
 HEAVY_BYTES = 256 * 1024
@@ -53,8 +53,9 @@ async def receive(
         if len(held) > HEAVY_BYTES:
             break
     else:
-        yield held
+        yield as_utf8(held)
         return
+    as_utf8(held)
     with tempfile.TemporaryFile(prefix="prevail-") as file:
         try:
             file.write(held)

@@ -1,0 +1,87 @@
+"""Bodies of requests that come compressed: unpacked as they stream, so that a small one cannot become a large one."""
+
+import asyncio
+import zlib
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope
+
+from app.api.problems import MalformedRequest, Problem
+from app.domain.errors import Fault
+
+# What is unpacked at once: a millisecond's work, after which others get their turn.
+_PIECE = 256 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+_NAMES = frozenset({"gzip", "x-gzip"})
+
+
+def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
+    """The request as if it had come plain; a problem when it is compressed in a way that nobody here knows."""
+    encoding = Headers(scope=scope).get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return scope, receive
+    if encoding not in _NAMES:
+        return Problem(
+            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            code="unsupported_encoding",
+            detail=f"expected a body that is plain or has the Content-Encoding gzip, got {encoding[:60]!r}",
+            headers={"Accept-Encoding": "gzip", "Connection": "close"},
+        )
+    # Its length is that of what came.
+    dropped = (b"content-encoding", b"content-length")
+    headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
+    return {**scope, "headers": headers}, _Gunzip(receive)
+
+
+class _Gunzip:
+    """The messages of a request with its body unpacked."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._decoder = zlib.decompressobj(_GZIP)
+        self._packed = b""
+        self._begun = self._more = self._last = False
+
+    async def __call__(self) -> Message:
+        """The next message.
+
+        Raises:
+            MalformedRequest: what came is no gzip, or not all of it.
+        """
+        while True:
+            if self._packed or self._more:
+                # Nothing is waited for here, and others would wait for all of a body.
+                await asyncio.sleep(0)
+                piece = self._unpack()
+                if piece:
+                    return {"type": "http.request", "body": piece, "more_body": True}
+                continue
+            if self._last:
+                if self._begun and not self._decoder.eof:
+                    raise _malformed("the body ends early")
+                self._begun = self._last = False
+                return {"type": "http.request", "body": b"", "more_body": False}
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            self._packed = message.get("body", b"")
+            self._last = not message.get("more_body", False)
+
+    def _unpack(self) -> bytes:
+        if self._decoder.eof:
+            # Files of gzip may be one after another.
+            self._decoder = zlib.decompressobj(_GZIP)
+        self._begun = True
+        try:
+            piece = self._decoder.decompress(self._packed, _PIECE)
+        except zlib.error as error:
+            raise _malformed(str(error)) from None
+        self._packed = self._decoder.unused_data if self._decoder.eof else self._decoder.unconsumed_tail
+        self._more = len(piece) == _PIECE and not self._decoder.eof
+        return piece
+
+
+def _malformed(reason: str) -> MalformedRequest:
+    fault = Fault("", "invalid_gzip", f"expected a body in gzip, as Content-Encoding says: {reason}")
+    return MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)

@@ -1,0 +1,243 @@
+"""HTTP/1.1 for strangers: uvicorn's protocol with deadlines, limits, and errors that look like all others.
+
+uvicorn waits for ever for the rest of a header or of a body, keeps headers of any size, and answers what is no HTTP in
+plain text. Every connection here has one timer that asks, when it is due, whether what is awaited has come.
+"""
+
+from asyncio import AbstractEventLoop, Transport
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any, Final
+from uuid import uuid4
+
+from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from app.api.answers import write_json
+from app.api.problems import MEDIA_TYPE, Problem
+
+# Where the application puts the limits for this protocol to find: in the state of its lifespan.
+LIMITS: Final = "connection_limits"
+LARGEST_HEADERS: Final = 64 * 1024
+# A body has to come at this rate on the whole, whatever the pauses.
+LEAST_RATE: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What a connection may do.
+
+    Attributes:
+        header_seconds: For the line and the headers of a request, from their first byte or the start of the connection.
+        body_seconds: Longest pause in a body, and in the taking of an answer.
+        connections: At once; further ones are answered 503.
+    """
+
+    header_seconds: float = 10.0
+    body_seconds: float = 20.0
+    connections: int = 1000
+
+
+class _Awaited(Enum):
+    headers = auto()
+    body = auto()
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits: ConnectionLimits = app_state.get(LIMITS) or ConnectionLimits()
+        self._awaited: _Awaited | None = None
+        self._deadline = 0.0
+        # Bytes of the headers under way, and when a body began and how much of it has come.
+        self._header_bytes = 0
+        self._body_start = 0.0
+        self._body_bytes = 0
+        self._refusal: Problem | None = None
+        self._unsent = 0
+
+    # What uvicorn and its parser call.
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        """Expect a request; far beyond the limit there is not even an answer."""
+        super().connection_made(transport)
+        if len(self.connections) > 2 * self._limits.connections:
+            transport.abort()
+            return
+        self._expect_headers()
+        self._timer = self.loop.call_later(self._limits.header_seconds, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is awaited any more."""
+        super().connection_lost(exc)
+        self._timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if self._awaited is None and (cycle is None or cycle.response_complete):
+            # The next request, or what is none: empty lines, which the parser passes over.
+            self._expect_headers()
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if self._awaited is _Awaited.headers and self._header_bytes > LARGEST_HEADERS:
+            self._refuse(_headers_too_large())
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._expect_headers()
+
+    def on_headers_complete(self) -> None:
+        """The headers of a request are there, and it goes to the application unless there are too many."""
+        if self._header_bytes > LARGEST_HEADERS:
+            size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if size > LARGEST_HEADERS:
+                self._refusal = _headers_too_large()
+                raise ValueError(self._refusal.detail)
+        self._awaited = _Awaited.body
+        self._header_bytes = 0
+        self._body_bytes = 0
+        self._body_start = self.loop.time()
+        self._deadline = self._body_start + self._limits.body_seconds
+        crowded = len(self.connections) > self._limits.connections
+        self.app = _too_many_connections if crowded else self.config.loaded_app
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        super().on_body(body)
+        self._body_bytes += len(body)
+        allowed = self._body_start + self._body_bytes / LEAST_RATE
+        self._deadline = min(self.loop.time(), allowed) + self._limits.body_seconds
+
+    def on_message_complete(self) -> None:
+        """All of a request has come."""
+        super().on_message_complete()
+        self._awaited = None
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
+        """Answer what the parser has refused."""
+        problem = self._refusal or Problem(
+            status=HTTPStatus.BAD_REQUEST,
+            code="bad_request",
+            detail="expected a request of HTTP/1.1: its first line, its headers or the pieces of its body are not",
+        )
+        self._refuse(problem)
+
+    # Deadlines.
+
+    def _expect_headers(self) -> None:
+        if self._awaited is not _Awaited.headers:
+            self._awaited = _Awaited.headers
+            self._header_bytes = 0
+            self._deadline = self.loop.time() + self._limits.header_seconds
+
+    def _look(self) -> None:
+        """The timer: end the connection when what is awaited is late."""
+        limits = self._limits
+        now, again = self.loop.time(), min(limits.header_seconds, limits.body_seconds)
+        if self.transport.is_closing() or self.flow.write_paused:
+            unsent = self.transport.get_write_buffer_size()
+            if unsent == self._unsent:
+                # Nobody has taken any of the answer since the last look.
+                self.transport.abort()
+                return
+            self._unsent, again = unsent, limits.body_seconds
+        elif self._awaited is not None:
+            if self.flow.read_paused:
+                # It is we who do not read.
+                self._deadline = now + again
+            again = self._deadline - now
+            if again <= 0:
+                self._give_up()
+                again = limits.body_seconds
+        self._timer = self.loop.call_later(max(again, 0.01), self._look)
+
+    def _give_up(self) -> None:
+        if self._awaited is _Awaited.headers and not self._header_bytes:
+            # A connection that nothing was sent on: there is no request to be answered.
+            self.transport.close()
+            return
+        part = "headers" if self._awaited is _Awaited.headers else "body"
+        self._refuse(
+            Problem(
+                status=HTTPStatus.REQUEST_TIMEOUT,
+                code="request_timeout",
+                detail=f"expected the rest of the {part} sooner; nothing was kept",
+            )
+        )
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer a request that the application will not answer, and end the connection."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._awaited is not _Awaited.body:
+                # An earlier request is still being answered: after that the connection ends.
+                cycle.keep_alive = False
+                self._awaited = None
+                self.flow.pause_reading()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if cycle.response_started or self.pipeline:
+                self.transport.close()
+                return
+        elif cycle is not None and self._awaited is _Awaited.body:
+            # It is answered already; what does not come any more is the rest of its body.
+            self.transport.close()
+            return
+        self._write(problem)
+        self.transport.close()
+
+    def _write(self, problem: Problem) -> None:
+        # Before the first request there is no scope, whatever its type says.
+        scope: Any = self.scope
+        request_id = scope["state"].get("request_id", uuid4().hex) if scope else uuid4().hex
+        body = write_json(problem.of_request(request_id))
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-request-id", request_id.encode()),
+            (b"connection", b"close"),
+        ]
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))
+
+
+def _headers_too_large() -> Problem:
+    return Problem(
+        status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        code="headers_too_large",
+        detail=f"expected the first line and the headers to have at most {LARGEST_HEADERS} bytes",
+    )
+
+
+async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG001 - an ASGI application
+    problem = Problem(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="overloaded",
+        detail="too many connections are open; nothing was kept, try again shortly",
+    )
+    body = write_json(problem.of_request(uuid4().hex))
+    headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), "retry-after": "1", "connection": "close"}
+    await send(
+        {
+            "type": "http.response.start",
+            "status": problem.status.value,
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})
