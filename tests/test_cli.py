@@ -95,9 +95,7 @@ def house() -> Iterator[Path]:
     """A folder with the doors of the service, from which `python -m app` runs."""
     house = Path(tempfile.mkdtemp(prefix="prevail-house-")).resolve()
     house.chmod(0o755)
-    shutil.copytree(APP / "embedded", house / "app" / "embedded")
-    for name in ("__init__.py", "__main__.py", "cli.py", "serving.py", "settings.py"):
-        shutil.copy(APP / name, house / "app" / name)
+    shutil.copytree(APP, house / "app", ignore=shutil.ignore_patterns("__pycache__", "store", "wiring.py"))
     write(house / "app" / "main.py", APPLICATION)
     write(house / "alembic.ini", "[alembic]\nscript_location = %(here)s/alembic\n")
     write(house / "alembic" / "env.py", ENVIRONMENT)

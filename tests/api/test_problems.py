@@ -184,6 +184,7 @@ def test_a_form_in_gzip(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "packed",
     [COUNTS, gzip.compress(COUNTS)[:-4], gzip.compress(COUNTS)[:30] + b"\0" * 30, gzip.compress(COUNTS) + b"x"],
+    ids=["plain", "cut off", "damaged", "something after it"],
 )
 def test_what_is_no_gzip(client: httpx.Client, packed: bytes) -> None:
     reply = client.post("/v1/metrics/compute", content=packed, headers={**JSON, "Content-Encoding": "gzip"})
