@@ -18,7 +18,7 @@ from app.services.gate.rule_estimates import rule_estimands
 from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import RunDifference
+from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
 from app.services.runs.reading import KeptSamples
 from app.services.runs.resampling import InferenceSettings
 
@@ -193,3 +193,34 @@ def test_a_ratio_of_nothing_has_no_test() -> None:
     assert np.isnan(found.test.p)
     assert found.test.reason is not None
     assert "logarithm" in found.test.reason
+
+
+# Values that have no difference.
+
+PERFECT, NO_POSITIVES = [[100, 0], [0, 100]], [[100, 0], [0, 0]]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dataset", ["d", "other"])
+@pytest.mark.parametrize(
+    ("first", "second", "metric", "reason"),
+    [
+        (PERFECT, PERFECT, "diagnostic_odds_ratio@1", BOTH_INFINITE),
+        (PERFECT, GOOD, "diagnostic_odds_ratio@1", ONE_INFINITE),
+        (NO_POSITIVES, NO_POSITIVES, "recall@1", NO_VALUE),
+        (GOOD, NO_POSITIVES, "precision@1", NOT_REACHED),
+    ],
+)
+def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, reason: str, dataset: str) -> None:
+    (found,) = unpaired(first, second, metric, dataset=dataset)
+    assert np.isnan(found.value)
+    assert (found.test.reason, found.limits) == (reason, "none")
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_values_of_paired_runs_have_no_difference() -> None:
+    runs = spread((0, 0, 0, 20), (1, 1, 1, 20))
+    odds, recall = paired(*runs, "diagnostic_odds_ratio@1", "recall@1")
+    assert np.isnan(odds.value)
+    assert odds.test.reason == BOTH_INFINITE
+    assert (recall.value, recall.test.reason) == (0.0, None)

@@ -9,7 +9,7 @@ import numpy as np
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, simulated
+from app.services.runs.differences import RunDifference, Test, simulated, why_no_difference
 from app.services.runs.group_draws import ResampledGroups, SharedGroups
 from app.services.runs.matrix_draws import IndependentMatrices
 from app.services.runs.paired_draws import PairedMatrices
@@ -158,9 +158,11 @@ class Comparison:
     def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, level: float) -> RunDifference:
         first, second = pair
         values = self.values[index][:, [place]]
-        gap = float(values[first, 0] - values[second, 0])
+        way, own = self._places[index]
+        gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
-            return RunDifference(first=first, second=second, value=np.nan, test=Test(), limits="none")
+            reason = why_no_difference(*values[[*pair], 0].tolist(), reached=self.prevalence.reaches(way.estimands[own]))
+            return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason), limits="none")
         known = test.chances(self.estimands[index].preference)
         if known is not None:
             return RunDifference(
@@ -191,7 +193,7 @@ class Comparison:
         )[0]
         limits = test.limits
         if limits is None:
-            name = self.way(index)[0].name
+            name = way.name
             limits = name if self.runs.pairing.design is not PairingDesign.TEST_SET else f"{name}_as_if_independent"
             test = replace(test, low=float(ends[0]), high=float(ends[1]))
         return RunDifference(

@@ -1,7 +1,7 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import isinf, isnan, nan
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from app.services.runs.pairing import Pairing, PairingDesign
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 NO_LOGARITHM = "ratios are tested by their logarithms, which 0 does not have"
 NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
+NO_VALUE = "a run has no value of the metric"
+NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"
+BOTH_INFINITE = "both values are infinite, so their difference is undefined"
+ONE_INFINITE = "one of the values is infinite, and so is the difference"
 NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 
 
@@ -80,6 +84,13 @@ class RunDifference:
     first_better: float = nan
     equivalent: float = nan
     probability_error: float = nan
+
+
+def why_no_difference(first: float, second: float, *, reached: bool) -> str:
+    """Why two values have no finite difference; ``reached``: could the runs be brought to one prevalence?"""
+    if isnan(first) or isnan(second):
+        return NO_VALUE if reached else NOT_REACHED
+    return BOTH_INFINITE if isinf(first) and isinf(second) else ONE_INFINITE
 
 
 def score_tests(score: PairedScore, *, level: float, rope: Array | float, method: str, limits: str) -> list[Test]:

@@ -12,7 +12,7 @@ import numpy as np
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.drift import ChiSquared
 from app.kernel.metrics.expression import needs_counts
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
@@ -172,6 +172,8 @@ class Resampling(ABC):
         return None
 
     def gaps(self, index: int, pair: tuple[int, int]) -> Array:
-        """Differences (V) of two runs."""
-        found: Array = self.values[index][pair[0]] - self.values[index][pair[1]]
+        """Differences (V) of two runs; NaN where a value does not exist or both are infinite."""
+        first, second = pair
+        with silently():
+            found: Array = self.values[index][first] - self.values[index][second]
         return found
