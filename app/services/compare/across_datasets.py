@@ -3,12 +3,12 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.identifiers import new_id
 from app.kernel.compare.datasets import (
     FEW,
     FEWEST,
@@ -78,11 +78,13 @@ class Tournament:
     seed: int | None = None
 
 
-def judge_tournament(
+def compare_models(
     asked: Tournament,
     datasets: Sequence[DatasetRef],
     grid: Sequence[Sequence[EvaluationRecord]],
     kept: KeptSamples,
+    *,
+    identifier: UUID,
 ) -> ModelComparison:
     """Everything that is said about models on datasets.
 
@@ -91,6 +93,7 @@ def judge_tournament(
         datasets: Those that have an evaluation of every model.
         grid: By dataset, the evaluation of each model.
         kept: The samples, for a metric of probabilities whose values are not stored.
+        identifier: Of the answer.
 
     Raises:
         InvalidExpression: the metric is none, or cannot say what is better.
@@ -108,7 +111,7 @@ def judge_tournament(
     ranks = average_ranks(scores)
     pairs, groups = _pairs(asked, scores, seed)
     return ModelComparison(
-        id=new_id(),
+        id=identifier,
         metric=asked.metric,
         better=better.better,
         models=asked.models,

@@ -1,26 +1,24 @@
-"""Comparisons of runs: fetched, paired where possible, computed in a thread, kept whole."""
+"""Comparisons of runs: fetched, paired where possible, computed, kept whole."""
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.domain.members import as_json
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.multiplicity import Adjustment as Adjustment
-from app.services.admission import Admission
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import comparison_answer
-from app.services.compute import ComputePool
+from app.services.compare.kept_answers import KeptAnswers
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
-from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.ports import EvaluationStore
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.group_draws import shared_groups
@@ -77,16 +75,8 @@ async def fetch_runs(
     return [found[identifier] for identifier in identifiers]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonService:
+class ComparisonService(KeptAnswers):
     """Compares runs and remembers what was said."""
-
-    store: EvaluationStore
-    comparisons: ComparisonStore
-    _: KW_ONLY
-    labels: PairedLabels
-    compute: ComputePool
-    admission: Admission
 
     async def create(self, project: str, new: NewComparison) -> RunComparison:
         """Compare runs and keep the answer.
@@ -102,10 +92,8 @@ class ComparisonService:
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
 
-        answer, record = await self.compute.run(partial(_compared, new, runs, estimands, kept), heavy=True)
-        async with self.admission:
-            await self.comparisons.add(project, record)
-        return answer
+        asked = partial(compare, new, runs, estimands, kept, identifier=new_id())
+        return await self.compute_and_keep(project, ComparisonKind.RUNS, asked)
 
     async def _samples(
         self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]
@@ -123,13 +111,6 @@ class ComparisonService:
         if record is None:
             raise NotFound(f"there is no comparison {identifier}")
         return record.answer
-
-
-def _compared(
-    new: NewComparison, runs: Runs, estimands: Sequence[Estimand], kept: KeptSamples
-) -> tuple[RunComparison, ComparisonRecord]:
-    answer = compare(new, runs, estimands, kept)
-    return answer, ComparisonRecord(answer.id, ComparisonKind.RUNS, as_json(answer))
 
 
 def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
@@ -151,7 +132,9 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     return estimands
 
 
-def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples) -> RunComparison:
+def compare(
+    new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples, *, identifier: UUID
+) -> RunComparison:
     """What is said about the runs.
 
     Args:
@@ -159,6 +142,7 @@ def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], ke
         aligned: The runs.
         estimands: The metrics.
         kept: What is known of the samples.
+        identifier: Of the answer.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit.
@@ -174,4 +158,4 @@ def compare(new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], ke
         pairs = [(run, baseline) for run in places if run != baseline]
     settings = InferenceSettings(level=new.level, rope=new.rope, seed=runs.seed(new.seed), draws=new.draws)
     comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
-    return comparison_answer(comparison, new_id(), baseline=baseline, adjustment=new.multiplicity)
+    return comparison_answer(comparison, identifier, baseline=baseline, adjustment=new.multiplicity)

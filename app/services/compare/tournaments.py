@@ -1,39 +1,28 @@
-"""Comparisons across datasets: the latest evaluation of each model on each dataset, judged together and kept."""
+"""Comparisons across datasets: the latest evaluation of each model on each dataset, compared and kept."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
-from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
-from app.domain.members import as_json
+from app.domain.identifiers import new_id
 from app.kernel.metrics.expression import of_probabilities
-from app.services.admission import Admission
-from app.services.compare.across_datasets import Tournament, judge_tournament
+from app.services.compare.across_datasets import Tournament, compare_models
+from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.model_answers import ModelComparison
-from app.services.compute import ComputePool
 from app.services.estimands import EVERYTHING, stored_key
-from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.runs.reading import KeptSamples, read_outputs
 
 _MOST_LISTED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class TournamentService:
+class TournamentService(KeptAnswers):
     """Compares models across datasets."""
 
-    store: EvaluationStore
-    comparisons: ComparisonStore
-    _: KW_ONLY
-    labels: PairedLabels
-    compute: ComputePool
-    admission: Admission
-
     async def create(self, project: str, asked: Tournament) -> ModelComparison:
-        """Judge and keep.
+        """Compare models and keep the answer.
 
         Raises:
             InvalidExpression: the metric is none, or cannot say what is better.
@@ -49,10 +38,8 @@ class TournamentService:
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
 
-        answer, record = await self.compute.run(partial(_judged, asked, datasets, complete, samples), heavy=True)
-        async with self.admission:
-            await self.comparisons.add(project, record)
-        return answer
+        compared = partial(compare_models, asked, datasets, complete, samples, identifier=new_id())
+        return await self.compute_and_keep(project, ComparisonKind.ACROSS_DATASETS, compared)
 
     async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
         """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""
@@ -75,16 +62,6 @@ class TournamentService:
         ]
         records = await self.store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
         return [[records.get(page.items[0].id) if page.items else None for page in row] for row in found]
-
-
-def _judged(
-    asked: Tournament,
-    datasets: Sequence[DatasetRef],
-    grid: Sequence[Sequence[EvaluationRecord]],
-    samples: KeptSamples,
-) -> tuple[ModelComparison, ComparisonRecord]:
-    answer = judge_tournament(asked, datasets, grid, samples)
-    return answer, ComparisonRecord(answer.id, ComparisonKind.ACROSS_DATASETS, as_json(answer))
 
 
 def _complete(

@@ -161,7 +161,8 @@ class Comparison:
         way, own = self._places[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
-            reason = why_no_difference(*values[[*pair], 0].tolist(), reached=self.prevalence.reaches(way.estimands[own]))
+            reached = self.prevalence.reaches(self.estimands[index])
+            reason = why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
             return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason), limits="none")
         known = test.chances(self.estimands[index].preference)
         if known is not None:
