@@ -113,7 +113,7 @@ def paired(records: list[EvaluationRecord], samples: dict[UUID, SampleLabels]) -
     """Two runs paired by sample id on twenty expressions: intervals, tests, probabilities."""
     asked = NewComparison(evaluations=tuple(record.id for record in records), metrics=EXPRESSIONS)
     runs = Runs.align(records)
-    compare(asked, runs, understood(asked, runs), KeptSamples(samples))
+    compare(asked, runs, understood(asked, runs), KeptSamples(samples), identifier=new_id())
 
 
 def seconds(run: Callable[[], None], rounds: int) -> float:

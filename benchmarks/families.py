@@ -68,7 +68,7 @@ def found(accuracies: Sequence[float], paired: PairingMode, replicate: int) -> t
         draws=DRAWS,
     )
     labels = KeptSamples({record.id: samples for record, samples in runs})
-    answer = compare(new, aligned, understood(new, aligned), labels)
+    answer = compare(new, aligned, understood(new, aligned), labels, identifier=new_id())
     pairs = [one for metric in answer.metrics.values() for one in metric.differences]
     p, jointly = (np.array([getattr(one, name) for one in pairs]) for name in ("p_value", "p_adjusted"))
     low = (p, adjust(p), jointly)

@@ -130,7 +130,7 @@ def errors_on_scores(classes: int, size: int, replicates: int) -> list[tuple[str
             evaluations=tuple(outputs), metrics=tuple(EXPRESSIONS), seed=replicate, draws=DRAWS, rope=0.0
         )
         runs = Runs.align(records)
-        answer = compare(asked, runs, understood(asked, runs), KeptSamples.of(outputs))
+        answer = compare(asked, runs, understood(asked, runs), KeptSamples.of(outputs), identifier=new_id())
         for text, metric in answer.metrics.items():
             (found,) = metric.differences
             by_p[text] += int(found.p_value is not None and found.p_value < ALPHA)
