@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError
@@ -14,12 +15,14 @@ _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 # Wrong password, no such role or database.
 _REFUSED_CLASSES = ("28", "3D")
 _DISK_FULL = "53100"
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 NO_SPACE = "expected space for what is to be written, there is none left where the database keeps its files"
 
 
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether an error comes from a database that cannot be worked with right now."""
-    if isinstance(error, (OSError, PoolTimeoutError)):
+    # The last is what the driver raises when a connection broke between two messages.
+    if isinstance(error, (OSError, PoolTimeoutError, asyncpg.InternalClientError)):
         return True
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or (error.orig is not None and is_unavailable(error.orig))
@@ -47,7 +50,7 @@ def translated() -> Iterator[None]:
     """Raise StoreFullError and StoreUnavailableError in the place of errors that mean so; others pass unchanged."""
     try:
         yield
-    except (OSError, PoolTimeoutError, DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except (PoolTimeoutError, DBAPIError, *DRIVER_ERRORS) as error:
         if is_full(error):
             raise StoreFullError(NO_SPACE) from error
         if is_unavailable(error):

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
-from app.store.failures import is_unavailable, translated
+from app.store.failures import DRIVER_ERRORS, is_unavailable, translated
 from app.store.sorted_lists.visibility import late_at
 from app.store.tables import evaluations
 
@@ -143,7 +143,7 @@ class EvaluationWriter:
             connection = await self._connect()
             try:
                 await connection.executemany(INSERT, rows)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DRIVER_ERRORS as error:
                 if is_unavailable(error):
                     await self._disconnect()
                 raise

@@ -151,3 +151,26 @@ async def test_pool_and_writer_reconnect_by_themselves(
     answers = await asyncio.gather(*(store.get(project, first.id) for _ in range(8)))
     assert [answer is not None and answer.id == first.id for answer in answers] == [True] * 8
     await store.close()
+
+
+async def test_a_driver_that_lost_its_way_with_the_connection_is_a_database_that_is_gone(
+    engine: AsyncEngine, project: str, make_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncpg says so when a connection breaks between two messages; it belongs to none of its families."""
+    writer = EvaluationWriter(engine)
+    store = PostgresEvaluationStore(engine, writer)
+    first, second = make_record(), make_record()
+    await store.add(project, first)
+    broken = writer._driver
+
+    async def refuse(*_: object) -> None:
+        raise asyncpg.InternalClientError("cannot switch to state 13; another operation (2) is in progress")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncpg.Connection, "executemany", refuse)
+        with pytest.raises(StoreUnavailableError):
+            await store.add(project, second)
+    await store.add(project, second)
+    assert writer._driver is not broken
+    assert await store.get(project, second.id) is not None
+    await store.close()
