@@ -151,10 +151,10 @@ class Settings(BaseSettings):
         2, ge=1, le=64, description="Processes per worker for heavy arithmetic, so that it can be ended."
     )
     compute_seconds: float = Field(
-        60.0, gt=0, description="Heavy arithmetic that takes longer is ended and answered `504`."
+        120.0, gt=0, description="Heavy arithmetic that takes longer is ended and answered `504`."
     )
     compute_memory_bytes: int = Field(
-        768 * 1024 * 1024,
+        1536 * 1024 * 1024,
         ge=64 * 1024 * 1024,
         description="Memory that the heavy arithmetic of one request may take; more is answered `413`.",
     )

@@ -14,14 +14,17 @@ import multiprocessing
 import os
 import re
 import resource
+import socket
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import httpx
 import numpy as np
@@ -39,7 +42,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
 from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.reports import evaluate
-from app.settings import Settings, normalize_database_url
+from app.settings import normalize_database_url
 
 ROWS, CLASSES, ROUNDS = 100_000, 10, 9
 SECONDS = 12
@@ -203,56 +206,96 @@ def wait_of_others(body: bytes, url: str, *, senders: int, seconds: float | None
     return Waits(waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1], answered.value)
 
 
-def _serve(url: str, address: Any) -> None:
-    import uvicorn
-
-    from app.main import create_app
-
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    application = create_app(Settings(database_url=SecretStr(url)))
-    config = uvicorn.Config(application, host="127.0.0.1", port=0, loop="uvloop", http="httptools", log_level="warning")
-    server = uvicorn.Server(config)
-
-    def tell() -> None:
-        while not server.started:
-            time.sleep(0.05)
-        address.put(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
-
-    threading.Thread(target=tell, daemon=True).start()
-    server.run()
-
-
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
-    """Address and process id of a server in a process of its own, on an embedded Postgres."""
+    """Address and process id of the service as it is started, on an embedded Postgres."""
     from app.cli import upgrade
     from app.embedded import EmbeddedPostgres
 
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="prevail-bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
-        with EmbeddedPostgres.start(Path(folder) / "data", durable=False) as postgres:
+        with EmbeddedPostgres.start(Path(folder) / "data", durable=False) as postgres, socket.socket() as taken:
             url = normalize_database_url(postgres.dsn("postgres"))
             upgrade(SecretStr(url), "head")
-            address = context.Queue()
-            server = context.Process(target=_serve, args=(url, address))
-            server.start()
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+            taken.close()
+            settings = {"PREVAIL_DATABASE_URL": url, "PREVAIL_PORT": str(port), "OPENBLAS_NUM_THREADS": "1"}
+            command = [sys.executable, "-m", "app", "serve"]
+            process = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL)
+            address = f"http://127.0.0.1:{port}"
             try:
-                yield address.get(timeout=60), server.pid or 0
+                _wait_until_alive(address)
+                yield address, process.pid
             finally:
-                server.terminate()
-                server.join()
+                process.terminate()
+                process.wait()
 
 
-def _memory(process: int, name: str) -> int:
-    """VmRSS or VmHWM (its peak) of a process in bytes; Linux only."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
-    return 0 if found is None else int(found[1]) * 1024
+def _wait_until_alive(address: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            httpx.get(f"{address}/healthz", trust_env=False)
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def family(process: int) -> list[int]:
+    """A process and those that descend from it; Linux only."""
+    found = [process]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            with suppress(FileNotFoundError):
+                found += map(int, task.read_text().split())
+    return found
+
+
+def memory_of(process: int) -> int:
+    """Bytes that a process and its descendants hold, shared ones counted once."""
+    total = 0
+    for one in family(process):
+        with suppress(OSError):
+            (held,) = re.findall(r"^Pss:\s+(\d+) kB", Path(f"/proc/{one}/smaps_rollup").read_text(), re.MULTILINE)
+            total += int(held) * 1024
+    return total
 
 
 def _cpu_seconds(process: int) -> float:
+    """Of a process and its descendants, those that have ended included."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(_cpu_seconds(one) for one in family(process)[1:] if _parent(one) == process)
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+class Peak:
+    """The most memory that a family of processes holds while a block runs, beyond what it held before."""
+
+    def __init__(self, process: int) -> None:
+        self._process, self.before = process, memory_of(process)
+        self.beyond = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self) -> None:
+        while not self._over.wait(0.05):
+            self.beyond = max(self.beyond, memory_of(self._process) - self.before)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def measure_large() -> None:
@@ -264,19 +307,24 @@ def measure_large() -> None:
     with served() as (url, process):
         small = make_body(*make(4000))
         httpx.post(f"{url}/v1/metrics/compute", content=small, headers={"Content-Type": "application/json"})
-        before = _memory(process, "VmRSS")
         start = _cpu_seconds(process)
-        waits = wait_of_others(body, url, senders=1, seconds=None)
+        with Peak(process) as peak_of_all:
+            waits = wait_of_others(body, url, senders=1, seconds=None)
         took = _cpu_seconds(process) - start
-        beyond = _memory(process, "VmHWM") - before - len(body)
     print(
-        f"Whole request, full report: {took:.1f} s of CPU, peak memory of the server beyond the body "
-        f"{beyond / len(body):.1f} times the body."
+        f"Whole request, full report: {took:.1f} s of CPU, peak memory of the service's processes beyond what they held "
+        f"before {peak_of_all.beyond / 1e6:.0f} MB, {peak_of_all.beyond / len(body):.1f} times the body."
     )
     print(
         f"`/healthz` on the same worker meanwhile: median {1000 * waits.median:.1f} ms, "
         f"p99 {1000 * waits.tail:.1f} ms, longest {1000 * waits.longest:.0f} ms."
     )
+
+
+def _post(client: httpx.Client, body: bytes) -> float:
+    start = time.perf_counter()
+    client.post("/v1/metrics/compute", content=body, headers={"Content-Type": "application/json"}).raise_for_status()
+    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -315,6 +363,9 @@ def measure_usual() -> None:
     peak = peak_memory(body)
     print(f"Peak memory beyond the body: {peak / 1e6:.1f} MB, {peak / len(body):.1f} times the body.")
     with served() as (url, _):
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            times = [_post(client, body) for _ in range(ROUNDS + 1)][1:]
+        print(f"One such request to the idle service: {1000 * statistics.median(times):.0f} ms, median of {ROUNDS}.")
         waits = wait_of_others(body, url, senders=2, seconds=SECONDS)
     print(f"`/healthz` on the same worker while {waits.answered} such requests were answered in {SECONDS} s:")
     print(f"median {1000 * waits.median:.1f} ms, p99 {1000 * waits.tail:.1f} ms.")

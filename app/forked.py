@@ -1,0 +1,29 @@
+"""What compute processes find done: imported once by the process that all of them are forked from.
+
+`app.services.worker` names it. Whatever is built at first use is built here, once for all.
+"""
+
+import numpy as np
+
+# The routes hold the functions that are sent to compute processes.
+import app.main as routes
+from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
+from app.domain.report import Options
+from app.services.evaluate.reports import evaluate, warm_up
+
+__all__ = ["routes"]
+
+warm_up()
+for n_classes in (2, 3):
+    codes = np.arange(4 * n_classes) % n_classes
+    shares = np.full((len(codes), n_classes), 0.5 / n_classes)
+    shares[np.arange(len(codes)), codes[::-1]] += 0.5
+    evaluate(
+        from_probabilities(
+            codes, shares, Accompanying(), sum_tolerance=SUM_TOLERANCE, renormalize=False, pointer="/input"
+        ),
+        Options(),
+    )
+evaluate(
+    from_scores(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.5, 0.9]), Accompanying(), pointer="/input"), Options()
+)
