@@ -19,7 +19,7 @@ from app.domain.inputs.samples import Samples
 from app.kernel.compare import joint as joint_runs
 from app.kernel.compare.differences import permutation_p
 from app.kernel.compare.effects import paired_effects, rate_effects
-from app.kernel.compare.paired import mcnemar
+from app.kernel.compare.paired import mcnemar_mid_p
 from app.kernel.compare.paired_score import PairedScore
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
@@ -59,9 +59,9 @@ def exact_sizes(items: int, discordant: float) -> tuple[float, float, float]:
     found = np.zeros(3)
     for count in counts[chances > 1e-12]:
         first = np.arange(count + 1.0)
-        tests = mcnemar(first, count - first)
+        exact = 2.0 * binom.cdf(np.minimum(first, count - first), count, 0.5)
         extreme = PairedScore(rate_effects(first, count - first, items)).score > Z
-        rejects = np.stack([tests.mid_p < ALPHA, tests.exact < ALPHA, extreme])
+        rejects = np.stack([mcnemar_mid_p(first, count - first) < ALPHA, exact < ALPHA, extreme])
         found += chances[count] * (rejects @ binom.pmf(first, count, 0.5))
     return float(found[0]), float(found[1]), float(found[2])
 

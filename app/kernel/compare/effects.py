@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.compare.joint import JointCounts
-from app.kernel.compare.paired import mcnemar
+from app.kernel.compare.paired import mcnemar_mid_p
 from app.kernel.compare.sign_flips import upper_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
@@ -70,7 +70,7 @@ def rate_effects(better: ArrayLike, worse: ArrayLike, size: float) -> Effects:
     """Effects on rates of ``size`` samples each, of which so many (V) count for one of the two runs only."""
     better, worse = np.broadcast_arrays(*(np.atleast_1d(np.asarray(side, np.float64)) for side in (better, worse)))
     gap = (better - worse) / size
-    tail = mcnemar(better, worse).mid_p / 2.0
+    tail = mcnemar_mid_p(better, worse) / 2.0
     weights = np.full((gap.size, 1), 1.0 / size)
     return Effects(gap, gap, tail, better[:, None], worse[:, None], weights, np.array([size]))
 

@@ -81,7 +81,8 @@ def _location(differences: Array, test_share: float) -> tuple[float, float, int]
 def five_by_two_f(differences: Array) -> tuple[float, float]:
     """F statistic with (10, 5) degrees of freedom and p of the combined 5x2cv test. Alpaydin (1999).
 
-    Unlike Dietterich's t it does not depend on the order of the folds.
+    Unlike Dietterich's t it does not depend on the order of the folds in a repetition. Where no two folds of a
+    repetition differ, p is 1 when all differences are 0, else NaN.
 
     Args:
         differences: (5, 2), repetition by fold.
@@ -91,9 +92,10 @@ def five_by_two_f(differences: Array) -> tuple[float, float]:
     """
     if differences.shape != (5, 2):
         raise ValueError(f"5x2 cross-validation has differences of shape (5, 2), not {differences.shape}")
-    spread = float(((differences - differences.mean(axis=1, keepdims=True)) ** 2).sum())
-    square = float((differences**2).sum())
-    if spread == 0.0:
-        return (0.0, 1.0) if square == 0.0 else (float("inf"), 0.0)
+    away = differences - differences.mean(axis=1, keepdims=True)
+    spread, square = float((away**2).sum()), float((differences**2).sum())
+    if np.abs(away).max() <= _ROUNDING * np.abs(differences).max():
+        nothing = float("nan")
+        return (0.0, 1.0) if square == 0.0 else (nothing, nothing)
     statistic = square / (2.0 * spread)
     return statistic, float(f_upper_tail(statistic, 10.0, 5.0))

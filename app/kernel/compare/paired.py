@@ -10,35 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.special import chi_squared_upper_tail, fair_binomial_cdf, fair_binomial_mass
+from app.kernel.numerics.special import fair_binomial_cdf, fair_binomial_mass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class McNemar:
-    """The p-values of McNemar's test, two-sided; ``mid_p`` is the one to use (Fagerland, Lydersen & Laake 2013)."""
+def mcnemar_mid_p(b: ArrayLike, c: ArrayLike) -> Array:
+    """Two-sided mid-p of McNemar's test of b = c; 1 where b = c. Fagerland, Lydersen & Laake (2013).
 
-    exact: Array
-    mid_p: Array
-    chi_squared: Array
-    corrected: Array
-
-
-def mcnemar(b: ArrayLike, c: ArrayLike) -> McNemar:
-    """McNemar's test of b = c, in four variants. Without discordant items every p is 1.
-
-    exact = 2 P(Bin(b+c, 1/2) <= min), at most 1; mid_p = exact - P(min), and 1 where b = c.
+    The exact p, 2 P(Bin(b+c, 1/2) <= min), less P(min).
     """
     b, c = np.asarray(b, dtype=np.float64), np.asarray(c, dtype=np.float64)
-    total, smaller, gap = b + c, np.minimum(b, c), np.abs(b - c)
-    exact = np.minimum(2.0 * fair_binomial_cdf(smaller, total), 1.0)
-    mid = np.where(gap == 0, 1.0, exact - fair_binomial_mass(smaller, total))
-    size = np.maximum(total, 1.0)
-    return McNemar(
-        exact,
-        mid,
-        chi_squared_upper_tail(gap * gap / size, 1.0),
-        chi_squared_upper_tail(np.maximum(gap - 1.0, 0.0) ** 2 / size, 1.0),
-    )
+    total, smaller = b + c, np.minimum(b, c)
+    p = 2.0 * fair_binomial_cdf(smaller, total) - fair_binomial_mass(smaller, total)
+    return np.where(b == c, 1.0, p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +32,13 @@ class PairingBounds:
         difference: b - c, known without the pairing.
         fewest: smallest possible number of discordant items.
         most: largest possible number.
-        smallest: p-values at ``fewest``.
-        largest: p-values at ``most``.
+        smallest_p: mid-p at ``fewest``; it grows with the discordant items.
     """
 
     difference: float
     fewest: float
     most: float
-    smallest: McNemar
-    largest: McNemar
+    smallest_p: float
 
 
 def pairing_bounds(first: Array, second: Array, sizes: Array) -> PairingBounds:
@@ -74,10 +55,5 @@ def pairing_bounds(first: Array, second: Array, sizes: Array) -> PairingBounds:
     difference = float(first.sum() - second.sum())
     fewest = float(np.abs(first - second).sum())
     most = float(np.minimum(first + second, 2 * sizes - first - second).sum())
-    return PairingBounds(
-        difference,
-        fewest,
-        most,
-        mcnemar((fewest + difference) / 2.0, (fewest - difference) / 2.0),
-        mcnemar((most + difference) / 2.0, (most - difference) / 2.0),
-    )
+    smallest_p = mcnemar_mid_p((fewest + difference) / 2.0, (fewest - difference) / 2.0)
+    return PairingBounds(difference, fewest, most, float(smallest_p))

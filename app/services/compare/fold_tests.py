@@ -14,10 +14,10 @@ from app.services.estimands import Better, Preference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiveByTwo:
-    """Alpaydin's (1999) combined F test, with 10 and 5 degrees of freedom."""
+    """Alpaydin's (1999) combined F test, with 10 and 5 degrees of freedom; `null` where no pair of folds differs."""
 
     statistic: float | None
-    p_value: float
+    p_value: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,7 +167,7 @@ def _rate_test(
             method="mcnemar_mid_p_of_any_pairing",
             limits="tango_of_widest_pairing",
         )
-        return replace(found, smallest=float(bounds.smallest.mid_p))
+        return replace(found, smallest=bounds.smallest_p)
     both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
     low, high = newcombe_interval(*both, level)
     z = float(score_z(*both))

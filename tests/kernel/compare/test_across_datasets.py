@@ -3,6 +3,7 @@
 import baycomp
 import numpy as np
 import pytest
+from scipy.stats import f as scipy_f
 from scipy.stats import friedmanchisquare, studentized_range, ttest_1samp
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
@@ -187,11 +188,25 @@ def test_five_by_two_f() -> None:
     spread = ((differences[:, 0] - differences[:, 1]) ** 2 / 2).sum()
     statistic, p = five_by_two_f(differences)
     assert statistic == pytest.approx((differences**2).sum() / (2 * spread))
-    assert 0 < p < 1
+    assert p == pytest.approx(scipy_f.sf(statistic, 10, 5))
     assert five_by_two_f(differences[:, ::-1])[0] == pytest.approx(statistic)
     assert five_by_two_f(np.zeros((5, 2))) == (0.0, 1.0)
     with pytest.raises(ValueError, match="shape"):
         five_by_two_f(np.zeros(10))
+
+
+def test_five_by_two_f_by_hand() -> None:
+    """Variances .02^2 / 2 of each repetition sum to .001, squares to 5 (.03^2 + .01^2) = .005: F = .005 / .002."""
+    statistic, p = five_by_two_f(np.array([[0.03, 0.01]] * 5))
+    assert statistic == pytest.approx(2.5)
+    assert p == pytest.approx(scipy_f.sf(2.5, 10, 5))
+
+
+def test_five_by_two_f_without_spread_is_no_certainty() -> None:
+    """Differences that are equal but for rounding, as those of the corrected t test."""
+    equal = np.array([[0.8 - 0.7, 0.9 - 0.8]] * 5)
+    assert np.isnan(five_by_two_f(equal)).all()
+    assert np.isnan(corrected_t(equal.ravel(), 0.5).p)
 
 
 def test_cliques_are_maximal_and_need_not_be_neighbours() -> None:

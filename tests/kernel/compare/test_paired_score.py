@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from app.kernel.compare.effects import Effects, paired_effects, rate_effects
 from app.kernel.compare.joint import JointCounts, combine
-from app.kernel.compare.paired import mcnemar
+from app.kernel.compare.paired import mcnemar_mid_p
 from app.kernel.compare.paired_score import PairedScore
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
@@ -63,7 +63,7 @@ def test_a_recall_among_other_metrics_is_that_rate() -> None:
         two_classes((30, 9, 3, 8), (200, 5, 9, 50)), [catalogue().of_matrices.by_name["recall"].compute]
     )
     p, score = both(effects)
-    np.testing.assert_allclose(p, [mcnemar(5, 9).mid_p, mcnemar(9, 3).mid_p])
+    np.testing.assert_allclose(p, [mcnemar_mid_p(5, 9), mcnemar_mid_p(9, 3)])
     low, high = score.limits(0.95)
     np.testing.assert_allclose([low[1], high[1]], tango_interval(9, 3, 50), atol=1e-7)
 
@@ -72,7 +72,7 @@ def test_four_samples_are_not_enough() -> None:
     """20 positives of 300, 4 right in the first run only: no exact test rejects at 5 %, and no limit does."""
     effects = paired_effects(two_classes((12, 4, 0, 4), (270, 0, 0, 10)), METRICS)
     p, score = both(effects)
-    np.testing.assert_allclose(effects.tail, float(mcnemar(4, 0).mid_p) / 2)
+    np.testing.assert_allclose(effects.tail, float(mcnemar_mid_p(4, 0)) / 2)
     np.testing.assert_allclose(p, 0.0625, rtol=0.02)
     assert (p >= 0.0625 - 1e-12).all()
     low, high = score.limits(0.95)
@@ -152,7 +152,7 @@ def test_what_does_not_exist_has_no_limits() -> None:
     effects = paired_effects(never, [catalogue().of_matrices.by_name["macro_precision"].compute, *BALANCED])
     p, score = both(effects)
     assert np.isnan([p[0], *(end[0] for end in score.limits(0.9)), score.chance_above(0.0)[0]]).all()
-    assert p[1] == pytest.approx(float(mcnemar(0, 5).mid_p))
+    assert p[1] == pytest.approx(float(mcnemar_mid_p(0, 5)))
 
 
 # Against first principles.
