@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from app.api import documentation, operations, problems
+from app.api import documentation, operations, pages, problems
 from app.api.addresses import Addresses
 from app.api.middleware import RequestEnvelope
 from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
@@ -57,6 +57,8 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=lifespan,
+        # Served by `app.api.pages`, without anything from elsewhere.
+        docs_url=None,
         redoc_url=None,
         # An address with a slash too many is a 404 like any other, not a redirect that clients forget to follow.
         redirect_slashes=False,
@@ -65,6 +67,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     problems.install(app)
     documentation.install(app)
+    pages.install(app)
     routes = [route for router in (app.router, *ROUTERS) for route in router.routes if isinstance(route, Route)]
     addresses = Addresses(routes)
     app.state.addresses = addresses

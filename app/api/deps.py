@@ -1,10 +1,11 @@
 """What routes are given: the services, and the project that a request acts in."""
 
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
@@ -100,8 +101,25 @@ def refuse_unknown_parameters(request: Request) -> None:
             faults.append(Fault(name[:128], "unknown_parameter", f"there is no such parameter{hint}"))
         elif "\x00" in value:
             faults.append(Fault(name, "nul_character", "expected text without the character U+0000"))
+    faults += _repeated(request)
     if faults:
         raise InvalidQuery(faults)
+
+
+def _repeated(request: Request) -> list[Fault]:
+    """Parameters that take one value and came with several, of which one would be passed over."""
+    if len(request.query_params) == len(request.query_params.multi_items()):
+        return []
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    return [
+        Fault(field.alias, "repeated_parameter", f"expected it once, got it {counts[field.alias]} times")
+        for field in request.scope["route"].dependant.query_params
+        if counts[field.alias] > 1 and not _takes_several(field.field_info.annotation)
+    ]
+
+
+def _takes_several(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(get_origin(part) is list for part in get_args(annotation))
 
 
 UseContext = Annotated[Context, Depends(context)]

@@ -502,11 +502,26 @@ def test_deep_json_is_refused_at_its_place(client: httpx.Client, padding: str) -
     assert check_problem(reply, 422, "invalid_request")["errors"][0]["pointer"].startswith("/input/matrix")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"input": {"kind": "binary_counts", "tp": 9, "tp": 1, "fn": 1, "fp": 1, "tn": 1}}',
+        '{"input": {"kind": "binary_counts", "tp": 9, "t\\u0070": 1, "fn": 1, "fp": 1, "tn": 1}}',
+        '{"input": {"kind": "folds", "folds": [{"kind": "scores", "matrix": [[1, 2], [3, 4]], "kind": 1}]}}',
+        '{"tags": {"a:b": "c:d"}, "tags": {}}',
+        '{"unknown": [[{"a": 1, "a": 1}]]}',
+    ],
+)
 @either_size
-def test_of_members_of_one_name_the_last_counts(client: httpx.Client, padding: str) -> None:
-    text = '{"input": {"kind": "binary_counts", "tp": 9, "tp": 1, "fn": 1, "fp": 1, "tn": 1}}' + padding
-    reply = client.post("/v1/metrics/compute", content=text.encode(), headers=HEADERS)
-    assert reply.json()["input"]["confusion_matrix"] == [[1, 1], [1, 1]]
+def test_members_of_one_name(client: httpx.Client, text: str, padding: str) -> None:
+    reply = client.post("/v1/metrics/compute", content=(text + padding).encode(), headers=HEADERS)
+    fault = check_problem(reply, 422, "invalid_request")["errors"][0]
+    assert (fault["pointer"], fault["code"]) == ("", "repeated_member")
+
+
+def test_colons_in_texts_are_no_members(client: httpx.Client) -> None:
+    labels = ["a:b", '"c":', "{:}"]
+    assert compute(client, matrix_input(np.eye(3).tolist(), labels=labels))["input"]["labels"] == labels
 
 
 @pytest.mark.parametrize("depth", [250, 900, 2000])

@@ -196,6 +196,18 @@ def test_forms_that_are_none(client: httpx.Client) -> None:
     check_problem(reply, 400, reply.json()["code"])
 
 
+def test_a_part_comes_once(client: httpx.Client) -> None:
+    evaluation = ("evaluation", (None, json.dumps({"input": {"kind": "probabilities"}}).encode()))
+    data = ("data", ("samples", as_csv(GOOD)))
+    for name, parts in (("data", [evaluation, data, data]), ("evaluation", [evaluation, evaluation, data])):
+        reply = client.post("/v1/metrics/compute", files=parts)
+        fault = check_problem(reply, 422, "invalid_request")["errors"][0]
+        assert (fault["pointer"], fault["code"]) == (f"/{name}", "repeated_part")
+    twice = b'{"input": {"kind": "scores", "kind": "probabilities"}}'
+    reply = client.post("/v1/metrics/compute", files=[("evaluation", (None, twice)), data])
+    assert check_problem(reply, 422, "invalid_request")["errors"][0]["code"] == "repeated_member"
+
+
 def test_a_file_within_the_limit_may_not_unpack_to_more(client: httpx.Client) -> None:
     rows = 30_000_000
     constant = pa.array(np.zeros(rows, dtype=np.int8))

@@ -10,7 +10,6 @@ import json
 import mmap
 import re
 import secrets
-from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ import simdjson
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from app.api.bodies.parsing import parse_body, parse_value
+from app.api.bodies.parsing import once, parse_body, parse_value
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault
 from app.domain.inputs.matrices import MOST_CLASSES, MOST_SAMPLES
@@ -80,12 +79,10 @@ class SplitBody:
         Raises:
             MalformedRequest: it names a member twice, and readers differ in which one they take.
         """
-        found = {name: self.columns.get(value, value) if type(value) is str else value for name, value in members}
-        if len(found) < len(members):
-            twice = Counter(name for name, _ in members).most_common(1)[0][0]
-            detail = f"expected each member once, got {twice[:60]!r} more than once"
-            raise MalformedRequest([Fault("", "repeated_member", detail)])
-        return found
+        return {
+            name: self.columns.get(value, value) if type(value) is str else value
+            for name, value in once(members).items()
+        }
 
 
 def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:

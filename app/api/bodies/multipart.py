@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
 from app.api.bodies.fold_columns import distribute
-from app.api.bodies.parsing import parse_value
+from app.api.bodies.parsing import parse_value, refuse_repeated_members
 from app.api.bodies.uploads import read_columns, read_folds
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault, InvalidInput
@@ -20,6 +20,7 @@ from app.domain.inputs.labels import declared_label
 Model = TypeVar("Model", bound=BaseModel)
 MEDIA_TYPE = "multipart/form-data"
 _LARGEST_JSON = 1024 * 1024
+_PARTS = ("evaluation", "data")
 
 
 def is_multipart(request: Request) -> bool:
@@ -46,6 +47,7 @@ def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model
         request = orjson.loads(evaluation)
     except orjson.JSONDecodeError as error:
         raise _malformed("/evaluation", "invalid_json", f"expected JSON: {error}", HTTPStatus.BAD_REQUEST) from None
+    refuse_repeated_members(evaluation)
     source = request.get("input") if isinstance(request, dict) else None
     if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
         # Said in the words that a body without a file gets.
@@ -101,6 +103,10 @@ async def read_upload(request: Request) -> Upload:
         HTTPException: the form cannot be parsed.
     """
     form = await request.form(max_files=2, max_fields=2, max_part_size=_LARGEST_JSON)
+    names = [name for name, _ in form.multi_items()]
+    for name in _PARTS:
+        if names.count(name) > 1:
+            raise _malformed(f"/{name}", "repeated_part", "expected it once", HTTPStatus.UNPROCESSABLE_ENTITY)
     evaluation, data = form.get("evaluation"), form.get("data")
     if isinstance(evaluation, UploadFile):
         if (evaluation.size or 0) > _LARGEST_JSON:

@@ -3,6 +3,7 @@
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -33,7 +34,7 @@ _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
     *(pa.ArrowException, OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
-    *(struct.error, zipfile.BadZipFile, MemoryError),
+    *(struct.error, zipfile.BadZipFile, zlib.error, MemoryError),
 )
 _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
     (b"PAR1", open_parquet),
