@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 # Nothing comes from elsewhere. Swagger UI sets styles on its elements.
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -39,7 +39,7 @@ _PAGE: Final = """<!doctype html>
 # Without the validator, which asks a host on the internet.
 _START: Final = """SwaggerUIBundle({
   url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
-  layout: "BaseLayout", presets: [SwaggerUIBundle.presets.apis, SwaggerUIBundle.SwaggerUIStandalonePreset].filter(Boolean)
+  layout: "BaseLayout", presets: [SwaggerUIBundle.presets.apis]
 });
 """
 _KINDS: Final = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
