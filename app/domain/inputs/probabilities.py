@@ -24,7 +24,7 @@ from app.domain.inputs.matrices import (
     read_ids,
     read_weights,
 )
-from app.domain.inputs.samples import Rule, Samples
+from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.matrix.labels import confusion_counts
 
 SUM_TOLERANCE = 1e-6
@@ -62,13 +62,13 @@ def from_probabilities(
             f"expected no threshold with {len(labels)} classes: it is a choice for two classes only",
         )
     positive = positive_index(beside.positive, labels, f"{pointer}/positive")
-    facts: dict[str, Any] = {"rows": size, "rule": Rule.ARGMAX.value}
+    facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.ARGMAX.value}
     if beside.threshold is None:
         predicted, ties = decide(matrix)
         facts["ties"] = ties
     else:
         predicted = decide_by_threshold(matrix[:, positive or 0], beside.threshold, positive or 0)
-        facts |= {"rule": Rule.THRESHOLD.value, "threshold": beside.threshold}
+        facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": beside.threshold}
     if renormalize:
         facts["renormalized"] = changed
     return _made("probabilities", labels, positive, truth, predicted, matrix, beside, facts, pointer)
@@ -87,7 +87,7 @@ def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointe
     if threshold is None:
         threshold = 0.5 if values.min() >= 0.0 and values.max() <= 1.0 else 0.0
     predicted = decide_by_threshold(values, threshold, positive or 0)
-    facts: dict[str, Any] = {"rows": size, "rule": Rule.THRESHOLD.value, "threshold": threshold}
+    facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
     if beside.threshold is None:
         facts["threshold_assumed"] = True
     return _made("scores", labels, positive, truth, predicted, values, beside, facts, pointer)

@@ -12,7 +12,7 @@ from app.domain.inputs.labels import CodedTexts, Column
 from app.domain.inputs.names import normalized
 
 
-class Rule(StrEnum):
+class DecidedBy(StrEnum):
     """How a class is chosen from probabilities or scores."""
 
     ARGMAX = "argmax"

@@ -33,16 +33,16 @@ class Bound(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ValueWithLimits:
     """An estimate with its limits; limits are NaN where there is no interval."""
 
     value: float
     low: float
     high: float
 
-    def mirrored(self) -> "Interval":
+    def mirrored(self) -> "ValueWithLimits":
         """The interval of the negative, which turns a ceiling into a floor."""
-        return Interval(-self.value, -self.high, -self.low)
+        return ValueWithLimits(-self.value, -self.high, -self.low)
 
 
 def beyond(value: float, threshold: float) -> float:
@@ -51,7 +51,7 @@ def beyond(value: float, threshold: float) -> float:
     return 0.0 if abs(gap) <= _ROUNDING * max(1.0, abs(value), abs(threshold)) else gap
 
 
-def judge(found: Interval, threshold: float, bound: Bound = Bound.LOWER) -> Verdict:
+def verdict_of(found: ValueWithLimits, threshold: float, bound: Bound = Bound.LOWER) -> Verdict:
     """Hold an interval against a floor. For a ceiling give the mirrored interval and the negative threshold.
 
     A bound at the floor, up to rounding, clears it. Without estimate or interval the outcome is inconclusive.
@@ -68,18 +68,18 @@ def judge(found: Interval, threshold: float, bound: Bound = Bound.LOWER) -> Verd
     return Verdict.PASS if bound is Bound.UPPER or clears else Verdict.INCONCLUSIVE
 
 
-def superiority(difference: Interval, margin: float = 0.0) -> Verdict:
+def superiority(difference: ValueWithLimits, margin: float = 0.0) -> Verdict:
     """Is the candidate better by more than the margin (>= 0)? The bound has to be strictly above."""
-    verdict = judge(difference, margin)
+    verdict = verdict_of(difference, margin)
     return Verdict.INCONCLUSIVE if verdict is Verdict.PASS and beyond(difference.low, margin) == 0 else verdict
 
 
-def non_inferiority(difference: Interval, margin: float) -> Verdict:
+def non_inferiority(difference: ValueWithLimits, margin: float) -> Verdict:
     """Is the candidate worse by less than the margin (>= 0)? The bound has to be strictly above -margin."""
     return superiority(difference, -margin)
 
 
-def equivalence(difference: Interval, margin: float) -> Verdict:
+def equivalence(difference: ValueWithLimits, margin: float) -> Verdict:
     """Do candidate and baseline differ by less than the margin? Two one-sided tests: give the interval at level 1 - 2
     alpha.
     """
@@ -89,9 +89,9 @@ def equivalence(difference: Interval, margin: float) -> Verdict:
     return Verdict.PASS if sides == (Verdict.PASS, Verdict.PASS) else Verdict.INCONCLUSIVE
 
 
-def guardrail(difference: Interval, margin: float) -> Verdict:
+def guardrail(difference: ValueWithLimits, margin: float) -> Verdict:
     """Has the candidate become worse by more than the margin beyond doubt?"""
-    return judge(difference, -margin, Bound.UPPER)
+    return verdict_of(difference, -margin, Bound.UPPER)
 
 
 def combine(verdicts: list[Verdict]) -> Verdict:
@@ -105,7 +105,7 @@ def combine(verdicts: list[Verdict]) -> Verdict:
     return Verdict.INCONCLUSIVE if Verdict.INCONCLUSIVE in verdicts else Verdict.PASS
 
 
-def samples_to_settle(found: Interval, threshold: float, samples: float) -> float:
+def samples_to_settle(found: ValueWithLimits, threshold: float, samples: float) -> float:
     """Number of samples at which the interval would no longer hold the threshold, were the estimate to stay.
 
     The distance to the limit on the side of the threshold shrinks with the root of n. Infinite where estimate and

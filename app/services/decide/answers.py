@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.inputs.samples import Rule
+from app.domain.inputs.samples import DecidedBy
 from app.domain.members import LEFT_OUT, typed
 from app.kernel.decide.rules import Corrected
 from app.kernel.numerics.arrays import Array
@@ -79,7 +79,7 @@ class DecisionRule:
     """
 
     evaluation: UUID
-    rule: Rule
+    rule: DecidedBy
     threshold: float | None
     low: float | None
     high: float | None

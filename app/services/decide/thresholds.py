@@ -12,7 +12,7 @@ from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotCompar
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Rule
+from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import percent, rounded
 from app.kernel.decide.chances import chances_of
 from app.kernel.decide.class_weights import WeightRule, search_weights
@@ -187,7 +187,7 @@ class _Search:
         weights = None if isinstance(found, ThresholdRule) else found.weights.tolist()
         return DecisionRule(
             evaluation=identifier,
-            rule=Rule.ARGMAX if cut is None else Rule.THRESHOLD,
+            rule=DecidedBy.ARGMAX if cut is None else DecidedBy.THRESHOLD,
             threshold=None if cut is None else cut.threshold,
             low=None if cut is None else cut.low,
             high=None if cut is None else cut.high,

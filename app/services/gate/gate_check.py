@@ -13,16 +13,16 @@ from app.domain.wording import percent, significant
 from app.kernel.compare.gates import (
     MOST_SAMPLES,
     Bound,
-    Interval,
+    ValueWithLimits,
     Verdict,
     combine,
     equivalence,
     guardrail,
-    judge,
     non_inferiority,
     paired_sample_size,
     samples_to_settle,
     superiority,
+    verdict_of,
 )
 from app.services.estimands import Better, Estimand
 from app.services.estimates.estimate import LimitSettings
@@ -134,24 +134,24 @@ def _confirmed(rule: Rule, surer: RuleEstimate, sign: float) -> _Judged:
     return _Judged(surer, verdict, unsure=verdict is not Verdict.FAIL)
 
 
-def _room(interval: Interval, sign: float) -> float:
+def _room(interval: ValueWithLimits, sign: float) -> float:
     value = sign * interval.value
     return -inf if isnan(value) else value
 
 
-def _verdict(rule: Rule, interval: Interval) -> Verdict:
+def _verdict(rule: Rule, interval: ValueWithLimits) -> Verdict:
     """The verdict on an interval of which more is better."""
     match rule.demand:
         case Demand.MIN:
-            return judge(interval, rule.limit, rule.bound)
+            return verdict_of(interval, rule.limit, rule.bound)
         case Demand.MAX:
-            return judge(interval, -rule.limit, rule.bound)
+            return verdict_of(interval, -rule.limit, rule.bound)
     if rule.bound is Bound.VALUE:
         least = rule.limit if rule.demand is Demand.BETTER else -rule.limit
         mirrored_too = (
-            rule.demand is not Demand.EQUIVALENT or judge(interval.mirrored(), least, Bound.VALUE) is Verdict.PASS
+            rule.demand is not Demand.EQUIVALENT or verdict_of(interval.mirrored(), least, Bound.VALUE) is Verdict.PASS
         )
-        found = judge(interval, least, Bound.VALUE)
+        found = verdict_of(interval, least, Bound.VALUE)
         return found if mirrored_too or found is Verdict.INCONCLUSIVE else Verdict.FAIL
     match rule.demand:
         case Demand.BETTER:
@@ -204,7 +204,7 @@ def _needed(one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
     return (needed, _POWER) if settling <= needed <= MOST_SAMPLES else (settling, None)
 
 
-def _threshold(rule: Rule, interval: Interval, sign: float) -> float:
+def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
     """The limit in the unit of the interval; of equivalence the one that is nearer."""
     match rule.demand:
         case Demand.MIN | Demand.MAX:

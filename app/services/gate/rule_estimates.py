@@ -9,7 +9,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
-from app.kernel.compare.gates import Bound, Interval
+from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
@@ -48,7 +48,7 @@ class RuleEstimate:
     """
 
     name: str
-    interval: Interval
+    interval: ValueWithLimits
     level: float = nan
     method: str | None = None
     samples: float = nan
@@ -114,13 +114,13 @@ class RuleEstimates:
         found = self._alone[settings, estimand.text]
         if not record.counts_independent:
             return [
-                RuleEstimate(name=name, interval=Interval(one.value, nan, nan), why=_why([record]))
+                RuleEstimate(name=name, interval=ValueWithLimits(one.value, nan, nan), why=_why([record]))
                 for name, one in zip(estimand.names, found, strict=True)
             ]
         return [
             RuleEstimate(
                 name=name,
-                interval=Interval(one.value, one.low, one.high),
+                interval=ValueWithLimits(one.value, one.low, one.high),
                 level=settings.level_of_each,
                 method=one.method,
                 samples=record.n_samples,
@@ -143,7 +143,7 @@ class RuleEstimates:
         if not self._independent:
             why = _why(self._runs.records)
             return [
-                RuleEstimate(name=name, interval=Interval(a - b, nan, nan), candidate=a, baseline=b, why=why)
+                RuleEstimate(name=name, interval=ValueWithLimits(a - b, nan, nan), candidate=a, baseline=b, why=why)
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
         samples = float(self._runs.counts[0].sum())
@@ -151,7 +151,7 @@ class RuleEstimates:
         return [
             RuleEstimate(
                 name=name,
-                interval=Interval(found.value, found.test.low, found.test.high),
+                interval=ValueWithLimits(found.value, found.test.low, found.test.high),
                 level=settings.level_of_each,
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=samples,

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.probabilities import decide, decide_by_threshold
-from app.domain.inputs.samples import Rule
+from app.domain.inputs.samples import DecidedBy
 from app.kernel.matrix.prevalence import recalibrate
 from app.kernel.metrics.expression import Subject, is_biased
 from app.kernel.numerics.arrays import Array, silently
@@ -183,7 +183,7 @@ class SampleRun:
         if self._old is None:
             return self._scores, self._predicted
         rows = recalibrate(self._scores.probabilities, self._old, shares)
-        if self._record.extra.get("rule") == Rule.THRESHOLD.value:
+        if self._record.extra.get("rule") == DecidedBy.THRESHOLD.value:
             threshold = float(self._record.extra["threshold"])
             codes = decide_by_threshold(rows[:, self._positive], threshold, self._positive)
         else:

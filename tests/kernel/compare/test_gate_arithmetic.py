@@ -7,16 +7,16 @@ import pytest
 
 from app.kernel.compare.gates import (
     Bound,
-    Interval,
+    ValueWithLimits,
     Verdict,
     combine,
     equivalence,
     guardrail,
-    judge,
     non_inferiority,
     paired_sample_size,
     samples_to_settle,
     superiority,
+    verdict_of,
 )
 from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.compare.tango import tango_interval, tango_z
@@ -34,28 +34,32 @@ PASS, FAIL, OPEN = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE
     ],
 )
 def test_floors(low: float, high: float, lower: Verdict, upper: Verdict, value: Verdict) -> None:
-    found = Interval((low + high) / 2, low, high)
-    assert judge(found, 0.8) is lower
-    assert judge(found, 0.8, Bound.UPPER) is upper
-    assert judge(found, 0.8, Bound.VALUE) is value
-    assert judge(found.mirrored(), -0.8) is {PASS: FAIL, FAIL: PASS, OPEN: OPEN}[lower] or low == 0.8
+    found = ValueWithLimits((low + high) / 2, low, high)
+    assert verdict_of(found, 0.8) is lower
+    assert verdict_of(found, 0.8, Bound.UPPER) is upper
+    assert verdict_of(found, 0.8, Bound.VALUE) is value
+    assert verdict_of(found.mirrored(), -0.8) is {PASS: FAIL, FAIL: PASS, OPEN: OPEN}[lower] or low == 0.8
 
 
 def test_nothing_known_is_inconclusive() -> None:
-    nothing = Interval(math.nan, math.nan, math.nan)
-    assert {judge(nothing, 0.5, bound) for bound in Bound} == {OPEN}
+    nothing = ValueWithLimits(math.nan, math.nan, math.nan)
+    assert {verdict_of(nothing, 0.5, bound) for bound in Bound} == {OPEN}
     assert math.isnan(samples_to_settle(nothing, 0.5, 100))
 
 
 def test_margins() -> None:
-    better, worse, vague = Interval(0.02, 0.005, 0.035), Interval(-0.05, -0.07, -0.03), Interval(0.0, -0.02, 0.02)
+    better, worse, vague = (
+        ValueWithLimits(0.02, 0.005, 0.035),
+        ValueWithLimits(-0.05, -0.07, -0.03),
+        ValueWithLimits(0.0, -0.02, 0.02),
+    )
     assert [superiority(found) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
     assert [non_inferiority(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
     assert [equivalence(found, 0.04) for found in (better, worse, vague)] == [PASS, OPEN, PASS]
     assert [equivalence(found, 0.01) for found in (better, worse, vague)] == [OPEN, FAIL, OPEN]
-    assert equivalence(Interval(0.05, 0.04, 0.06), 0.01) is FAIL
+    assert equivalence(ValueWithLimits(0.05, 0.04, 0.06), 0.01) is FAIL
     assert [guardrail(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, PASS]
-    assert superiority(Interval(0.0, 0.0, 0.1)) is OPEN
+    assert superiority(ValueWithLimits(0.0, 0.0, 0.1)) is OPEN
 
 
 def test_all_rules_have_to_pass() -> None:
@@ -68,9 +72,9 @@ def test_all_rules_have_to_pass() -> None:
 def test_published_gates() -> None:
     low, high = (float(end) for end in tango_interval(30, 34, 3000))
     assert float(tango_z(30, 34, 3000, -0.01)) == pytest.approx(3.02, abs=5e-3)
-    assert non_inferiority(Interval(-4 / 3000, low, high), 0.01) is PASS
+    assert non_inferiority(ValueWithLimits(-4 / 3000, low, high), 0.01) is PASS
     low, high = (float(end) for end in tango_interval(9, 7, 150))
-    assert non_inferiority(Interval(2 / 150, low, high), 0.01) is OPEN
+    assert non_inferiority(ValueWithLimits(2 / 150, low, high), 0.01) is OPEN
 
 
 def test_published_sample_size_and_its_power() -> None:
@@ -96,28 +100,28 @@ def test_published_failures_of_point_estimates() -> None:
 
 def test_samples_to_settle_settle() -> None:
     low, high = (float(end) for end in wilson(np.array(85.0), np.array(100.0)))
-    found = Interval(0.85, low, high)
-    assert judge(found, 0.8) is OPEN
+    found = ValueWithLimits(0.85, low, high)
+    assert verdict_of(found, 0.8) is OPEN
     needed = samples_to_settle(found, 0.8, 100)
     low, high = (float(end) for end in wilson(np.array(0.85 * needed), np.array(needed)))
-    assert judge(Interval(0.85, low, high), 0.8) is PASS
+    assert verdict_of(ValueWithLimits(0.85, low, high), 0.8) is PASS
     assert samples_to_settle(found, 0.85, 100) == math.inf
     assert samples_to_settle(found, 0.5, 100) == 100
 
 
 def test_what_only_rounding_keeps_apart_is_equal() -> None:
-    at_margin = Interval(0.85 - 0.8, -0.01, 0.11)
+    at_margin = ValueWithLimits(0.85 - 0.8, -0.01, 0.11)
     assert at_margin.value != 0.05
     assert samples_to_settle(at_margin, 0.05, 400) == math.inf
-    assert judge(at_margin, 0.05, Bound.VALUE) is PASS
-    assert judge(at_margin.mirrored(), -0.05, Bound.VALUE) is PASS
-    assert judge(Interval(0.9, 0.1 + 0.2, 1.0), 0.3) is PASS
-    assert judge(Interval(0.2, 0.0, 0.85 - 0.8), 0.05) is OPEN
-    assert superiority(Interval(0.4, 0.1 + 0.2, 0.5), 0.3) is OPEN
-    assert superiority(Interval(0.4, 0.3 + 1e-9, 0.5), 0.3) is PASS
+    assert verdict_of(at_margin, 0.05, Bound.VALUE) is PASS
+    assert verdict_of(at_margin.mirrored(), -0.05, Bound.VALUE) is PASS
+    assert verdict_of(ValueWithLimits(0.9, 0.1 + 0.2, 1.0), 0.3) is PASS
+    assert verdict_of(ValueWithLimits(0.2, 0.0, 0.85 - 0.8), 0.05) is OPEN
+    assert superiority(ValueWithLimits(0.4, 0.1 + 0.2, 0.5), 0.3) is OPEN
+    assert superiority(ValueWithLimits(0.4, 0.3 + 1e-9, 0.5), 0.3) is PASS
 
 
 def test_absurd_numbers_of_samples_settle_nothing() -> None:
-    assert samples_to_settle(Interval(0.5, 0.4, 0.6), 0.5 + 1e-10, 400) == math.inf
-    assert samples_to_settle(Interval(0.5, 0.4, 0.6), 0.5 + 1e-7, 400) == pytest.approx(4e14, rel=1e-8)
-    assert samples_to_settle(Interval(0.5, 0.4, math.inf), 0.6, 400) == math.inf
+    assert samples_to_settle(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-10, 400) == math.inf
+    assert samples_to_settle(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-7, 400) == pytest.approx(4e14, rel=1e-8)
+    assert samples_to_settle(ValueWithLimits(0.5, 0.4, math.inf), 0.6, 400) == math.inf
