@@ -312,7 +312,7 @@ def measure_large() -> None:
             waits = wait_of_others(body, url, senders=1, seconds=None)
         took = _cpu_seconds(process) - start
     print(
-        f"Whole request, full report: {took:.1f} s of CPU, peak memory of the service's processes beyond what they held "
+        f"Whole request, full report: {took:.1f} s of CPU, peak memory of all its processes beyond what they held "
         f"before {peak_of_all.beyond / 1e6:.0f} MB, {peak_of_all.beyond / len(body):.1f} times the body."
     )
     print(
