@@ -348,7 +348,7 @@ def test_runs_on_the_same_folds(client: httpx.Client) -> None:
 # Repeated cross-validation.
 
 
-def repeated(client: httpx.Client, seed: int, *, ids: bool, **members: Any) -> str:
+def repeated(client: httpx.Client, seed: int, *, ids: bool, mixed: bool = False, **members: Any) -> str:
     """Id of five times two folds of sixty samples, of a run that is right in two of three."""
     random, folds = np.random.default_rng(seed), []
     for repeat in range(5):
@@ -358,6 +358,8 @@ def repeated(client: httpx.Client, seed: int, *, ids: bool, **members: Any) -> s
             said = np.where(random.random(30) < 0.6 + 0.05 * seed, truth, 1 - truth)
             known = {"sample_ids": half.tolist()} if ids else {}
             folds.append({"kind": "predictions", "y_true": truth.tolist(), "y_pred": said.tolist(), **known})
+    if mixed:
+        folds = folds[::2] + folds[1::2]
     body = evaluation(input={"kind": "folds", "folds": folds, **members}, dataset="repeated")
     return str(create(client, body)["id"])
 
@@ -387,6 +389,15 @@ def test_five_times_two_folds_have_the_combined_f_test(client: httpx.Client) -> 
     statistic = (gaps**2).sum() / ((gaps[:, 0] - gaps[:, 1]) ** 2).sum()
     assert found["five_by_two"]["statistic"] == pytest.approx(statistic)
     assert found["five_by_two"]["p_value"] == pytest.approx(f.sf(statistic, 10, 5))
+
+
+@pytest.mark.parametrize("members", [{}, {"repeats": 5}])
+def test_folds_of_mixed_repetitions_have_no_f_test(client: httpx.Client, members: dict[str, int]) -> None:
+    """First the one half of every repetition, then the others: the test would pair folds of different repetitions."""
+    runs = [repeated(client, seed, ids=True, mixed=True, **members) for seed in (1, 2)]
+    found = only(compare(client, *runs, metrics=["accuracy"]), "accuracy")["folds"]
+    assert found["repeats"] == 5
+    assert "five_by_two" not in found
 
 
 @pytest.mark.parametrize(("repeats", "ids"), [(3, False), (10, False), (2, True)])

@@ -24,6 +24,7 @@ class InputFacts(TypedDict, total=False):
         renormalized: Rows of probabilities that were divided by their sum.
         fold_kind: The kind of input that every fold is.
         repeats: How often all samples were cross-validated, where that is known.
+        repeats_mixed: By their sample ids the folds of one repetition do not follow each other.
         n_groups: The groups that the samples came in.
     """
 
@@ -35,6 +36,7 @@ class InputFacts(TypedDict, total=False):
     renormalized: int
     fold_kind: str
     repeats: int
+    repeats_mixed: bool
     n_groups: int
 
 
@@ -42,3 +44,5 @@ class InputFacts(TypedDict, total=False):
 GROUPS_FACT = "n_groups"
 # Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
+# Among the facts of folds of which those of one repetition do not follow each other: that it is so.
+MIXED_FACT = "repeats_mixed"

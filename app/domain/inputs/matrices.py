@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, REPEATS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.labels import (
     Coded,
     CodedTexts,
@@ -413,16 +413,23 @@ def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str)
             "repeats_do_not_fit",
             f"expected two folds or more in every repetition, and as many in each; there are {len(folds)} folds",
         )
-    ids = [None if fold.samples is None else fold.samples.ids for fold in folds]
-    seen = times_seen([one for one in ids if one is not None]) if all(one is not None for one in ids) else None
+    ids = [fold.samples.ids for fold in folds if fold.samples is not None and fold.samples.ids is not None]
+    seen = times_seen(ids) if len(ids) == len(folds) else None
     if given is None:
         known = seen is not None and len(folds) % seen == 0 and (seen == 1 or len(folds) > seen)
-        return {REPEATS_FACT: seen} if seen is not None and known else {}
+        return _known_by_ids(ids, seen) if seen is not None and known else {}
     if seen is not None and seen != given:
         raise InvalidInput.at(
             f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
         )
-    return {REPEATS_FACT: given}
+    return {REPEATS_FACT: given} if seen is None else _known_by_ids(ids, given)
+
+
+def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:
+    """How often all samples were cross-validated, and, by the ids in each fold, whether repetitions are mixed."""
+    size = len(ids) // repeats
+    mixed = any(times_seen(ids[start : start + size]) != 1 for start in range(0, len(ids), size))
+    return {REPEATS_FACT: repeats} | ({MIXED_FACT: True} if mixed else {})
 
 
 def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:

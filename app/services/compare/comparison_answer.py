@@ -158,8 +158,15 @@ def _pairs(
         if of_folds is not None:
             first, second = of_folds[one.first], of_folds[one.second]
             repeats = next(iter(comparison.runs.repeats), None)
-            terms = {"level": settings.level, "rope": settings.rope}
-            folds = fold_test(first, second, estimand.preference, repeats=repeats, **terms)
+            folds = fold_test(
+                first,
+                second,
+                estimand.preference,
+                repeats=repeats,
+                mixed=comparison.runs.repeats_mixed,
+                level=settings.level,
+                rope=settings.rope,
+            )
         found.append(_pair(comparison.runs.records, one, p, folds))
     return found
 

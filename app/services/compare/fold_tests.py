@@ -46,11 +46,19 @@ class FoldTest:
 
 
 def fold_test(
-    first: Array, second: Array, better: Preference | None, *, repeats: int | None, level: float, rope: float
+    first: Array,
+    second: Array,
+    better: Preference | None,
+    *,
+    repeats: int | None,
+    mixed: bool,
+    level: float,
+    rope: float,
 ) -> FoldTest | None:
     """Tests from values (F) of two runs; None where a fold has no value.
 
-    The test share is that of the folds of one repetition, one over their number.
+    The test share is that of the folds of one repetition, one over their number. Where the folds of repetitions are
+    ``mixed`` nothing is said that has to know which belong together.
     """
     gaps = first - second
     if not np.isfinite(gaps).all():
@@ -60,7 +68,7 @@ def fold_test(
     scores = -gaps if better is not None and better.better is Better.LOWER else gaps
     second_better, equivalent, first_better = bayesian_correlated_t(scores, share, rope)
     combined = None
-    if repeats == 5 and gaps.size == 10:
+    if repeats == 5 and gaps.size == 10 and not mixed:
         statistic, p = five_by_two_f(gaps.reshape(5, 2))
         combined = FiveByTwo(statistic=statistic, p_value=p)
     return FoldTest(

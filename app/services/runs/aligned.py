@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import REPEATS_FACT
+from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
@@ -205,6 +205,11 @@ class Runs:
     def repeats(self) -> frozenset[int]:
         """How often the runs were cross-validated, as far as that is known of any of them."""
         return frozenset(record.extra[REPEATS_FACT] for record in self.records if REPEATS_FACT in record.extra)
+
+    @property
+    def repeats_mixed(self) -> bool:
+        """Is it known of a run that the folds of one repetition do not follow each other?"""
+        return any(MIXED_FACT in record.extra for record in self.records)
 
     def fold_values(self, estimands: Sequence[Estimand]) -> list[Array] | None:
         """Values (R, F, V) of each estimand on every fold; None unless all runs have the same folds.
