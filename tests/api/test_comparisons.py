@@ -366,9 +366,9 @@ def repeated(client: httpx.Client, seed: int, *, ids: bool, mixed: bool = False,
 
 def test_repetitions_of_a_cross_validation_are_known(client: httpx.Client) -> None:
     """Given, or seen from samples that come again: either way a half of the samples is tested on each time."""
+    ways: list[dict[str, Any]] = [{"ids": False, "repeats": 5}, {"ids": True}, {"ids": False}]
     answers = [
-        compare(client, *(repeated(client, seed, ids=ids, **members) for seed in (1, 2)), metrics=["accuracy"])
-        for ids, members in ((False, {"repeats": 5}), (True, {}), (False, {}))
+        compare(client, *(repeated(client, seed, **way) for seed in (1, 2)), metrics=["accuracy"]) for way in ways
     ]
     given, seen, unknown = (only(answer, "accuracy")["folds"] for answer in answers)
     assert {name: given[name] for name in seen} == seen
@@ -392,7 +392,7 @@ def test_five_times_two_folds_have_the_combined_f_test(client: httpx.Client) -> 
 
 
 @pytest.mark.parametrize("members", [{}, {"repeats": 5}])
-def test_folds_of_mixed_repetitions_have_no_f_test(client: httpx.Client, members: dict[str, int]) -> None:
+def test_folds_of_mixed_repetitions_have_no_f_test(client: httpx.Client, members: dict[str, Any]) -> None:
     """First the one half of every repetition, then the others: the test would pair folds of different repetitions."""
     runs = [repeated(client, seed, ids=True, mixed=True, **members) for seed in (1, 2)]
     found = only(compare(client, *runs, metrics=["accuracy"]), "accuracy")["folds"]
