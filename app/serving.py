@@ -138,7 +138,12 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
             for worker in supervisor.processes:
                 worker.process.kill()
 
-        _end_in_time(supervisor.should_exit.is_set, seconds, kill_workers)
+        def stopping() -> bool:
+            # While it waits for a worker that hangs, it has not looked at the signal yet.
+            told = {signal.SIGTERM, signal.SIGINT}.intersection(supervisor.signal_queue)
+            return supervisor.should_exit.is_set() or bool(told)
+
+        _end_in_time(stopping, seconds, kill_workers)
         supervisor.run()
         failed = any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes)
     else:

@@ -191,8 +191,14 @@ def kill_embedded(service: Service) -> float:
 
 
 def kill_backend(service: Service) -> float:
-    victims = [each for each in processes_of(service.data / "cluster") if _is_backend(each)]
-    os.kill(random.choice(victims), signal.SIGKILL)
+    found: list[int] = []
+
+    def find() -> bool:
+        found[:] = [each for each in processes_of(service.data / "cluster") if _is_backend(each)]
+        return bool(found)
+
+    assert wait_until(find, _START_SECONDS)
+    os.kill(random.choice(found), signal.SIGKILL)
     return time.monotonic()
 
 
