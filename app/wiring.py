@@ -1,5 +1,6 @@
 """The one place where things are built and joined."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ from app.store.writer import EvaluationWriter
 
 _log = logging.getLogger("prevail.wiring")
 
+_WARM_UP_AFTER_SECONDS = 1.0
+
 
 @asynccontextmanager
 async def build_services(settings: Settings) -> AsyncIterator[Services]:
@@ -55,8 +58,9 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     try:
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
-        compute.warm_up()
         warm_up()
+        # Once the first requests can be answered: a start is not to wait for it.
+        asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
         yield Services(
             evaluations=EvaluationService(
                 store,

@@ -101,7 +101,8 @@ class ComputePool:
 
     def warm_up(self) -> None:
         """Start a process in the background, so that the first large request finds one."""
-        self._threads.submit(lambda: self._give_back(self._take()))
+        if not self._closed:
+            self._threads.submit(lambda: self._give_back(self._take()))
 
     def close(self) -> None:
         """End all processes and take no more work."""

@@ -130,7 +130,9 @@ async def _batch_item(
         # Others get their turn between two items.
         await asyncio.sleep(0)
         if heavy:
-            written, record = await context.services.compute.apart(partial(_evaluate_value, value, keep=store))
+            written, record = await context.services.compute.apart(
+                partial(_evaluate_value, value, _identifier(context, keep=store))
+            )
             if record is not None:
                 await context.services.evaluations.keep(context.project, record)
         else:
@@ -152,8 +154,8 @@ async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
     return write_json(keeping.evaluation)
 
 
-def _evaluate_value(value: Any, *, keep: bool) -> tuple[bytes, EvaluationRecord | None]:
-    return _evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), keep=keep)
+def _evaluate_value(value: Any, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
+    return _evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), identifier)
 
 
 def _failed(problem: Problem, request: Request) -> BatchItem:
@@ -162,7 +164,9 @@ def _failed(problem: Problem, request: Request) -> BatchItem:
 
 async def _evaluate_large(context: Context, body: LargeBody, *, keep: bool) -> Response:
     """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
-    written, record = await context.services.compute.apart(partial(_evaluate_file, body.read, keep), body.file)
+    written, record = await context.services.compute.apart(
+        partial(_evaluate_file, body.read, _identifier(context, keep=keep)), body.file
+    )
     if record is None:
         return Response(written, media_type="application/json")
     await context.services.evaluations.keep(context.project, record)
@@ -171,17 +175,20 @@ async def _evaluate_large(context: Context, body: LargeBody, *, keep: bool) -> R
 
 
 def _evaluate_file(
-    read: Callable[..., requests.EvaluationRequest],
-    keep: bool,  # noqa: FBT001 - bound before the file is known
-    file: BinaryIO,
+    read: Callable[..., requests.EvaluationRequest], identifier: UUID | None, file: BinaryIO
 ) -> tuple[bytes, EvaluationRecord | None]:
-    return _evaluated(read(file, requests.EvaluationRequest).to_domain(), keep=keep)
+    return _evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier)
 
 
-def _evaluated(new: NewEvaluation, *, keep: bool) -> tuple[bytes, EvaluationRecord | None]:
-    if keep:
+def _identifier(context: Context, *, keep: bool) -> UUID | None:
+    return context.services.evaluations.new_identifier() if keep else None
+
+
+def _evaluated(new: NewEvaluation, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
+    """The answer, and the record if there is an id to keep it under."""
+    if identifier is not None:
         _require_names(new)
-    evaluation, record = evaluate_alone(new, keep=keep)
+    evaluation, record = evaluate_alone(new, identifier)
     return write_json(evaluation), record
 
 

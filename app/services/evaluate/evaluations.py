@@ -92,7 +92,7 @@ class EvaluationService:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         first = await self._reports.values_first(new.source, new.options)
         sections = (await first.report).of_samples if _keeps_sections(new) else None
-        record = _record(new, model, dataset, first.values, sections)
+        record = _record(new_id(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
@@ -100,6 +100,11 @@ class EvaluationService:
         except BaseException:
             kept.cancel()
             raise
+
+    @staticmethod
+    def new_identifier() -> UUID:
+        """The id of an evaluation that is computed elsewhere, to be kept here."""
+        return new_id()
 
     async def keep(self, project: str, record: EvaluationRecord) -> None:
         """Make a record durable. Raises as `PendingWrite.done` does."""
@@ -173,16 +178,18 @@ class EvaluationService:
         return await self._store.datasets(project, limit, after)
 
 
-def evaluate_alone(new: NewEvaluation, *, keep: bool) -> tuple[Evaluation, EvaluationRecord | None]:
-    """An evaluation and the record that keeps it, in one piece: for those so large that they get a process."""
+def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
+    """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
     report = report_of(new.source, new.options)
-    if not keep or new.model is None or new.dataset is None:
+    if identifier is None or new.model is None or new.dataset is None:
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags)), None
-    record = _record(new, new.model, new.dataset, report.values, report.of_samples if _keeps_sections(new) else None)
+    sections = report.of_samples if _keeps_sections(new) else None
+    record = _record(identifier, new, new.model, new.dataset, report.values, sections)
     return _answer(record, report), record
 
 
 def _record(
+    identifier: UUID,
     new: NewEvaluation,
     model: ModelRef,
     dataset: DatasetRef,
@@ -191,7 +198,7 @@ def _record(
 ) -> EvaluationRecord:
     source = new.source
     return EvaluationRecord(
-        id=new_id(),
+        id=identifier,
         model=model,
         dataset=dataset,
         kind=source.kind,
