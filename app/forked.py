@@ -1,6 +1,6 @@
 """What compute processes find done: imported once by the process that all of them are forked from.
 
-`app.services.worker` names it. Whatever is built at first use is built here, once for all.
+`app.wiring` names it. Whatever is built at first use is built here, once for all.
 """
 
 import numpy as np

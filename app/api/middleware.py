@@ -31,8 +31,7 @@ class BodyRefused(Exception):
 
 
 class RequestEnvelope:
-    """Around everything: an id for each request, 413 for large bodies, 503 for more than there is room for, 500 for
-    faults of ours.
+    """Around everything: an id for each request, 405 with what an address takes, limits on bodies, 500 for our faults.
 
     The id is the caller's ``X-Request-ID`` when that is a sane one.
     """
@@ -66,10 +65,14 @@ class RequestEnvelope:
         if isinstance(request, Problem):
             await answer.refuse(request)
             return
-        lease = Lease(self._budget)
         watch = DisconnectWatch(receive, body_complete=not announced and "transfer-encoding" not in headers)
+        await self._handle(*request, answer, watch)
+
+    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer", watch: DisconnectWatch) -> None:
+        """Have the application answer, as long as there is room for the body and somebody waits for the answer."""
+        lease = Lease(self._budget)
         try:
-            await self._app(request[0], _within(self._limit, request[1], lease, watch), answer.send)
+            await self._app(scope, _within(self._limit, receive, lease, watch), answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
@@ -84,7 +87,7 @@ class RequestEnvelope:
             if answer.started:
                 raise
             # Answered here and not by the server, which would close the connection under the next request on it.
-            await answer.refuse(internal_error(error, request_id))
+            await answer.refuse(internal_error(error, answer.request_id))
         finally:
             watch.stop()
             lease.end()
@@ -101,13 +104,13 @@ class _Answer:
     """What is sent, with the id of the request among its headers; to HEAD everything but the body."""
 
     def __init__(self, send: Send, request_id: str, *, without_body: bool) -> None:
-        self._send, self._request_id, self._without_body = send, request_id, without_body
+        self._send, self.request_id, self._without_body = send, request_id, without_body
         self.started = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            MutableHeaders(scope=message)["X-Request-ID"] = self._request_id
+            MutableHeaders(scope=message)["X-Request-ID"] = self.request_id
         elif self._without_body:
             message = {**message, "body": b""}
         await self._send(message)
@@ -118,7 +121,7 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, problem: Problem) -> None:
-        body = write_json(problem.of_request(self._request_id))
+        body = write_json(problem.of_request(self.request_id))
         headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **problem.headers}
         start: Message = {
             "type": "http.response.start",

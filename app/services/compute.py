@@ -1,4 +1,4 @@
-"""Where arithmetic runs: small pieces at once, large ones in processes of their own, which can be ended.
+"""Where heavy arithmetic runs: in processes of its own, which can be ended.
 
 Work in a thread cannot be: one request that takes too long, too much memory, or the interpreter with it would take the
 service along. A process costs its request a few milliseconds and one copy of its arguments, and nobody else anything.
@@ -23,7 +23,7 @@ _WAITING_PER_PROCESS = 8
 
 
 class ComputePool:
-    """Runs pure functions. Large ones are sent to a process with their arguments, so both have to be picklable."""
+    """Runs pure functions. They are sent to a process with their arguments, so both have to be picklable."""
 
     def __init__(self, processes: int, limits: Limits, *, modules: Sequence[str] = ()) -> None:
         """``modules`` are imported once, in the process that all others are forked from."""
@@ -32,26 +32,22 @@ class ComputePool:
         self._threads = ThreadPoolExecutor(max_workers=processes, thread_name_prefix="compute")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._most = processes * (1 + _WAITING_PER_PROCESS)
-        self._under_way = 0
+        self._jobs: set[_Job] = set()
         self._closed = False
 
-    async def run(self, function: Callable[[], Result], *, heavy: bool) -> Result:
-        """Result of the function, computed in a process of its own when it is heavy.
+    async def run(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
+        """Result of a function in a process of its own, called with the file if there is one.
 
         Raises:
-            Overloaded: too many heavy computations wait already.
+            Overloaded: too many computations wait already.
             DeadlinePassed: it took too long and was ended.
             NotEnoughMemory: it needed more memory than one request may have.
             ProcessLost: its process ended under it.
         """
-        return await self.apart(function) if heavy else function()
-
-    async def apart(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
-        """Result of a function in a process of its own, called with the file if there is one. Raises as `run` does."""
-        if self._under_way >= self._most:
+        if len(self._jobs) >= self._most:
             raise Overloaded("too many large computations are under way; try again shortly", retry_after=5)
-        self._under_way += 1
         job = _Job(function, file)
+        self._jobs.add(job)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
         except asyncio.CancelledError:
@@ -59,7 +55,7 @@ class ComputePool:
             job.cancel()
             raise
         finally:
-            self._under_way -= 1
+            self._jobs.discard(job)
 
     def _work(self, job: "_Job") -> Any:
         task = pickle.dumps(job.function, protocol=5)
@@ -105,8 +101,10 @@ class ComputePool:
             self._threads.submit(lambda: self._give_back(self._take()))
 
     def close(self) -> None:
-        """End all processes and take no more work."""
+        """End all processes, also those at work, and take no more work."""
         self._closed = True
+        for job in self._jobs:
+            job.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
         while True:
             try:

@@ -36,4 +36,4 @@ def computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
     async def here(_: ComputePool, function: Callable[..., Any], file: BinaryIO | None = None) -> Any:
         return function() if file is None else function(file)
 
-    monkeypatch.setattr(ComputePool, "apart", here)
+    monkeypatch.setattr(ComputePool, "run", here)

@@ -85,13 +85,13 @@ def test_a_deep_item_is_refused_alone(client: httpx.Client) -> None:
 
 def test_large_items_are_read_in_a_process(client: httpx.Client, large: Json, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    apart = ComputePool.apart
+    run = ComputePool.run
 
     async def noting(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
         sent.append(function.func.__name__)
-        return await apart(pool, function, file)
+        return await run(pool, function, file)
 
-    monkeypatch.setattr(ComputePool, "apart", noting)
+    monkeypatch.setattr(ComputePool, "run", noting)
     # Most items are small: what counts is the size of each.
     items = post(client, [{"input": large}, {"input": large | {"threshold": 0.5}}])["items"]
     assert [item["status"] for item in items] == [200, 422]

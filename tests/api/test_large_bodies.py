@@ -74,30 +74,30 @@ def test_work_for_a_client_who_is_gone_is_ended(base_url: str, monkeypatch: pyte
             ends.append("cancelled")
             raise
 
-    monkeypatch.setattr(ComputePool, "apart", slow)
+    monkeypatch.setattr(ComputePool, "run", slow)
     with half_sent(base_url, len(LARGE), len(LARGE)):
         time.sleep(0.5)
     _wait_for(lambda: ends == ["cancelled"])
 
 
 def test_a_client_who_waits_is_answered(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    apart = ComputePool.apart
+    run = ComputePool.run
 
     async def slow(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
         await asyncio.sleep(2.5)
-        return await apart(pool, function, file)
+        return await run(pool, function, file)
 
-    monkeypatch.setattr(ComputePool, "apart", slow)
+    monkeypatch.setattr(ComputePool, "run", slow)
     assert client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code == 200
 
 
 def test_a_process_that_ends_is_said(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    apart = ComputePool.apart
+    run = ComputePool.run
 
     async def dying(pool: ComputePool, _: Any, file: BinaryIO | None = None) -> Any:
-        return await apart(pool, partial(_exit, 9))
+        return await run(pool, partial(_exit, 9))
 
-    monkeypatch.setattr(ComputePool, "apart", dying)
+    monkeypatch.setattr(ComputePool, "run", dying)
     reply = client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)
     check_problem(reply, 503, "process_lost")
     assert "Retry-After" in reply.headers

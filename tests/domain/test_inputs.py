@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import Content
+from app.domain.inputs.folds import pooled
 from app.domain.inputs.matrices import (
     LARGEST_TOTAL,
     MOST_CLASSES,
@@ -15,7 +16,6 @@ from app.domain.inputs.matrices import (
     from_binary_counts,
     from_matrix,
     from_predictions,
-    pooled,
     read_ids,
 )
 

@@ -180,7 +180,7 @@ class Here(ComputePool):
     def __init__(self) -> None:
         super().__init__(1, Limits(seconds=60, memory_bytes=2**30))
 
-    async def apart(self, function: Callable[..., Answer], file: BinaryIO | None = None) -> Answer:
+    async def run(self, function: Callable[..., Answer], file: BinaryIO | None = None) -> Answer:
         """The result of a copy."""
         assert file is None
         sent = pickle.loads(pickle.dumps(function))  # noqa: S301 - its own

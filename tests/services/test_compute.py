@@ -21,9 +21,14 @@ from app.services.worker import Limits
 SECONDS = 3.0
 
 
+def pool_of(processes: int, limits: Limits) -> ComputePool:
+    """With the modules of the service: all pools of a test run share the process that theirs are forked from."""
+    return ComputePool(processes, limits, modules=("app.forked",))
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ComputePool]:
-    made = ComputePool(2, Limits(seconds=SECONDS, memory_bytes=256 * 1024 * 1024))
+    made = pool_of(2, Limits(seconds=SECONDS, memory_bytes=256 * 1024 * 1024))
     yield made
     made.close()
 
@@ -52,21 +57,20 @@ def die() -> None:
 
 def test_a_result_is_that_of_the_function(pool: ComputePool) -> None:
     values = np.arange(1_000_000.0)
-    assert run(lambda: pool.run(partial(np.sum, values), heavy=True)) == values.sum()
-    assert run(lambda: pool.run(os.getpid, heavy=False)) == os.getpid()
-    assert run(lambda: pool.run(os.getpid, heavy=True)) != os.getpid()
+    assert run(lambda: pool.run(partial(np.sum, values))) == values.sum()
+    assert run(lambda: pool.run(os.getpid)) != os.getpid()
 
 
 def test_a_file_without_a_name_is_read_there(pool: ComputePool) -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * 300_000)
         file.flush()
-        assert run(lambda: pool.apart(size_of, file)) == 300_000
+        assert run(lambda: pool.run(size_of, file)) == 300_000
 
 
 def test_what_is_raised_there_is_raised_here(pool: ComputePool) -> None:
     with pytest.raises(InvalidInput) as caught:
-        run(lambda: pool.apart(refuse))
+        run(lambda: pool.run(refuse))
     assert [fault.pointer for fault in caught.value.faults] == ["/input/matrix/0", "/b"]
     assert caught.value.pointer == "/input/matrix/0"
     assert "in refuse" in "".join(caught.value.__notes__)
@@ -74,17 +78,17 @@ def test_what_is_raised_there_is_raised_here(pool: ComputePool) -> None:
 
 def test_too_much_memory_is_the_fault_of_the_request(pool: ComputePool) -> None:
     with pytest.raises(NotEnoughMemory, match="256 MiB"):
-        run(lambda: pool.apart(partial(take, 400_000_000)))
-    assert run(lambda: pool.apart(partial(take, 100_000_000))) == 100_000_000
+        run(lambda: pool.run(partial(take, 400_000_000)))
+    assert run(lambda: pool.run(partial(take, 100_000_000))) == 100_000_000
 
 
 def test_a_process_that_has_grown_is_not_used_again() -> None:
-    alone = ComputePool(1, Limits(seconds=60, memory_bytes=512 * 1024 * 1024))
+    alone = pool_of(1, Limits(seconds=60, memory_bytes=512 * 1024 * 1024))
     try:
-        first = run(lambda: alone.apart(os.getpid))
-        assert run(lambda: alone.apart(os.getpid)) == first
-        run(lambda: alone.apart(partial(take, 200_000_000)))
-        assert run(lambda: alone.apart(os.getpid)) != first
+        first = run(lambda: alone.run(os.getpid))
+        assert run(lambda: alone.run(os.getpid)) == first
+        run(lambda: alone.run(partial(take, 200_000_000)))
+        assert run(lambda: alone.run(os.getpid)) != first
     finally:
         alone.close()
 
@@ -92,13 +96,13 @@ def test_a_process_that_has_grown_is_not_used_again() -> None:
 def test_too_long_is_ended(pool: ComputePool) -> None:
     before = time.monotonic()
     with pytest.raises(DeadlinePassed, match="3 seconds"):
-        run(lambda: pool.apart(partial(time.sleep, 60)))
+        run(lambda: pool.run(partial(time.sleep, 60)))
     assert SECONDS <= time.monotonic() - before < 20
 
 
 def test_a_process_that_ends_costs_nobody_else(pool: ComputePool, caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> list[Any]:
-        jobs = [pool.apart(partial(time.sleep, 0.5)), pool.apart(die), pool.apart(os.getpid)]
+        jobs = [pool.run(partial(time.sleep, 0.5)), pool.run(die), pool.run(os.getpid)]
         return list(await asyncio.gather(*jobs, return_exceptions=True))
 
     slept, died, answered = run(work)
@@ -112,7 +116,7 @@ def test_nobody_computes_for_one_who_is_gone(pool: ComputePool) -> None:
     with tempfile.NamedTemporaryFile() as mark:
 
         async def work() -> int:
-            job = asyncio.ensure_future(pool.apart(partial(_note_and_sleep, mark.name)))
+            job = asyncio.ensure_future(pool.run(partial(_note_and_sleep, mark.name)))
             while not (noted := Path(mark.name).read_text()):
                 await asyncio.sleep(0.01)
             job.cancel()
@@ -125,12 +129,10 @@ def test_nobody_computes_for_one_who_is_gone(pool: ComputePool) -> None:
 
 
 def test_more_than_can_wait_is_refused_at_once() -> None:
-    alone = ComputePool(1, Limits(seconds=60, memory_bytes=2**28))
+    alone = pool_of(1, Limits(seconds=60, memory_bytes=2**28))
 
     async def work() -> list[Any]:
-        return await asyncio.gather(
-            *(alone.apart(partial(time.sleep, 0.02)) for _ in range(30)), return_exceptions=True
-        )
+        return await asyncio.gather(*(alone.run(partial(time.sleep, 0.02)) for _ in range(30)), return_exceptions=True)
 
     try:
         ends = run(work)
@@ -141,13 +143,32 @@ def test_more_than_can_wait_is_refused_at_once() -> None:
 
 
 def test_a_pool_that_is_closed_leaves_no_process() -> None:
-    alone = ComputePool(1, Limits(seconds=60, memory_bytes=2**28))
-    process = run(lambda: alone.apart(os.getpid))
+    alone = pool_of(1, Limits(seconds=60, memory_bytes=2**28))
+    process = run(lambda: alone.run(os.getpid))
     thread = threading.Thread(target=alone.close)
     thread.start()
     thread.join(5)
     assert not thread.is_alive()
     _wait_for(lambda: not _is_alive(process))
+
+
+def test_a_pool_that_is_closed_ends_what_is_at_work() -> None:
+    alone = pool_of(1, Limits(seconds=60, memory_bytes=2**28))
+    with tempfile.NamedTemporaryFile() as mark:
+
+        async def work() -> int:
+            job = asyncio.ensure_future(alone.run(partial(_note_and_sleep, mark.name)))
+            while not (noted := Path(mark.name).read_text()):
+                await asyncio.sleep(0.01)
+            alone.close()
+            with pytest.raises(ProcessLost):
+                await job
+            return int(noted)
+
+        before = time.monotonic()
+        process = run(work)
+        _wait_for(lambda: not _is_alive(process))
+    assert time.monotonic() - before < 30
 
 
 def _note_and_sleep(path: str) -> None:

@@ -25,4 +25,4 @@ router = routes("what-if")
 async def check_consistency(request: Request, context: UseContext) -> Response:
     """Check whether any confusion matrix could have produced reported scores; nothing is kept."""
     report = parse_body(await read_body(request), requests.ConsistencyRequest).to_domain()
-    return json_response(await context.services.compute.run(partial(check_report, report), heavy=True))
+    return json_response(await context.services.compute.run(partial(check_report, report)))

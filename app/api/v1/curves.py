@@ -60,7 +60,7 @@ async def get_curve(
     )
     source = await context.services.evaluations.samples(context.project, identifier)
     return Response(
-        await context.services.compute.run(partial(written, curve_of, source, question), heavy=True),
+        await context.services.compute.run(partial(written, curve_of, source, question)),
         media_type="application/json",
     )
 
@@ -76,6 +76,6 @@ async def find_threshold(identifier: UUID, request: Request, context: UseContext
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await context.services.evaluations.samples(context.project, identifier)
     return Response(
-        await context.services.compute.run(partial(written, best_rule, identifier, source, question), heavy=True),
+        await context.services.compute.run(partial(written, best_rule, identifier, source, question)),
         media_type="application/json",
     )

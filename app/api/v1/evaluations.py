@@ -105,7 +105,7 @@ async def create_batch(
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
     async with receive(request) as body:
         if isinstance(body, LargeBody):
-            values = await context.services.compute.apart(partial(_read_batch, body.read), body.file)
+            values = await context.services.compute.run(partial(_read_batch, body.read), body.file)
         else:
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
@@ -130,7 +130,7 @@ async def _batch_item(
         # Others get their turn between two items.
         await asyncio.sleep(0)
         if heavy:
-            written, record = await context.services.compute.apart(
+            written, record = await context.services.compute.run(
                 partial(_evaluate_value, value, _identifier(context, keep=store))
             )
             if record is not None:
@@ -164,7 +164,7 @@ def _failed(problem: Problem, request: Request) -> BatchItem:
 
 async def _evaluate_large(context: Context, body: LargeBody, *, keep: bool) -> Response:
     """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
-    written, record = await context.services.compute.apart(
+    written, record = await context.services.compute.run(
         partial(_evaluate_file, body.read, _identifier(context, keep=keep)), body.file
     )
     if record is None:

@@ -46,7 +46,7 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
     """Estimate the class shares where a model is used, from its predictions on samples without labels."""
     async with receive(request, arrays=frozenset()) as body:
         if isinstance(body, LargeBody):
-            seen = await context.services.compute.apart(partial(_read_unlabelled, body.read), body.file)
+            seen = await context.services.compute.run(partial(_read_unlabelled, body.read), body.file)
         else:
             seen = parse_body(body, requests.EstimateRequest).to_domain()
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))

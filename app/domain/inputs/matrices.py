@@ -4,7 +4,7 @@ Every function here raises InvalidInput with pointers relative to the ``input`` 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.labels import (
     Coded,
     CodedTexts,
@@ -28,7 +28,7 @@ from app.domain.inputs.labels import (
     shown,
 )
 from app.domain.inputs.names import LONGEST_NAME, fault_of_name
-from app.domain.inputs.samples import Samples, ids_as_array, joined, times_seen
+from app.domain.inputs.samples import Samples, ids_as_array
 from app.kernel.matrix.labels import confusion_counts
 
 MOST_CLASSES = 1000
@@ -39,8 +39,6 @@ LARGEST_TOTAL = 2.0**53
 SMALLEST_ENTRY = 1e-15
 # Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
 _LARGEST_IDS = 2**30
-# Entries of all folds together: 80 MB.
-MOST_FOLD_ENTRIES = 10_000_000
 # Kinds of input that say more of a sample than what was predicted.
 SCORED_KINDS = frozenset({"probabilities", "scores"})
 _COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
@@ -360,116 +358,3 @@ def _is_id(value: Any) -> bool:
 def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
     """How many groups there are, where samples come in groups."""
     return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}
-
-
-def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None) -> MatrixInput:
-    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early.
-
-    ``repeats`` says how often all samples were cross-validated; else their ids may say it.
-    """
-    taken: list[MatrixInput] = []
-    for index, fold in enumerate(folds):
-        where = f"{pointer}/folds/{index}"
-        _check_fold(fold, taken[0] if taken else fold, where)
-        taken.append(fold)
-        if len(taken) * fold.counts.size > MOST_FOLD_ENTRIES:
-            raise InvalidInput.at(
-                where,
-                "too_many_folds",
-                f"expected at most {MOST_FOLD_ENTRIES // fold.counts.size} folds of {len(fold.labels)} classes",
-            )
-    first = taken[0]
-    whole = all(fold.content is Content.counts for fold in taken)
-    stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
-    if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
-        raise InvalidInput.at(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
-    samples = [fold.samples for fold in taken if fold.samples is not None]
-    together = joined(samples) if len(samples) == len(taken) else None
-    return MatrixInput(
-        kind="folds",
-        labels=first.labels,
-        positive=first.positive,
-        content=Content.counts if whole else Content.weights,
-        counts=stack.sum(axis=0),
-        fold_counts=stack,
-        facts={
-            "fold_kind": first.kind,
-            **_repeat_facts(taken, repeats, pointer),
-            **_fold_facts(taken, pointer),
-            **group_facts(None if together is None else together.groups),
-        },
-        samples=together,
-    )
-
-
-def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str) -> dict[str, int]:
-    """How often all samples were cross-validated, as given or as their ids come again; nothing where that is not known.
-
-    A repetition has at least two folds: with one there is nothing left to train on.
-    """
-    if given is not None and (len(folds) % given or len(folds) == given > 1):
-        raise InvalidInput.at(
-            f"{pointer}/repeats",
-            "repeats_do_not_fit",
-            f"expected two folds or more in every repetition, and as many in each; there are {len(folds)} folds",
-        )
-    ids = [fold.samples.ids for fold in folds if fold.samples is not None and fold.samples.ids is not None]
-    seen = times_seen(ids) if len(ids) == len(folds) else None
-    if given is None:
-        known = seen is not None and len(folds) % seen == 0 and (seen == 1 or len(folds) > seen)
-        return _known_by_ids(ids, seen) if seen is not None and known else {}
-    if seen is not None and seen != given:
-        raise InvalidInput.at(
-            f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
-        )
-    return {REPEATS_FACT: given} if seen is None else _known_by_ids(ids, given)
-
-
-def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:
-    """How often all samples were cross-validated, and, by the ids in each fold, whether repetitions are mixed."""
-    size = len(ids) // repeats
-    mixed = any(times_seen(ids[start : start + size]) != 1 for start in range(0, len(ids), size))
-    return {REPEATS_FACT: repeats} | ({MIXED_FACT: True} if mixed else {})
-
-
-def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
-    """What folds of probabilities or scores say of all of them: counts added up, thresholds side by side."""
-    if folds[0].kind not in SCORED_KINDS:
-        return {}
-    facts: dict[str, Any] = {}
-    for name in ("rows", "ties", "renormalized"):
-        values = [fold.facts[name] for fold in folds if name in fold.facts]
-        if values:
-            facts[name] = sum(values)
-    rules = {fold.facts["rule"] for fold in folds}
-    if len(rules) > 1:
-        raise InvalidInput.at(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
-    facts["rule"] = rules.pop()
-    thresholds = [fold.facts["threshold"] for fold in folds if "threshold" in fold.facts]
-    if thresholds:
-        facts["threshold"] = thresholds[0] if len(set(thresholds)) == 1 else thresholds
-    if any("threshold_assumed" in fold.facts for fold in folds):
-        facts["threshold_assumed"] = True
-    return facts
-
-
-def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
-    if fold.kind != first.kind:
-        raise InvalidInput.at(
-            f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}"
-        )
-    if fold.is_grouped != first.is_grouped:
-        raise InvalidInput.at(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
-    if fold.content is Content.rates:
-        raise InvalidInput.at(
-            where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"
-        )
-    if fold.labels != first.labels:
-        raise InvalidInput.at(
-            where,
-            "mixed_labels",
-            f"expected the labels of the first fold in the same order, {listed(first.labels)}, "
-            f"got {listed(fold.labels)}; name all classes in the `labels` of every fold",
-        )
-    if fold.positive != first.positive:
-        raise InvalidInput.at(f"{where}/positive", "mixed_labels", "expected the positive class of the first fold")

@@ -29,7 +29,7 @@ class KeptAnswers:
 
     async def compute_and_keep(self, project: str, kind: ComparisonKind, compare: Callable[[], _Answer]) -> _Answer:
         """The answer of a function that another process can be sent, once it is kept."""
-        answer, record = await self.compute.run(partial(_recorded, kind, compare), heavy=True)
+        answer, record = await self.compute.run(partial(_recorded, kind, compare))
         async with self.admission:
             await self.comparisons.add(project, record)
         return answer

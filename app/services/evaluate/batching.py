@@ -69,7 +69,7 @@ class Reports:
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
         slow = options.intervals is IntervalChoice.ALL or source.is_scored or source.is_grouped
         if slow or entries > _HEAVY_ENTRIES:
-            made = await self._compute.run(partial(report_alone, question, kept), heavy=True)
+            made = await self._compute.run(partial(report_alone, question, kept))
             report.set_result(made)
             return OverallValues(made.values, report)
         if not self._waiting:

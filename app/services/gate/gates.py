@@ -95,7 +95,7 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
-        found = await self.compute.run(partial(check_gate, definition, estimands, runs), heavy=True)
+        found = await self.compute.run(partial(check_gate, definition, estimands, runs))
         identifier = new_id()
         candidate, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(

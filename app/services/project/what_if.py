@@ -104,7 +104,7 @@ class WhatIfService:
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
 
-        return await self._compute.run(partial(_projected, records, outputs, estimands, scenario), heavy=True)
+        return await self._compute.run(partial(_projected, records, outputs, estimands, scenario))
 
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:
         """Class shares where the model is used.
@@ -119,7 +119,7 @@ class WhatIfService:
             predicted = _counts(record, seen.predicted)
             seed = chosen_seed(seen.seed, record.counts, predicted)
             return await self._compute.run(
-                partial(estimate_from_labels, record, predicted, level=seen.level, seed=seed), heavy=True
+                partial(estimate_from_labels, record, predicted, level=seen.level, seed=seed)
             )
         assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
         probabilities = _probabilities(record, seen.probabilities)
@@ -135,8 +135,7 @@ class WhatIfService:
                 level=seen.level,
                 seed=seed,
                 recalibrated=seen.recalibrate,
-            ),
-            heavy=True,
+            )
         )
 
     async def _get(self, project: str, identifier: UUID, pointer: str | None = None) -> EvaluationRecord:

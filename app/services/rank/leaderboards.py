@@ -65,9 +65,7 @@ class LeaderboardService:
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
         elif key:
             kept = await read_labels(self.labels, project, list(records.values()))
-        return await self.compute.run(
-            partial(rank_candidates, query, better, candidates, kept), heavy=len(candidates) > 0
-        )
+        return await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
 
     async def _outputs(
         self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
+from app.domain.inputs.folds import pooled
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
     MOST_SAMPLES,
@@ -15,7 +16,6 @@ from app.domain.inputs.matrices import (
     from_binary_counts,
     from_matrix,
     from_predictions,
-    pooled,
 )
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
