@@ -21,11 +21,11 @@ from app.services.rank.leaderboards import LeaderboardService
 from app.services.worker import Limits
 from app.settings import Settings
 from app.store.comparisons import PostgresComparisonStore
-from app.store.engine import Disk, create_engine
-from app.store.evaluations import PostgresEvaluationStore
+from app.store.database.engine import Disk, create_engine
+from app.store.database.schema import SchemaReadiness
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
-from app.store.schema import SchemaReadiness
-from app.store.writer import EvaluationWriter
 
 _log = logging.getLogger("prevail.wiring")
 

@@ -24,7 +24,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.estimation import posterior_intervals
+from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
 from app.services.compare.comparisons import NewComparison, compare, understood
 from app.services.evaluate.reports import evaluate
 from app.services.ports import SampleLabels

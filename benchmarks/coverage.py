@@ -13,13 +13,13 @@ import numpy as np
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.cautions import Caution, cautions
 from app.kernel.uncertainty.design import Prior, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws, summarise
-from app.kernel.uncertainty.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.headline import Refusal, headlines
-from app.kernel.uncertainty.mover import undercovers
-from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
+from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions
+from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
+from app.kernel.uncertainty.of_matrices.headline import Refusal, headlines
+from app.kernel.uncertainty.of_matrices.mover import undercovers
+from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix
 
 KEYS = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
 CLASSES = (2, 3, 10)

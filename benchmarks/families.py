@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.kernel.compare.multiplicity import Adjustment, adjust
+from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.uncertainty.design import generator
 from app.services.compare.comparisons import NewComparison, compare, understood

@@ -33,12 +33,12 @@ from app.domain.inputs.content import Content
 from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
-from app.store.engine import create_engine
-from app.store.evaluations import PostgresEvaluationStore
+from app.store.database.engine import create_engine
+from app.store.database.tables import evaluations
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.rows import encode_record
+from app.store.evaluations.writer import COLUMNS, EvaluationWriter
 from app.store.names import Names
-from app.store.rows import encode_record
-from app.store.tables import evaluations
-from app.store.writer import COLUMNS, EvaluationWriter
 
 PROJECT = "default"
 METRICS = (*HEADLINE, *(f"metric_{number}" for number in range(len(HEADLINE) + 1, 86)))

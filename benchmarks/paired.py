@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.compare.effects import Effects, paired_effects
-from app.kernel.compare.joint import JointCounts, combine, draw_matrices
-from app.kernel.compare.paired_score import PairedScore
+from app.kernel.compare.paired.effects import Effects, paired_effects
+from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices
+from app.kernel.compare.paired.score import PairedScore
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently

@@ -16,11 +16,11 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
-from app.kernel.compare import joint as joint_runs
 from app.kernel.compare.differences import permutation_p
-from app.kernel.compare.effects import paired_effects, rate_effects
-from app.kernel.compare.paired import mcnemar_mid_p
-from app.kernel.compare.paired_score import PairedScore
+from app.kernel.compare.paired import joint as joint_runs
+from app.kernel.compare.paired.effects import paired_effects, rate_effects
+from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
+from app.kernel.compare.paired.score import PairedScore
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import generator

@@ -33,11 +33,11 @@ from app.domain.inputs.content import Content
 from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
-from app.store.engine import create_engine
+from app.store.database.engine import create_engine
+from app.store.database.tables import evaluations
+from app.store.evaluations.rows import encode_record
+from app.store.evaluations.writer import COLUMNS, INSERT, EvaluationWriter
 from app.store.names import NameIds
-from app.store.rows import encode_record
-from app.store.tables import evaluations
-from app.store.writer import COLUMNS, INSERT, EvaluationWriter
 
 POOL = 16
 CONCURRENCY = (1, 16, 64)

@@ -14,8 +14,8 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.uncertainty.design import Prior as Prior
 from app.kernel.uncertainty.design import Shares as Shares
-from app.kernel.uncertainty.estimation import DRAWS as DRAWS
-from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
+from app.kernel.uncertainty.of_matrices.estimation import DRAWS as DRAWS
+from app.kernel.uncertainty.of_samples.resampling import FEWEST_DRAWS as FEWEST_DRAWS
 
 Value = float | None
 # By the text of a metric expression: one value, or one per class.

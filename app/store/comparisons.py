@@ -6,8 +6,8 @@ from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
-from app.store.engine import reading, writing
-from app.store.tables import comparisons
+from app.store.database.engine import reading, writing
+from app.store.database.tables import comparisons
 
 
 class PostgresComparisonStore:

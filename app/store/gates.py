@@ -12,8 +12,8 @@ from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.kernel.compare.gates import Verdict
-from app.store.engine import reading, writing
-from app.store.tables import gate_checks, gates
+from app.store.database.engine import reading, writing
+from app.store.database.tables import gate_checks, gates
 
 
 class PostgresGateStore:

@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from app.domain.errors import SchemaOutdated
 from app.settings import Settings
-from app.store.schema import expected_revision
+from app.store.database.schema import expected_revision
 from app.wiring import build_services
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
 from tests.conftest import run_coroutine

@@ -12,7 +12,7 @@ import pytest
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope
 from app.kernel.metrics.catalogue import Catalogue, catalogue
-from app.kernel.metrics.families import recall_means
+from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.references import REFERENCES
 from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of

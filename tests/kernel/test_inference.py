@@ -9,7 +9,7 @@ from app.domain.named_metrics import COMPARED, HEADLINE, PROJECTED
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families import imcp, proper
+from app.kernel.metrics.families.probabilities import imcp, proper
 from app.kernel.metrics.proportion import Cells, Line, Rate
 from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.kernel.compare.gates import paired_sample_size
-from app.kernel.uncertainty import posterior
+from app.kernel.uncertainty.of_matrices import posterior
 from tests.services.memory import Bench, labelled, matrix, rule
 
 

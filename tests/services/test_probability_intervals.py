@@ -16,8 +16,8 @@ from app.domain.report import Interval, IntervalChoice, Options, Sampling, Secti
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import resampling
 from app.kernel.uncertainty.design import Shares
+from app.kernel.uncertainty.of_samples import resampling
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
 from app.services.evaluate.probability_section import probability_section

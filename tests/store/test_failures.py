@@ -20,10 +20,10 @@ from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
 from app.services.ports import StoreFullError, StoreUnavailableError
 from app.settings import normalize_database_url
-from app.store.engine import Disk, create_engine, require_room, writing
-from app.store.evaluations import PostgresEvaluationStore
-from app.store.failures import is_full, is_unavailable, translated
-from app.store.writer import EvaluationWriter
+from app.store.database.engine import Disk, create_engine, require_room, writing
+from app.store.database.failures import is_full, is_unavailable, translated
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, SummarisedInput
 from app.domain.identifiers import first_id_from
 from app.domain.inputs.content import Content
-from app.store.evaluations import PostgresEvaluationStore
+from app.store.evaluations.evaluations import PostgresEvaluationStore
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

@@ -14,16 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.identifiers import first_id_from, new_id
-from app.store import statements
-from app.store.engine import create_engine
-from app.store.evaluations import PostgresEvaluationStore
-from app.store.sorted_lists import maintainer, top_entries
-from app.store.sorted_lists import visibility as lateness
-from app.store.sorted_lists.partitions import LARGE, Partition, PartitionKind
-from app.store.sorted_lists.visibility import find_visibility_horizon
-from app.store.statements import Segment
-from app.store.tables import evaluations, extreme_scopes, extreme_values
-from app.store.writer import EvaluationWriter
+from app.store.database.engine import create_engine
+from app.store.database.tables import evaluations, extreme_scopes, extreme_values
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.writer import EvaluationWriter
+from app.store.lists import maintainer, statements, top_entries
+from app.store.lists import visibility as lateness
+from app.store.lists.partitions import LARGE, Partition, PartitionKind
+from app.store.lists.statements import Segment
+from app.store.lists.visibility import find_visibility_horizon
 from tests.store.conftest import MakeRecord
 from tests.store.test_pages import DATASETS, FILTERS, MODELS, expected_order, walk
 

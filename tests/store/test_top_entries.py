@@ -4,8 +4,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.store.sorted_lists import top_entries
-from app.store.sorted_lists.top_entries import (
+from app.store.lists import top_entries
+from app.store.lists.top_entries import (
     beyond,
     identifiers_of,
     make_entries,

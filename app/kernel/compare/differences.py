@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.kernel.compare.joint import JointCounts
+from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently

@@ -10,7 +10,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
-from app.kernel.uncertainty.resampling import (
+from app.kernel.uncertainty.of_samples.resampling import (
     Plan,
     Run,
     SampleFunctional,

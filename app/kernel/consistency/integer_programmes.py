@@ -15,9 +15,9 @@ import numpy as np
 from app.kernel.consistency.linear import CONSTANT, Linear, NotLinearError, value_of
 from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
 from app.kernel.metrics.exact import Confusion, OneVsRest
-from app.kernel.metrics.families.accuracy import accuracy
-from app.kernel.metrics.families.rates import recall, specificity
-from app.kernel.metrics.families.recall_means import balanced_accuracy
+from app.kernel.metrics.families.overall.accuracy import accuracy
+from app.kernel.metrics.families.overall.recall_means import balanced_accuracy
+from app.kernel.metrics.families.per_class.rates import recall, specificity
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import find_integers
 

@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.metrics.card import Choice, Number, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.exact import Confusion, Exact
-from app.kernel.metrics.families.detection import jaccard
+from app.kernel.metrics.families.per_class.detection import jaccard
 from app.kernel.numerics.arrays import Array, silently
 
 

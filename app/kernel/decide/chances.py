@@ -13,7 +13,7 @@ from app.kernel.decide.rules import Constraint, scalar
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Shares
-from app.kernel.uncertainty.posterior import draw_matrices
+from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
 
 _DRAWS = 4000
 

@@ -9,21 +9,9 @@ from typing import Generic, TypeVar
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Metric, Scope, is_of_matrices, is_of_probabilities
-from app.kernel.metrics.families import (
-    accuracy,
-    agreement,
-    averages,
-    calibration,
-    detection,
-    discrimination,
-    gps,
-    imcp,
-    information,
-    proper,
-    ranking,
-    rates,
-    recall_means,
-)
+from app.kernel.metrics.families.overall import accuracy, agreement, averages, gps, information, recall_means
+from app.kernel.metrics.families.per_class import detection, discrimination, rates
+from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
 from app.kernel.samples.scores import Scores
 
 # The order in which the catalogue lists them: the metrics of matrices, and those of probabilities behind them.

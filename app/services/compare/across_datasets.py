@@ -9,7 +9,8 @@ import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.kernel.compare.datasets import (
+from app.kernel.compare.many.multiplicity import Adjustment, adjust
+from app.kernel.compare.over_datasets.datasets import (
     FEW,
     FEWEST,
     average_ranks,
@@ -18,9 +19,8 @@ from app.kernel.compare.datasets import (
     friedman,
     rank_z,
 )
-from app.kernel.compare.multiplicity import Adjustment, adjust
-from app.kernel.compare.signed_ranks import ZeroRule as ZeroRule
-from app.kernel.compare.signed_ranks import bayesian_signed_rank, wilcoxon
+from app.kernel.compare.over_datasets.signed_ranks import ZeroRule as ZeroRule
+from app.kernel.compare.over_datasets.signed_ranks import bayesian_signed_rank, wilcoxon
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.compare.answers import Multiplicity

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
-from app.kernel.compare.multiplicity import Adjustment
+from app.kernel.compare.many.multiplicity import Adjustment
 from app.services.compare.fold_tests import FoldTest
 from app.services.estimands import Better
 from app.services.runs.pairing import PairingDesign

@@ -6,9 +6,9 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.drift import bhapkar, bowker, prediction_table, stuart_maxwell
-from app.kernel.compare.many import cochran_q, confidence_set, kendall_tau, rank_runs
-from app.kernel.compare.multiplicity import Adjustment, adjust
+from app.kernel.compare.many.multiplicity import Adjustment, adjust
+from app.kernel.compare.many.rankings import cochran_q, confidence_set, kendall_tau, rank_runs
+from app.kernel.compare.paired.drift import bhapkar, bowker, prediction_table, stuart_maxwell
 from app.kernel.numerics.arrays import Array
 from app.services.compare.answers import (
     ComparedMetric,

@@ -13,7 +13,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
-from app.kernel.compare.multiplicity import Adjustment as Adjustment
+from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.kept_answers import KeptAnswers

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
-from app.kernel.compare.folds import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.over_datasets.folds import bayesian_correlated_t, corrected_t, five_by_two_f
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Better, Preference
 

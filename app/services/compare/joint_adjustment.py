@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.kernel.compare.multiplicity import adjust_jointly
+from app.kernel.compare.many.multiplicity import adjust_jointly
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.runs.comparison import Comparison

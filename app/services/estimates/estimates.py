@@ -13,7 +13,7 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.kernel.metrics.expression import Combination, is_about_sample
-from app.kernel.uncertainty.headline import Method
+from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates import of_matrix, of_samples
 from app.services.estimates.canonical import canonical

@@ -11,13 +11,13 @@ from app.domain.report import FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently
-from app.kernel.uncertainty import estimation
-from app.kernel.uncertainty.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.clusters import group_intervals
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.draws import Summary
-from app.kernel.uncertainty.headline import GIVEN, Given, Method, Refusal
 from app.kernel.uncertainty.intervals import clopper_pearson
+from app.kernel.uncertainty.of_groups.clusters import group_intervals
+from app.kernel.uncertainty.of_matrices import estimation
+from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method, Refusal
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.from_draws import MissingLimits, estimates_from

@@ -13,15 +13,15 @@ import numpy as np
 from app.kernel.compare.linear import linearised
 from app.kernel.metrics.card import is_of_probabilities
 from app.kernel.metrics.expression import Every, Measure, measures
-from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.design import ClassCounts, Shares
-from app.kernel.uncertainty.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.headline import Given
-from app.kernel.uncertainty.influence import Linearisation, area_limits, effective_samples, limits
-from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.of_matrices.headline import Given
+from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
+from app.kernel.uncertainty.of_samples.influence import Linearisation, area_limits, effective_samples, limits
+from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.from_draws import MissingLimits, estimates_from

@@ -15,9 +15,9 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure
-from app.kernel.metrics.families.ranking import roc_auc
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.headline import OverallInterval, RateIntervals, catalogue_rates, headlines
+from app.kernel.uncertainty.of_matrices.headline import OverallInterval, RateIntervals, catalogue_rates, headlines
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings
 from app.services.estimates.estimates import estimate

@@ -17,10 +17,10 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.clusters import GroupedRuns, Grouping
-from app.kernel.uncertainty.group_headline import GroupedHeadline, group_headline
-from app.kernel.uncertainty.headline import Headline, headline
-from app.kernel.uncertainty.influence import Influences
+from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
+from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
+from app.kernel.uncertainty.of_matrices.headline import Headline, headline
+from app.kernel.uncertainty.of_samples.influence import Influences
 from app.services.estimands import Estimand
 from app.services.stored import scores_of, stored_input
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.wording import percent, significant
-from app.kernel.metrics.families import rates, recall_means
+from app.kernel.metrics.families.overall import recall_means
+from app.kernel.metrics.families.per_class import rates
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
 # benchmark datasets accuracy is 0.02 above H on average and 0.09 where a class is weak (Aguilar-Ruiz 2025, table 2).

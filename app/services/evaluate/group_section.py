@@ -8,10 +8,10 @@ from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.report import FEWEST_DRAWS, GroupDesign, IntervalChoice, Options, Section, Value
 from app.domain.wording import rounded
-from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.clusters import FEW_GROUPS
 from app.kernel.uncertainty.intervals import kish_effective_n
+from app.kernel.uncertainty.of_groups.clusters import FEW_GROUPS
 from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings

@@ -12,7 +12,7 @@ from app.domain.report import Group, GroupedMetrics, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.rates import recall
+from app.kernel.metrics.families.per_class.rates import recall
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,12 @@ from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer, evaluate_table
-from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
+from app.kernel.metrics.families.probabilities.imcp import (
+    phi_quartiles,
+    regions,
+    threshold_correct,
+    threshold_incorrect,
+)
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.scores import Scores

@@ -17,7 +17,7 @@ from app.domain.report import (
     merged_metrics,
 )
 from app.kernel.metrics.families.combinations import GPS
-from app.kernel.metrics.families.rates import recall
+from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.group_section import group_section
 from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_every_interval

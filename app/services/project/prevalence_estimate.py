@@ -15,7 +15,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.posterior import draw_matrices
+from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
 from app.kernel.uncertainty.shares import likelihood_limits, spread_by_old
 from app.services.project.scenarios import NOT_FOR_GROUPS
 

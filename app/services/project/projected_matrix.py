@@ -9,8 +9,8 @@ from app.kernel.matrix.prevalence import draw_shares
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix
+from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
+from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix
 from app.services.estimands import Estimand
 from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.project.answers import ProjectionDesign

@@ -18,7 +18,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.resampling import Plan, part_of, plan, resamples, subject_of
+from app.kernel.uncertainty.of_samples.resampling import Plan, part_of, plan, resamples, subject_of
 from app.services.estimands import Estimand
 from app.services.project.answers import ProjectionDesign
 from app.services.project.projected_matrix import spread_shares

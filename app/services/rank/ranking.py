@@ -12,7 +12,7 @@ from app.domain.errors import InvalidExpression
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
-from app.kernel.compare.many import confidence_set, separable_groups, winner_optimism
+from app.kernel.compare.many.rankings import confidence_set, separable_groups, winner_optimism
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import seed_of

@@ -16,7 +16,7 @@ from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.resampling import Run, values_of
+from app.kernel.uncertainty.of_samples.resampling import Run, values_of
 from app.services.estimands import Estimand
 from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
 from app.services.runs.reading import KeptSamples

@@ -6,11 +6,11 @@ from math import isinf, isnan, nan
 import numpy as np
 
 from app.kernel.compare.differences import compare_draws, normal_limits
-from app.kernel.compare.effects import rate_effects
-from app.kernel.compare.joint import JointCounts
 from app.kernel.compare.linear import LinearRuns
-from app.kernel.compare.paired import pairing_bounds
-from app.kernel.compare.paired_score import PairedScore
+from app.kernel.compare.paired.effects import rate_effects
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.mcnemar import pairing_bounds
+from app.kernel.compare.paired.score import PairedScore
 from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array

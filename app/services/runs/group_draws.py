@@ -12,7 +12,9 @@ from app.domain.report import FEWEST_DRAWS
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.uncertainty.clusters import (
+from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
+from app.kernel.uncertainty.of_groups.clusters import (
     FEW_GROUPS,
     GroupedRuns,
     Grouping,
@@ -20,9 +22,7 @@ from app.kernel.uncertainty.clusters import (
     group_permutation_p,
     grouped_mcnemar,
 )
-from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
-from app.kernel.uncertainty.headline import Method
+from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test

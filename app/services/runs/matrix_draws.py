@@ -5,14 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.couplings import difference_variance_bounds
 from app.kernel.compare.differences import on_scale
+from app.kernel.compare.paired.couplings import difference_variance_bounds
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.delta import variance
 from app.kernel.uncertainty.design import ClassCounts, Prior
 from app.kernel.uncertainty.draws import Functional
+from app.kernel.uncertainty.of_matrices.delta import variance
 from app.services.estimands import Estimand
 from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign

@@ -6,11 +6,11 @@ from math import nan
 
 import numpy as np
 
-from app.kernel.compare import joint as joints
 from app.kernel.compare.differences import agreed, off_scale, on_scale, permutation_p, to_scale
-from app.kernel.compare.effects import Effects, paired_effects
-from app.kernel.compare.joint import JointCounts
-from app.kernel.compare.paired_score import PairedScore
+from app.kernel.compare.paired import joint as joints
+from app.kernel.compare.paired.effects import Effects, paired_effects
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.score import PairedScore
 from app.kernel.metrics.expression import is_smooth
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator, seed_of

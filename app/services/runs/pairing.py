@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.joint import JointCounts, combine
+from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.services.ports import SampleLabels
 

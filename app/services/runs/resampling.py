@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from app.domain.members import LEFT_OUT, SPREAD
-from app.kernel.compare.drift import ChiSquared
+from app.kernel.compare.paired.drift import ChiSquared
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimands import Estimand

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.domain.report import DRAWS, FEWEST_DRAWS
-from app.kernel.compare import joint
-from app.kernel.compare.joint import JointCounts
+from app.kernel.compare.paired import joint
+from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import Shares, generator, seed_of
 from app.kernel.uncertainty.draws import evaluate_draws
+from app.kernel.uncertainty.of_matrices import posterior
 from app.services.estimands import Estimand
 
 # Cells of all simulated matrices together: a second or two.

@@ -7,7 +7,8 @@ from scipy.stats import f as scipy_f
 from scipy.stats import friedmanchisquare, studentized_range, ttest_1samp
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
-from app.kernel.compare.datasets import (
+from app.kernel.compare.many.multiplicity import adjust
+from app.kernel.compare.over_datasets.datasets import (
     average_ranks,
     cliques,
     critical_difference,
@@ -15,9 +16,8 @@ from app.kernel.compare.datasets import (
     rank_z,
     studentised_range_quantile,
 )
-from app.kernel.compare.folds import bayesian_correlated_t, corrected_t, five_by_two_f
-from app.kernel.compare.multiplicity import adjust
-from app.kernel.compare.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
+from app.kernel.compare.over_datasets.folds import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.over_datasets.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
 from app.kernel.numerics.arrays import Array
 
 # Demsar (2006), table 6: C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on 14 data sets.

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from app.kernel.compare.couplings import difference_variance_bounds
-from app.kernel.compare.joint import combine
-from app.kernel.compare.paired import pairing_bounds
+from app.kernel.compare.paired.couplings import difference_variance_bounds
+from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.paired.mcnemar import pairing_bounds
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import ClassCounts
 from tests.kernel.compare.paired_variance import paired_variance

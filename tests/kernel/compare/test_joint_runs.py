@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 from app.kernel.compare.differences import compare_draws, normal_limits, permutation_p
-from app.kernel.compare.joint import JointCounts, combine, draw_matrices, guarded_classes, permute
+from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices, guarded_classes, permute
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import posterior
 from app.kernel.uncertainty.design import ClassCounts, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws
+from app.kernel.uncertainty.of_matrices import posterior
 from tests.kernel.compare.paired_variance import paired_variance
 
 MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute

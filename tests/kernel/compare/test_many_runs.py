@@ -6,8 +6,8 @@ from scipy.stats import kendalltau, rankdata
 from statsmodels.stats.contingency_tables import cochrans_q
 from statsmodels.stats.multitest import multipletests
 
-from app.kernel.compare.joint import combine
-from app.kernel.compare.many import (
+from app.kernel.compare.many.multiplicity import Adjustment, adjust, max_t_adjust
+from app.kernel.compare.many.rankings import (
     cochran_q,
     confidence_set,
     kendall_tau,
@@ -16,7 +16,7 @@ from app.kernel.compare.many import (
     separable_groups,
     winner_optimism,
 )
-from app.kernel.compare.multiplicity import Adjustment, adjust, max_t_adjust
+from app.kernel.compare.paired.joint import combine
 
 P_VALUES = np.array([0.001, 0.04, 0.03, 0.2, 0.008, 0.6])
 

@@ -8,9 +8,9 @@ from scipy.stats import binom, binomtest
 from statsmodels.stats.contingency_tables import SquareTable
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from app.kernel.compare.drift import bhapkar, bowker, prediction_table, stuart_maxwell
-from app.kernel.compare.joint import combine
-from app.kernel.compare.paired import mcnemar_mid_p, pairing_bounds
+from app.kernel.compare.paired.drift import bhapkar, bowker, prediction_table, stuart_maxwell
+from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.paired.mcnemar import mcnemar_mid_p, pairing_bounds
 from tests.kernel.compare.tango import tango_interval, tango_z
 
 

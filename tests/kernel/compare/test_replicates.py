@@ -15,9 +15,9 @@ from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.bootstrap import item_weights
 from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.resampling import Plan, Run, values_of
+from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
+from app.kernel.uncertainty.of_samples.resampling import Plan, Run, values_of
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:

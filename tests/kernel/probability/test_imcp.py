@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.imcp import phi_quartiles, regions, threshold_correct, threshold_incorrect
+from app.kernel.metrics.families.probabilities.imcp import (
+    phi_quartiles,
+    regions,
+    threshold_correct,
+    threshold_incorrect,
+)
 from app.kernel.samples.curves import imbalanced_performance, performance
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from app.kernel.metrics.card import Gaps
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.absolutes import inverted
+from app.kernel.uncertainty.of_samples.absolutes import inverted
 
 NOISE = norm.ppf((np.arange(4000) + 0.5) / 4000)
 SUM, LARGEST = Gaps(lambda gaps: gaps), Gaps(lambda gaps: gaps, largest=True)

@@ -7,12 +7,14 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels.regression.linear_model import OLS
 
-from app.kernel.compare.paired import mcnemar_mid_p
+from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import clusters
-from app.kernel.uncertainty.clusters import (
+from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.intervals import wilson
+from app.kernel.uncertainty.of_groups import clusters
+from app.kernel.uncertainty.of_groups.clusters import (
     GroupedRuns,
     expanded_level,
     group_intervals,
@@ -20,8 +22,6 @@ from app.kernel.uncertainty.clusters import (
     group_variance,
     grouped_mcnemar,
 )
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.groups import design_effect, grouped_wilson, influences
 
 Codes = NDArray[np.intp]

@@ -5,11 +5,11 @@ import pytest
 
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty import posterior
-from app.kernel.uncertainty.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
 from app.kernel.uncertainty.draws import curvature_shift, evaluate_draws, summarise
-from app.kernel.uncertainty.estimation import (
+from app.kernel.uncertainty.of_matrices import posterior
+from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
+from app.kernel.uncertainty.of_matrices.estimation import (
     bootstrap_intervals,
     delta_interval,
     estimates,

@@ -11,8 +11,9 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.estimation import posterior_intervals
-from app.kernel.uncertainty.headline import (
+from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
+from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
+from app.kernel.uncertainty.of_matrices.headline import (
     Given,
     Method,
     OverallInterval,
@@ -21,8 +22,7 @@ from app.kernel.uncertainty.headline import (
     headlines,
     limits_on_scale,
 )
-from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
-from app.kernel.uncertainty.mover import mean_limits, undercovers
+from app.kernel.uncertainty.of_matrices.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
 GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}

@@ -16,7 +16,7 @@ from app.kernel.uncertainty.draws import (
     summarise,
     tail_ranks,
 )
-from app.kernel.uncertainty.posterior import draw_matrices, mean_matrix, pseudo_counts
+from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix, pseudo_counts
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])

@@ -9,11 +9,17 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import delta
-from app.kernel.uncertainty.bootstrap import BootstrapInterval, acceleration, bca_limits, item_weights, resample
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import evaluate_draws
-from app.kernel.uncertainty.estimation import bootstrap_intervals, delta_interval
+from app.kernel.uncertainty.of_matrices import delta
+from app.kernel.uncertainty.of_matrices.bootstrap import (
+    BootstrapInterval,
+    acceleration,
+    bca_limits,
+    item_weights,
+    resample,
+)
+from app.kernel.uncertainty.of_matrices.estimation import bootstrap_intervals, delta_interval
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])

@@ -1,0 +1,1 @@
+"""Runs on the same samples: what they share, and tests of their differences."""

@@ -1,0 +1,296 @@
+"""Several runs on the same items, as counts: how often each truth met each combination of predictions.
+
+For two runs it is the tensor T[truth, a, b]. It holds everything that paired inference on labels needs, has no more
+entries than there are items, and no order and no ids.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Shares
+from app.kernel.uncertainty.of_matrices.posterior import CELLS_PER_BATCH, checked_shares
+
+Codes = NDArray[np.int64]
+
+# Up to here combinations are counted in an array of all of them, beyond by sorting.
+_DENSE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCounts:
+    """P distinct combinations of a truth and R predictions with their counts.
+
+    Attributes:
+        n_classes: K.
+        truth: (P), the actual class.
+        predictions: (R, P), the class that each run predicts.
+        counts: (P), positive.
+    """
+
+    n_classes: int
+    truth: Codes
+    predictions: Codes
+    counts: Array
+
+    @property
+    def n_runs(self) -> int:
+        """R."""
+        return int(self.predictions.shape[0])
+
+    @property
+    def n(self) -> float:
+        """All items."""
+        return float(self.counts.sum())
+
+    def actual(self) -> Array:
+        """Items of each class (K)."""
+        members: Array = np.bincount(self.truth, weights=self.counts, minlength=self.n_classes).astype(np.float64)
+        return members
+
+    def matrices(self) -> Array:
+        """The confusion matrix of each run, (R, K, K)."""
+        size = self.n_classes * self.n_classes
+        return np.array(
+            [
+                np.bincount(cells, weights=self.counts, minlength=size).reshape(self.n_classes, -1)
+                for cells in self.cells()
+            ]
+        )
+
+    def cells(self) -> Codes:
+        """Position of every combination in the flattened matrix of each run, (R, P)."""
+        return self.truth * self.n_classes + self.predictions
+
+    def correct(self) -> NDArray[np.bool_]:
+        """Which runs are right, (R, P)."""
+        right: NDArray[np.bool_] = self.predictions == self.truth
+        return right
+
+    def pair(self, first: int, second: int) -> "JointCounts":
+        """The same items for two of the runs."""
+        return combine(self.truth, self.predictions[[first, second]], self.n_classes, weights=self.counts)
+
+
+def combine(truth: Codes, predictions: Codes, n_classes: int, weights: Array | None = None) -> JointCounts:
+    """Count the combinations of label codes.
+
+    Args:
+        truth: (n) codes 0..K-1.
+        predictions: (R, n) codes 0..K-1.
+        n_classes: K.
+        weights: (n) how often each item counts; once when None.
+    """
+    codes = np.asarray(truth, dtype=np.int64)
+    span = n_classes
+    columns = np.asarray(predictions, dtype=np.int64)
+    levels = np.arange(n_classes)[:, None]
+    for column in columns:
+        codes = codes * n_classes + column
+        span *= n_classes
+        present, codes = _renumber(codes, span)
+        levels = np.column_stack([levels[present // n_classes], present % n_classes])
+        span = len(present)
+    if not len(columns):
+        present, codes = _renumber(codes, span)
+        levels = levels[present]
+    counts = np.bincount(codes, weights=weights, minlength=len(levels)).astype(np.float64)
+    filled = counts > 0
+    return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled])
+
+
+def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:
+    """The distinct codes in order, and every code as its position among them."""
+    if span > _DENSE:
+        distinct, positions = np.unique(codes, return_inverse=True)
+        return distinct, positions
+    present = np.flatnonzero(np.bincount(codes, minlength=span))
+    numbers = np.zeros(span, dtype=np.int64)
+    numbers[present] = np.arange(present.size)
+    return present, numbers[codes]
+
+
+def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
+    """Classes (K) whose counts would leave a degenerate posterior.
+
+    A run has recall 0 or 1 there, or of some pair of runs one is never right where the other is wrong.
+    """
+    right = joint.correct().astype(np.float64)
+    actual = joint.actual()
+    guarded = np.zeros(joint.n_classes, dtype=np.bool_)
+    order = np.argsort(joint.truth, kind="stable")
+    ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
+    for k in np.flatnonzero(actual):
+        mine = order[ends[k] : ends[k + 1]]
+        hits, counts = right[:, mine], joint.counts[mine]
+        only = (hits * counts) @ (1.0 - hits).T
+        np.fill_diagonal(only, 1.0)
+        total = hits @ counts
+        guarded[k] = bool((only == 0).any() or (total == 0).any() or (total == actual[k]).any())
+    return guarded
+
+
+class _Scatter:
+    """Sums the weights of combinations into the matrices of all runs."""
+
+    def __init__(self, joint: JointCounts) -> None:
+        self.shape = (joint.n_runs, joint.n_classes, joint.n_classes)
+        self.plans = []
+        for cells in joint.cells():
+            order = np.argsort(cells, kind="stable")
+            filled, starts = np.unique(cells[order], return_index=True)
+            self.plans.append((order, filled, starts))
+
+    def __call__(self, weights: Array) -> Array:
+        """Weights (d, P) to matrices (d, R, K, K)."""
+        runs, size, _ = self.shape
+        matrices = np.zeros((weights.shape[0], runs, size * size))
+        for run, (order, filled, starts) in enumerate(self.plans):
+            matrices[:, run, filled] = np.add.reduceat(weights[:, order], starts, axis=1)
+        return matrices.reshape(-1, *self.shape)
+
+
+def _batches(joint: JointCounts, draws: int) -> Iterator[int]:
+    cells = max(joint.counts.size, joint.n_runs * joint.n_classes**2)
+    batch = max(1, CELLS_PER_BATCH // cells)
+    for start in range(0, draws, batch):
+        yield min(batch, draws - start)
+
+
+def draw_matrices(
+    joint: JointCounts,
+    *,
+    draws: int,
+    random: np.random.Generator,
+    shares: Shares = Shares.OBSERVED,
+    given: Array | None = None,
+) -> Iterator[Array]:
+    """Batches (d, R, K, K) of posterior matrices of all runs together, so that what the runs have in common stays in
+    common.
+
+    Within each class the combinations follow a Dirichlet with their counts as parameters. A class of
+    ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
+    predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
+    elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth a single item more
+    per class.
+
+    Raises:
+        ValueError: as ``posterior.draw_matrices`` for given shares.
+    """
+    actual = joint.actual()
+    scatter, matrices = _Scatter(joint), joint.matrices()
+    guards = np.flatnonzero(guarded_classes(joint))
+    spread = _guard_rows(matrices, actual, guards)
+    row_sums: Array = actual
+    if shares is Shares.GIVEN:
+        row_sums = joint.n * checked_shares(given, actual)
+    for size in _batches(joint, draws):
+        rows = scatter(random.standard_gamma(joint.counts, (size, joint.counts.size)))
+        if guards.size:
+            weight = random.standard_exponential((size, 1, guards.size, 1))
+            parts = random.standard_gamma(spread, (size, *spread.shape))
+            sums = parts.sum(axis=-1, keepdims=True)
+            # All parts of a very uneven row can underflow together; its expectation then stands in.
+            parts = np.where(sums > 0, parts / np.where(sums > 0, sums, 1.0), spread)
+            rows[:, :, guards] += weight * parts
+        if shares is Shares.SAMPLED:
+            drawn = random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, actual.size))
+            row_sums = (drawn * (joint.n / drawn.sum(axis=-1, keepdims=True)))[:, None]
+        sums = rows.sum(axis=-1)
+        rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
+        yield rows
+
+
+def _guard_rows(matrices: Array, actual: Array, guards: NDArray[np.intp]) -> Array:
+    """Distribution (R, G, K) of the extra item of each guarded class over the predicted classes of each run."""
+    size = matrices.shape[-1]
+    rows = matrices[:, guards] / actual[guards, None]
+    hits = np.take_along_axis(rows, np.broadcast_to(guards[None, :, None], (*rows.shape[:2], 1)), axis=-1)
+    edge = np.full((guards.size, size), 0.5 / (size - 1))
+    edge[np.arange(guards.size), guards] = 0.5
+    return np.where((hits == 0) | (hits == 1), edge, rows)
+
+
+def permute(joint: JointCounts, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
+    """Batches (d, 2, K, K) for two runs with the two predictions of every item swapped or not by a fair coin.
+
+    Under exchangeability of the runs every such pair is as likely as the observed one.
+
+    Raises:
+        ValueError: there are not two runs, or the counts are not whole numbers.
+    """
+    if joint.n_runs != 2:
+        raise ValueError(f"a permutation of labels needs two runs, not {joint.n_runs}")
+    if not (joint.counts == np.round(joint.counts)).all():
+        raise ValueError("only whole counts can be permuted")
+    swaps = _Swaps.of(joint)
+    for size in _batches(joint, draws):
+        yield swaps.permuted(_halves(swaps.trials, size, random))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Swaps:
+    """What a swap of two runs' predictions can move.
+
+    Where both runs agree a swap changes nothing. The combinations (t, a, b) and (t, b, a) are one set of c + c' items,
+    and of each item the first run has a or b by a fair coin: together one binomial number of them.
+
+    Attributes:
+        base: (2, K, K) the matrices with every such item as (t, b, a).
+        trials: (S) items of each set, the largest first.
+        scatter: Sums what moves into the cells that the first run adds to, and those that it takes from.
+    """
+
+    base: Array
+    trials: NDArray[np.int64]
+    scatter: _Scatter
+
+    @classmethod
+    def of(cls, joint: JointCounts) -> "_Swaps":
+        size = joint.n_classes
+        low, high = np.sort(joint.predictions, axis=0)
+        differing = low != high
+        codes = (joint.truth * size + low) * size + high
+        sets, members = np.unique(codes[differing], return_inverse=True)
+        trials = np.bincount(members, weights=joint.counts[differing], minlength=sets.size).astype(np.float64)
+        order = np.argsort(-trials, kind="stable")
+        cells, high = np.divmod(sets[order], size)
+        truth, low = np.divmod(cells, size)
+        moving = JointCounts(size, truth, np.stack([low, high]), trials[order])
+        still = JointCounts(size, joint.truth[~differing], joint.predictions[:, ~differing], joint.counts[~differing])
+        base = still.matrices() + moving.matrices()[::-1]
+        return cls(base, moving.counts.astype(np.int64), _Scatter(moving))
+
+    def permuted(self, moved: Array) -> Array:
+        """The matrices (d, 2, K, K) when so many items (d, S) of each set have moved."""
+        adds, takes = np.moveaxis(self.scatter(moved), 1, 0)
+        change = adds - takes
+        return np.stack([self.base[0] + change, self.base[1] - change], axis=1)
+
+
+# Trials up to which counting random bits is faster than a binomial generator.
+_MOST_BITS = 512
+
+
+def _halves(trials: NDArray[np.int64], draws: int, random: np.random.Generator) -> Array:
+    """Binomial numbers (draws, S) with probability 1/2; ``trials`` (S) must not increase.
+
+    Few trials are that many random bits, counted 64 at a time.
+    """
+    many = int(np.searchsorted(-trials, -_MOST_BITS))
+    found = np.empty((draws, trials.size))
+    found[:, :many] = random.binomial(trials[:many], 0.5, size=(draws, many))
+    few = trials[many:]
+    counted = np.zeros((draws, few.size), dtype=np.uint16)
+    for start in range(0, int(few[0]) if few.size else 0, 64):
+        # Those that still need bits stand in front.
+        active = int(np.searchsorted(-few, -start))
+        bits = random.integers(0, 1 << 64, size=(draws, active), dtype=np.uint64)
+        left = np.minimum(few[:active] - start, 64).astype(np.uint64)
+        bits >>= np.uint64(64) - left
+        counted[:, :active] += np.bitwise_count(bits)
+    found[:, many:] = counted
+    return found

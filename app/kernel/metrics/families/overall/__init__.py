@@ -1,0 +1,1 @@
+"""The whole matrix in one number."""

@@ -1,0 +1,1 @@
+"""One class against the rest: rates, and what is made of them."""

@@ -1,0 +1,1 @@
+"""Samples that come in groups: what is independent are the groups."""

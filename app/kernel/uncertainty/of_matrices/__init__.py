@@ -1,0 +1,1 @@
+"""Metrics of confusion matrices: closed forms, the delta method, posterior and bootstrap."""

@@ -1,0 +1,379 @@
+"""The intervals that every report carries: closed forms only, no sampling, a tenth of a millisecond.
+
+With two or more leading axes a matrix has the same intervals, bit for bit, in any batch (see `numerics.total`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from math import hypot, isnan, nan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.matrix.gradient import additive_variance, stack
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.proportion import Cells, Proportion, Rate
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.intervals import jeffreys, logit_limits, two_sided_z, wilson
+from app.kernel.uncertainty.of_matrices import mover
+
+
+class Method(StrEnum):
+    """How an interval was made."""
+
+    WILSON = "wilson"
+    CLOPPER_PEARSON = "clopper_pearson"
+    SIMULTANEOUS = "simultaneous"
+    MOVER = "mover"
+    DELTA_LOGIT = "delta_logit"
+    DELTA_FISHER_Z = "delta_fisher_z"
+    GROUPED_WILSON = "grouped_wilson"
+    GROUPED_MOVER = "grouped_mover"
+    CLUSTER_DELTA_LOGIT = "cluster_delta_logit"
+    CLUSTER_DELTA_FISHER_Z = "cluster_delta_fisher_z"
+    CLUSTER_BOOTSTRAP = "cluster_bootstrap"
+
+
+class Given(StrEnum):
+    """The counts that an interval takes as fixed."""
+
+    SAMPLES = "n"
+    ACTUAL = "actual_counts"
+    PREDICTED = "predicted_counts"
+    GROUPS = "groups"
+
+
+class Refusal(StrEnum):
+    """Why there is no interval."""
+
+    UNDEFINED_ESTIMATE = "undefined_estimate"
+    ZERO_STANDARD_ERROR = "zero_standard_error"
+    ONE_GROUP = "one_group"
+
+
+class OverallInterval(NamedTuple):
+    """Interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
+
+    key: str
+    low: float
+    high: float
+    method: Method
+    given: Given
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateIntervals:
+    """Wilson intervals of every per-class rate.
+
+    Attributes:
+        keys: The R rates in the order of the catalogue.
+        given: What each takes as fixed. A rate among the predicted has a random denominator, so its
+            interval is conditional.
+        low: (R, ..., K), NaN where the denominator is 0.
+        high: (R, ..., K).
+    """
+
+    keys: tuple[str, ...]
+    given: tuple[Given, ...]
+    low: Array
+    high: Array
+    method: Method = Method.WILSON
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """All headline intervals of one matrix; those of the rates are (R, K)."""
+
+    level: float
+    overall: tuple[OverallInterval, ...]
+    rates: RateIntervals
+
+    def of(self, metric: AnyMetric) -> OverallInterval | None:
+        """That of an overall metric, if it is one of these."""
+        return next((interval for interval in self.overall if interval.key == metric.key), None)
+
+    def of_rate(self, rate: Rate) -> tuple[float, float]:
+        """Limits of a rate, whatever metric it is asked for by: of one class, or accuracy."""
+        if rate.of is None:
+            share, _ = headline_metrics().shares[0]
+            return next((one.low, one.high) for one in self.overall if one.key == share.key)
+        place = catalogue_rates().place(rate)
+        return float(self.rates.low[place, rate.of]), float(self.rates.high[place, rate.of])
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """All headline intervals of a batch of B matrices: those of the overall metrics one matrix after another."""
+
+    level: float
+    overall: tuple[tuple[OverallInterval, ...], ...]
+    rates: RateIntervals
+
+
+# Which matrices of a batch, as an index of its leading axes.
+Selection = tuple[slice, ...]
+
+# From so many samples on the delta method keeps its level with a class at an edge (benchmarks/coverage.py).
+_FEW = 30
+# Cells of the matrices with one row moved each: a few milliseconds.
+_MOST_CELLS_MOVED = 1 << 19
+_NONE = (nan, nan)
+
+# What limits of a rate among such samples take as fixed.
+GIVEN = {
+    Cells.ALL: Given.SAMPLES,
+    Cells.ACTUAL: Given.ACTUAL,
+    Cells.REST: Given.ACTUAL,
+    Cells.PREDICTED: Given.PREDICTED,
+    Cells.PREDICTED_REST: Given.PREDICTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueRates:
+    """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
+
+    Attributes:
+        keys: R of them.
+        given: What limits of each take as fixed.
+        numerators: Of each quantity, a property of a table.
+        denominators: The same.
+        places: Which quantity each rate is (R).
+        turned: Is it what is missing of that (R)?
+    """
+
+    keys: tuple[str, ...]
+    given: tuple[Given, ...]
+    numerators: tuple[str, ...]
+    denominators: tuple[str, ...]
+    places: tuple[int, ...]
+    turned: tuple[bool, ...]
+
+    def place(self, rate: Rate) -> int:
+        """Where a quantity of one class stands among the rates.
+
+        Raises:
+            ValueError: no metric of the catalogue is that rate.
+        """
+        pairs = list(zip(self.numerators, self.denominators, strict=True))
+        found = pairs.index((rate.hits.column, rate.among.column))
+        return list(zip(self.places, self.turned, strict=True)).index((found, False))
+
+    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Limits (R, ...) of the rates from those of the quantities (F, ...): complements have mirrored ones."""
+        places = list(self.places)
+        turned = np.array(self.turned).reshape(-1, *(1,) * (low.ndim - 1))
+        low, high = low[places], high[places]
+        return np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
+
+
+@cache
+def catalogue_rates() -> CatalogueRates:
+    """The rates of the catalogue."""
+    declared = (
+        (metric.key, metric.card.inference.proportion) for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
+    )
+    # Of more classes than two: with two, rates of different classes are one quantity, with the same counts.
+    rates = {key: each.at(3, 0) for key, each in declared if each is not None and each.is_plain}
+    pairs = [(rate.hits.column, rate.among.column) for rate in rates.values()]
+    distinct = list(dict.fromkeys(pairs))
+    return CatalogueRates(
+        keys=tuple(rates),
+        given=tuple(GIVEN[rate.among] for rate in rates.values()),
+        numerators=tuple(numerator for numerator, _ in distinct),
+        denominators=tuple(denominator for _, denominator in distinct),
+        places=tuple(distinct.index(pair) for pair in pairs),
+        turned=tuple(rate.line.slope < 0.0 for rate in rates.values()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineMetrics:
+    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
+
+    Attributes:
+        shares: Rates of the samples.
+        means: Means of the recalls.
+        smooth: What has limits by its gradient.
+        gradients: Of all of them, one kind after another.
+    """
+
+    shares: tuple[tuple[Metric[Table], Proportion], ...]
+    means: tuple[tuple[Metric[Table], Mean], ...]
+    smooth: tuple[tuple[Metric[Table], Gradient], ...]
+    gradients: tuple[tuple[Metric[Table], Gradient], ...]
+
+
+@cache
+def headline_metrics() -> HeadlineMetrics:
+    """Those whose cards say so."""
+    chosen = [metric for metric in catalogue().of_matrices.of_scope(Scope.OVERALL) if metric.card.inference.headline]
+    facts = [(metric, metric.card.inference) for metric in chosen]
+    shares = tuple((metric, fact.proportion) for metric, fact in facts if fact.proportion is not None)
+    means = tuple((metric, fact.mean_of_recalls) for metric, fact in facts if fact.mean_of_recalls is not None)
+    gradients = {metric.key: (metric, fact.gradient) for metric, fact in facts if fact.gradient is not None}
+    others = [metric.key for metric, _ in (*shares, *means)]
+    smooth = tuple(pair for key, pair in gradients.items() if key not in others)
+    return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
+
+
+def headline(counts: Array, level: float = 0.95) -> Headline:
+    """Those of one matrix (K, K), bit for bit as it has them in a batch. See ``headlines``."""
+    found = headlines(Table(counts[None, None]), level)
+    rates = replace(found.rates, low=found.rates.low[:, 0, 0], high=found.rates.high[:, 0, 0])
+    return Headline(level, found.overall[0], rates)
+
+
+def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:
+    """Headline intervals of matrices of counts (..., K, K), or of a selection of them that leaves the axes.
+
+    Accuracy and rates by Wilson; balanced accuracy, G and H by MOVER on Jeffreys intervals of the recalls; macro F1,
+    MCC and kappa by the delta method for multinomial counts, on the logit and the Fisher-z scale.
+
+    Raises:
+        ValueError: the level is not between 0 and 1.
+    """
+    with silently():
+        rates = rate_intervals(table, level, of=of)
+        parts = (*_shares(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))
+    return Headlines(level, tuple(zip(*parts, strict=True)), rates)
+
+
+def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
+    """Wilson intervals of every per-class rate of matrices (..., K, K), in one go."""
+    rates = catalogue_rates()
+    numerators = np.array([getattr(table, name)[of] for name in rates.numerators])
+    denominators = np.array([getattr(table, name)[of] for name in rates.denominators])
+    return RateIntervals(rates.keys, rates.given, *rates.limits(*wilson(numerators, denominators, level)))
+
+
+def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) -> list[OverallInterval]:
+    """Intervals of one metric, matrix by matrix."""
+    return [
+        OverallInterval(key, below, above, method, given, Refusal.UNDEFINED_ESTIMATE if isnan(below + above) else None)
+        for below, above in zip(np.ravel(low).tolist(), np.ravel(high).tolist(), strict=True)
+    ]
+
+
+def _shares(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    for metric, proportion in headline_metrics().shares:
+        rate = proportion.at(table.n_classes)
+        hits, among = rate.counts(table)
+        low, high = rate.line.limits(*wilson(hits[of], among[of], level))
+        yield _intervals(metric.key, low, high, Method.WILSON, Given.SAMPLES)
+
+
+def _recall_means(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    ends = mover.mean_limits(table.recall[of], *jeffreys(table.tp[of], table.actual[of], level))
+    for metric, mean in headline_metrics().means:
+        low, high = ends[mean]
+        yield _intervals(metric.key, low, high, Method.MOVER, Given.ACTUAL)
+
+
+def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+    """By the delta method, which does not see what is unknown of a class without any spread.
+
+    A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
+    moves by when its recall goes to its Jeffreys limit is added by squares, as MOVER adds parts (Zou & Donner 2008).
+    Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
+    """
+    found = _by_derivatives(table, level, of)
+    size = table.n_classes
+    counts = table.counts[of].reshape(-1, size, size)
+    right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
+    at_edge = ((right == 0) | (right == actual)) & (actual > 0)
+    few = at_edge & (actual < _FEW)
+    refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
+    for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
+        rows = np.flatnonzero(at_edge[place] if refused[place] else few[place])
+        if rows.size * size * size > _MOST_CELLS_MOVED:
+            continue
+        for ends, moves in zip(found, _moves(counts[place], rows, level), strict=True):
+            seen = few[place, rows] if ends[place].refusal is None else np.isfinite(moves)
+            ends[place] = ends[place].with_moves(moves[seen])
+    for (metric, _), ends in zip(headline_metrics().smooth, found, strict=True):
+        yield [one.interval(metric.key) for one in ends]
+
+
+class _Ends(NamedTuple):
+    """A value with its limits, NaN where it has none."""
+
+    value: float
+    low: float
+    high: float
+    method: Method
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why there are no limits."""
+        if not isnan(self.low):
+            return None
+        return Refusal.UNDEFINED_ESTIMATE if isnan(self.value) else Refusal.ZERO_STANDARD_ERROR
+
+    def with_moves(self, moves: Array) -> "_Ends":
+        """Limits further out by what the value moves by (R) in places that they do not know of."""
+        refused = self.refusal is not None
+        known = (0.0, 0.0) if refused else (self.value - self.low, self.high - self.value)
+        parts = (np.minimum(moves, 0.0), np.maximum(moves, 0.0))
+        below, above = (hypot(own, *part.tolist()) for own, part in zip(known, parts, strict=True))
+        if not below + above > 0.0:
+            return self
+        method = Method.MOVER if refused else self.method
+        return _Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
+
+    def interval(self, key: str) -> OverallInterval:
+        """The same with what it is of."""
+        given = Given.ACTUAL if self.method is Method.MOVER else Given.SAMPLES
+        return OverallInterval(key, self.low, self.high, self.method, given, self.refusal)
+
+
+def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[_Ends]]:
+    """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
+    smooth = headline_metrics().smooth
+    variances = additive_variance(table, stack([gradient(table) for _, gradient in smooth]))
+    half_widths = two_sided_z(level) * np.sqrt(variances)
+    found = []
+    for (metric, _), widths in zip(smooth, half_widths, strict=True):
+        method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
+        pairs = zip(np.ravel(metric(table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True)
+        found.append(
+            [_Ends(value, *(limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs]
+        )
+    return found
+
+
+def _moves(counts: Array, rows: NDArray[np.intp], level: float) -> list[Array]:
+    """What the recalls of rows (R) of a matrix (K, K), all 0 or 1, move each metric by (R) at their Jeffreys limits."""
+    size, at = len(counts), np.arange(rows.size)
+    right, actual = np.diagonal(counts)[rows], counts.sum(axis=-1)[rows]
+    low, high = jeffreys(right, actual, level)
+    missed = right == 0
+    # Errors of a class without any may be of all kinds; those of a class without anything else stay as they are.
+    errors = np.where(missed[:, None], counts[rows], (actual / (size - 1))[:, None])
+    errors[at, rows] = 0.0
+    recall = np.where(missed, high, low)
+    moved = np.repeat(counts[None].astype(np.float64), rows.size, axis=0)
+    moved[at, rows] = (1.0 - recall)[:, None] * errors
+    moved[at, rows, rows] = recall * actual
+    table, whole = Table(moved), Table(counts)
+    return [metric(table) - metric(whole) for metric, _ in headline_metrics().smooth]
+
+
+def is_signed(metric: Metric[Table]) -> bool:
+    """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
+    low = metric.card.range[0]
+    return low is None or low < 0.0
+
+
+def limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
+    """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
+    low, high = metric.card.range
+    if low is None or high is None:
+        raise ValueError(f"expected a metric with a range, got {metric.key}")
+    return logit_limits(value, half_width, low, high)

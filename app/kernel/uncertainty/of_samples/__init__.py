@@ -1,0 +1,1 @@
+"""Metrics of probabilities: influence of each sample, and the bootstrap of samples."""

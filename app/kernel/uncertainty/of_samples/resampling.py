@@ -1,0 +1,300 @@
+"""The bootstrap of samples in weights: sorted once, every replicate is a weighted pass.
+
+Where that would take too long the replicates are those of the bag of little bootstraps (Kleiner, Talwalkar, Sarkar &
+Jordan 2014): n draws among the samples of a small subset, so that every replicate is as large as the data and costs a
+pass over the subset.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_biased
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.draws import Summary, summarise
+from app.kernel.uncertainty.of_groups.clusters import Grouping, expanded_level
+from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
+from app.kernel.uncertainty.of_samples.absolutes import inverted
+
+# From a batch of samples in weights to values (...) or (..., K).
+SampleFunctional = Callable[[Subject], Array]
+# From values (D, V) in resamples, values (V) as found and a level to limits.
+Reading = Callable[[Array, Array, float], Summary]
+# Subsets of samples (b), what each stands for (b), and batches of weights (d, b); None twice for one subset of all.
+Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
+
+DRAWS = 1000
+FEWEST_DRAWS = 200
+# With all samples in every replicate at least so many replicates are made, or subsets are drawn instead.
+_FEWEST_OF_ALL = 400
+# Probabilities passed over in all replicates together: some 4 seconds of all metrics.
+_ENTRIES = 40_000_000
+# More of them in the fewest draws would take longer than anyone waits.
+MOST_ENTRIES = 3 * _ENTRIES
+# What a class costs in a replicate, whatever its size, in probabilities passed over.
+_PER_CLASS = 1500
+_SUBSETS = 10
+_SMALLEST_SUBSET = 2000
+_GROWTH = 0.6
+# A class keeps at least so many samples in a subset, if it has them.
+_KEPT = 200
+# Probabilities times replicates in memory at once.
+_AT_ONCE = 1 << 19
+
+
+class Run(NamedTuple):
+    """Scores of samples, and what was decided for each."""
+
+    scores: Scores
+    predicted: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """What is computed in every resample, and how limits are read off it."""
+
+    values: SampleFunctional
+    read: Reading = summarise
+    method: str = "bootstrap"
+
+
+def resampled(expression: Expression, bounds: tuple[float | None, float | None]) -> Resampled:
+    """An expression within its bounds, so that limits are right for what noise moves to one side."""
+
+    def values(subject: Subject) -> Array:
+        return compute(expression, subject)
+
+    if not is_biased(expression):
+        return Resampled(values)
+    if isinstance(expression, Measure) and (gaps := expression.metric.card.inference.gaps) is not None:
+        return Resampled(
+            lambda subject: gaps.of(data_of(expression.metric, subject), **expression.parameters),
+            lambda drawn, found, level: inverted(drawn, found, level, combined=gaps.combined),
+            "bootstrap_inverted",
+        )
+    return Resampled(
+        values, lambda drawn, found, level: reflected(summarise(drawn, found, level), bounds), "bootstrap_basic"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many replicates, and how many samples each passes over: all n of them, or those of a subset."""
+
+    draws: int
+    subset: int
+    n_samples: int
+
+    @property
+    def of_all(self) -> bool:
+        """Does every replicate draw from all samples?"""
+        return self.subset == self.n_samples
+
+    def loads(self, n_classes: int) -> float:
+        """How often all metrics of the catalogue could be computed in all replicates before it takes too long."""
+        return MOST_ENTRIES / (self.draws * n_classes * (_PER_CLASS + self.subset))
+
+
+def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = False) -> Plan | None:
+    """What can be done in some seconds; None when not even the fewest replicates can.
+
+    Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
+
+    Args:
+        n_samples: How many samples.
+        n_classes: How many classes.
+        draws: More replicates are not wanted.
+        whole: Every replicate has to draw from all samples, as with groups of them.
+    """
+    wanted = min(draws, DRAWS)
+    affordable = int(_ENTRIES / (n_classes * (_PER_CLASS + n_samples)))
+    if affordable >= min(wanted, _FEWEST_OF_ALL):
+        return Plan(min(wanted, affordable), n_samples, n_samples)
+    if whole:
+        most = int(affordable * MOST_ENTRIES / _ENTRIES)
+        return None if most < FEWEST_DRAWS else Plan(max(affordable, FEWEST_DRAWS), n_samples, n_samples)
+    subset = max(int(_ENTRIES / (n_classes * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
+    subset = min(subset, n_samples)
+    cost = n_classes * (_PER_CLASS + subset)
+    if FEWEST_DRAWS * cost > MOST_ENTRIES:
+        return None
+    return Plan(max(min(wanted, int(_ENTRIES / cost)), FEWEST_DRAWS), subset, n_samples)
+
+
+def bootstrap_samples(
+    scores: Scores,
+    predicted: Codes,
+    asked: Sequence[Resampled],
+    *,
+    seed: int,
+    made: Plan,
+    level: float = 0.95,
+    class_counts: ClassCounts = ClassCounts.RANDOM,
+    grouping: Grouping | None = None,
+) -> list[Summary]:
+    """Intervals of everything that is asked for; fixed class counts resample within the classes.
+
+    Args:
+        scores: Without weights.
+        predicted: (n) decisions, for the matrix of a replicate.
+        asked: All see the same replicates.
+        seed: Of the replicates.
+        made: How many, of what.
+        level: Of the intervals.
+        class_counts: The design.
+        grouping: Draw whole groups of samples, of all of them; class counts are random then.
+    """
+    run = Run(scores, predicted)
+    if grouping is None:
+        drawn, read_at = resamples(scores, made, seed, class_counts), level
+    else:
+        drawn, read_at = _of_groups(grouping, made, scores, seed), expanded_level(level, grouping.effective_groups)
+    functionals = [each.values for each in asked]
+    estimates = values_of(run, functionals)
+    values = replicated([run], functionals, drawn, [estimates])
+    return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
+
+
+def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
+    """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
+    with silently():
+        subject = subject_of(run.scores, run.predicted, weights)
+        return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
+
+
+def replicated(
+    runs: Sequence[Run],
+    functionals: Sequence[SampleFunctional],
+    drawn: Resamples,
+    estimates: Sequence[Sequence[Array]],
+    weighting: Array | None = None,
+) -> list[Array]:
+    """Values (B, R, V) of every functional in resamples that all runs share.
+
+    Args:
+        runs: R, without weights, on the same samples in the same order.
+        functionals: What is computed.
+        drawn: The resamples.
+        estimates: Values (V) of every functional for each of the runs.
+        weighting: (n) what each sample weighs besides.
+    """
+    values: list[list[Array]] = [[] for _ in functionals]
+    with silently():
+        for chosen, base, batches in drawn:
+            parts, weighting_here = list(runs), weighting
+            if chosen is not None:
+                parts = [Run(part_of(run.scores, chosen), run.predicted.take(chosen)) for run in runs]
+                weighting_here = None if weighting is None else weighting.take(chosen)
+            shifts = _shifts(parts, functionals, estimates, weighted(base, weighting_here))
+            for weights in batches:
+                here = weighted(weights, weighting_here)
+                subjects = [subject_of(part.scores, part.predicted, here) for part in parts]
+                for found, functional, shift in zip(values, functionals, shifts, strict=True):
+                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
+                    found.append(np.stack(by_run, axis=1) + shift)
+    return [np.concatenate(found) for found in values]
+
+
+def weighted(weights: Array | None, weighting: Array | None) -> Array | None:
+    """Weights (..., n) times those (n) that samples have besides."""
+    return weights if weights is None or weighting is None else weights * weighting
+
+
+def _shifts(
+    parts: Sequence[Run],
+    functionals: Sequence[SampleFunctional],
+    estimates: Sequence[Sequence[Array]],
+    base: Array | None,
+) -> list[Array]:
+    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
+    if base is None:
+        return [np.zeros(1)] * len(functionals)
+    own = [values_of(part, functionals, base) for part in parts]
+    return [
+        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
+        for index in range(len(functionals))
+    ]
+
+
+def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
+    """Percentile limits turned around the estimate, within the range: the basic bootstrap, which takes off the bias.
+
+    Davison & Hinkley (1997), eq. 5.6.
+    """
+    low, high = (np.clip(2.0 * found.estimate - end, *bounds) for end in (found.high, found.low))
+    return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
+
+
+def subject_of(scores: Scores, predicted: Codes, weights: Array | None) -> Subject:
+    """Samples in weights (..., n) with the matrices of their decisions."""
+    size = scores.n_classes
+    cells = scores.y * size + predicted
+    mass = np.ones(scores.n_samples) if weights is None else weights
+    counts = sums_by_code(cells, mass, size * size)
+    return Subject(
+        Table(counts.reshape(*counts.shape[:-1], size, size)),
+        scores if weights is None else scores.with_weights(weights),
+    )
+
+
+def part_of(scores: Scores, chosen: Codes) -> Scores:
+    """Some of the samples."""
+    part = Scores(scores.y.take(chosen), scores.probabilities.take(chosen, axis=0))
+    part.are_probabilities = scores.are_probabilities
+    return part
+
+
+def _of_groups(grouping: Grouping, made: Plan, scores: Scores, seed: int) -> Resamples:
+    yield None, None, grouping.weights(draws=made.draws, random=generator(seed), batch=_batch(made, scores))
+
+
+def _batch(made: Plan, scores: Scores) -> int:
+    return max(1, _AT_ONCE // (made.subset * scores.n_classes))
+
+
+def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
+    """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
+
+    None twice where there is one subset of all samples.
+    """
+    random = generator(seed)
+    y, fixed = scores.y, class_counts is ClassCounts.FIXED
+    batch = _batch(made, scores)
+    if made.of_all:
+        strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
+        yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)
+        return
+    counts = np.bincount(y, minlength=scores.n_classes)
+    kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * scores.n_classes))))
+    sizes = kept + (counts - kept) * (made.subset - kept.sum()) // (counts - kept).sum()
+    members = [np.flatnonzero(y == code) for code in range(scores.n_classes)]
+    for number in range(_SUBSETS):
+        draws = made.draws * (number + 1) // _SUBSETS - made.draws * number // _SUBSETS
+        chosen = np.concatenate(
+            [random.choice(of, size, replace=False) for of, size in zip(members, sizes.tolist(), strict=True)]
+        )
+        stands_for = np.repeat(counts / np.maximum(sizes, 1), sizes)
+        yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
+
+
+def _subset_weights(
+    counts: Codes, sizes: Codes, draws: int, batch: int, random: np.random.Generator, *, fixed: bool
+) -> Iterator[Array]:
+    """Batches (d, b) of how often each sample of a subset is drawn in n draws, class by class."""
+    for start in range(0, draws, batch):
+        count = min(batch, draws - start)
+        totals = np.tile(counts, (count, 1))
+        if not fixed:
+            totals = random.multinomial(counts.sum(), counts / counts.sum(), count)
+        parts = [
+            random.multinomial(totals[:, code], np.full(size, 1.0 / size))
+            for code, size in enumerate(sizes.tolist())
+            if size
+        ]
+        yield np.concatenate(parts, axis=1).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Postgres: connections, tables, and what their failures mean."""

@@ -1,0 +1,259 @@
+"""The tables. The shape and what it was measured against: docs/adr/0001-storage-shape.md."""
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Boolean,
+    Column,
+    ColumnElement,
+    DateTime,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    literal,
+    literal_column,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.domain.named_metrics import HEADLINE
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    }
+)
+
+# An entry of an index has room for 2,704 bytes, and one of ours holds all values of an evaluation at eight bytes each.
+SLOT_LIMIT = 320
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    UniqueConstraint("project", "name", "version", postgresql_nulls_not_distinct=True),
+)
+
+# All versions of a model together: what a filter by name alone asks for.
+model_names = Table(
+    "model_names",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    UniqueConstraint("project", "name"),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    Column("split", Text),
+    UniqueConstraint("project", "name", "version", "split", postgresql_nulls_not_distinct=True),
+)
+
+metric_slots = Table(
+    "metric_slots",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column(
+        "slot", SmallInteger, nullable=False, unique=True, comment="Subscript in evaluations.metric_values, from 1."
+    ),
+)
+
+# Columns of fixed width first, so that Postgres finds them without walking over the others.
+# model_id and dataset_id have no foreign key: names are never removed, and the check would lock the same
+# two rows for every insert of a training run (measured in docs/adr/0002-driver-and-write-path.md).
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7: the order of ids is the order of creation."),
+    Column("model_id", Integer, nullable=False),
+    Column("dataset_id", Integer, nullable=False),
+    Column("n_classes", Integer, nullable=False),
+    Column("positive", Integer),
+    Column("n_samples", Double, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column(
+        "counts_type", Text, nullable=False, comment="Type of an entry of counts and fold_counts, as numpy names it."
+    ),
+    Column("labels", ARRAY(Text), nullable=False),
+    Column("tags", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("options", JSON(none_as_null=True)),
+    Column("extra", JSON(none_as_null=True)),
+    Column("metric_values", ARRAY(Double), nullable=False, comment="By slot; NaN: undefined, NULL: does not apply."),
+    Column("counts", LargeBinary, nullable=False),
+    Column("fold_counts", LargeBinary),
+    Column("model_name_id", Integer, nullable=False),
+    Column(
+        "late_at",
+        DateTime(timezone=True),
+        server_default=text("clock_timestamp()"),
+        comment="When it was written, if that was long after its id was made.",
+    ),
+    PrimaryKeyConstraint("project", "id"),
+)
+
+# The first evaluations of large scopes by every metric, made in the background: app/store/lists/top_entries.py.
+extreme_scopes = Table(
+    "extreme_scopes",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("member", Integer, nullable=False, comment="Id of the dataset, model or name of a model; 0: the project."),
+    Column("kind", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column(
+        "complete_to", DateTime(timezone=True), nullable=False, comment="What was written before has been looked at."
+    ),
+    UniqueConstraint("project", "kind", "member"),
+)
+
+extreme_values = Table(
+    "extreme_values",
+    metadata,
+    Column("scope_id", Integer, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("greatest", Boolean, nullable=False),
+    Column("entries", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("scope_id", "slot", "greatest"),
+)
+
+# No foreign keys here either: evaluations are written and deleted in one place, which sees to these too.
+sample_columns = Table(
+    "sample_columns",
+    metadata,
+    Column("links", Integer, nullable=False, comment="How many evaluations have it."),
+    Column("project", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False, comment="SHA-256 of what it holds."),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "digest"),
+)
+
+evaluation_samples = Table(
+    "evaluation_samples",
+    metadata,
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("truth", LargeBinary, nullable=False, comment="Digests in sample_columns, as all that follow."),
+    Column("predicted", LargeBinary, nullable=False),
+    Column("outputs", LargeBinary, comment="Probabilities or scores."),
+    Column("ids", LargeBinary),
+    Column("weights", LargeBinary),
+    Column("fold_sizes", ARRAY(Integer)),
+    Column("groups", LargeBinary),
+    PrimaryKeyConstraint("project", "evaluation_id"),
+)
+
+probability_reports = Table(
+    "probability_reports",
+    metadata,
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False, comment="JSON."),
+    PrimaryKeyConstraint("project", "evaluation_id"),
+)
+
+# Answers are kept as the text that was sent: what is read later is what was said, byte for byte, though metrics may
+# have been mended and evaluations deleted since.
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("project", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("answer", JSON, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+
+gates = Table(
+    "gates",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7 of this version."),
+    Column("version", Integer, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("definition", JSON(none_as_null=True), comment="NULL: the gate was deleted with this version."),
+    PrimaryKeyConstraint("project", "name", "version"),
+)
+
+gate_checks = Table(
+    "gate_checks",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("evaluation_id", Uuid, nullable=False),
+    Column("baseline_id", Uuid),
+    Column("version", Integer, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("answer", JSON, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+Index("ix_gate_checks_gate", gate_checks.c.project, gate_checks.c.gate, gate_checks.c.id)
+
+
+def value_in_slot(slot: int) -> ColumnElement[float]:
+    """Return the value of the metric in a slot as SQL: NULL where undefined or absent.
+
+    A slot that has an index is written out, so that Postgres recognises its expression; any other is bound, so that
+    one statement, compiled once, serves all metrics.
+    """
+    subscript: ColumnElement[int] = literal(slot, Integer)
+    if slot <= len(HEADLINE):
+        subscript = literal_column(str(slot), Integer)
+    value = evaluations.c.metric_values[subscript]
+    return func.nullif(value, literal_column("'NaN'::double precision"), type_=Double)
+
+
+Index("ix_evaluations_model", evaluations.c.model_id, evaluations.c.id)
+Index("ix_evaluations_model_name", evaluations.c.model_name_id, evaluations.c.id)
+Index("ix_evaluations_dataset", evaluations.c.dataset_id, evaluations.c.id)
+Index("ix_evaluations_dataset_model_name", evaluations.c.dataset_id, evaluations.c.model_name_id, evaluations.c.id)
+# As good as empty: most evaluations are written at once.
+Index(
+    "ix_evaluations_late",
+    evaluations.c.project,
+    evaluations.c.late_at,
+    postgresql_where=evaluations.c.late_at.is_not(None),
+)
+# Holds the values too, so that two questions are answered from it alone: a leaderboard, which jumps to the greatest id
+# of each model version, and a dataset sorted by any metric, which reads the dataset's part from end to end.
+Index(
+    "ix_evaluations_dataset_model",
+    evaluations.c.dataset_id,
+    evaluations.c.model_id,
+    evaluations.c.id,
+    postgresql_include=["metric_values"],
+)
+Index(
+    "ix_evaluations_tags",
+    evaluations.c.tags,
+    postgresql_using="gin",
+    postgresql_ops={"tags": "jsonb_path_ops"},
+    postgresql_with={"gin_pending_list_limit": 256},
+)
+for _slot, _key in enumerate(HEADLINE, start=1):
+    Index(f"ix_evaluations_{_key}", evaluations.c.dataset_id, value_in_slot(_slot), evaluations.c.id)

@@ -1,0 +1,1 @@
+"""Evaluations: rows, the store, and the writer that commits in groups."""

@@ -1,0 +1,185 @@
+"""The write path: evaluations that arrive while a commit is under way share the next one.
+
+One task per process owns one connection. It never waits for company: alone, an evaluation is committed at once. Under
+load the commits get larger instead of more. Why, with numbers: docs/adr/0002-driver-and-write-path.md.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from sqlalchemy import Text, bindparam, cast
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
+from app.store.database.tables import evaluations
+from app.store.lists.visibility import late_at
+
+
+def compile_insert() -> tuple[str, tuple[str, ...]]:
+    """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values."""
+    given: dict[str, Any] = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
+    # They come as text: `rows.encode_values`.
+    values = evaluations.c.metric_values
+    given[values.name] = cast(bindparam(values.name, type_=Text), values.type)
+    statement = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()})
+    compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    return str(compiled), tuple(compiled.positiontup or ())
+
+
+INSERT, COLUMNS = compile_insert()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    row: tuple[Any, ...]
+    size: int
+    done: asyncio.Future[None]
+
+
+class EvaluationWriter:
+    """Commits evaluations in groups; each caller is answered after its own commit.
+
+    A row that Postgres refuses fails its own caller only. When the connection breaks during a commit the callers of
+    that group get StoreUnavailableError (kept or not is unknown) and the next group gets a new connection.
+    """
+
+    def __init__(
+        self, engine: AsyncEngine, *, queue_limit: int = 1024, group_limit: int = 128, group_bytes: int = 8 << 20
+    ) -> None:
+        """Take how many may wait, and how many, with how many bytes of matrices, share one commit at most."""
+        self._engine = engine
+        self._queue_limit = queue_limit
+        self._group_limit = group_limit
+        self._group_bytes = group_bytes
+        self._queue: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection | None = None
+        self._driver: asyncpg.Connection | None = None
+
+    async def add(self, row: Mapping[str, Any]) -> None:
+        """Commit one row of `evaluations`. A caller that is cancelled before its commit began leaves nothing.
+
+        Raises:
+            StoreOverloadedError: too many are waiting.
+            StoreUnavailableError: no connection, it broke, or the writer is closed.
+            StoreFullError: the disk of the database is full.
+        """
+        if self._closing:
+            raise StoreUnavailableError("expected an open store, it is shutting down")
+        if len(self._queue) >= self._queue_limit:
+            raise StoreOverloadedError(f"expected fewer than {self._queue_limit} evaluations waiting to be written")
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="evaluation-writer")
+        done = asyncio.get_running_loop().create_future()
+        size = len(row["counts"]) + len(row["fold_counts"] or b"")
+        self._queue.append(_Waiting(tuple(row[name] for name in COLUMNS), size, done))
+        self._arrived.set()
+        await done
+
+    async def close(self) -> None:
+        """Refuse new evaluations, commit those that wait, let the connection go."""
+        self._closing = True
+        self._arrived.set()
+        if self._task is not None:
+            await self._task
+        await self._disconnect()
+
+    async def _run(self) -> None:
+        try:
+            while self._queue or not self._closing:
+                group = self._take_group()
+                if group:
+                    await self._commit(group)
+                elif not self._closing:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        finally:
+            # Only when this task itself is cancelled, with the loop: nobody may wait for ever.
+            self._closing = True
+            _fail(
+                self._queue, StoreUnavailableError("expected the evaluation to be written, the service stopped before")
+            )
+
+    def _take_group(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        size = 0
+        while self._queue and len(group) < self._group_limit and size < self._group_bytes:
+            waiting = self._queue.popleft()
+            if not waiting.done.done():
+                group.append(waiting)
+                size += waiting.size
+        return group
+
+    async def _commit(self, group: Sequence[_Waiting]) -> None:
+        """Commit a group, one by one if it fails as a whole, and answer every caller."""
+        try:
+            await self._insert([waiting.row for waiting in group])
+        except (StoreUnavailableError, StoreFullError) as error:
+            _fail(group, error)
+        except asyncio.CancelledError:
+            _fail(group, StoreUnavailableError("expected an answer from the database, the service stopped before"))
+            raise
+        except Exception as error:  # noqa: BLE001 - it belongs to the callers, and the task must live on for the others
+            if len(group) == 1:
+                _answer(group[0].done, error)
+            else:
+                for waiting in group:
+                    await self._commit([waiting])
+        else:
+            for waiting in group:
+                _answer(waiting.done)
+
+    async def _insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows in one round trip and one transaction: `executemany` is atomic by itself."""
+        with translated():
+            connection = await self._connect()
+            try:
+                await connection.executemany(INSERT, rows)
+            except DRIVER_ERRORS as error:
+                if is_unavailable(error):
+                    await self._disconnect()
+                raise
+
+    async def _connect(self) -> asyncpg.Connection:
+        if self._driver is None or self._driver.is_closed():
+            await self._disconnect()
+            self._connection = await self._engine.connect()
+            raw = await self._connection.get_raw_connection()
+            driver: asyncpg.Connection = raw.driver_connection
+            # Out of the pool for good: reads never wait for it, and it does not count among theirs.
+            raw.detach()
+            self._driver = driver
+        return self._driver
+
+    async def _disconnect(self) -> None:
+        driver, self._driver = self._driver, None
+        connection, self._connection = self._connection, None
+        if driver is not None:
+            driver.terminate()
+        if connection is not None:
+            await connection.invalidate()
+            await connection.close()
+
+
+def _answer(done: asyncio.Future[None], error: Exception | None = None) -> None:
+    """Answer a caller, unless it was cancelled in the meantime."""
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
+
+
+def _fail(group: Iterable[_Waiting], error: StoreUnavailableError | StoreFullError) -> None:
+    for waiting in group:
+        # One for each: an error that several raise gathers all their tracebacks.
+        _answer(waiting.done, type(error)(str(error)))

@@ -1,0 +1,1 @@
+"""Columns of samples, each stored once."""

@@ -1,1 +1,0 @@
-"""Lists in the order of a metric, read one page at a time."""
