@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 from app.domain.errors import NotFound
-from app.domain.expressions.expressions import suggest
+from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Orientation, Parameter, Prevalence, Scope
@@ -92,12 +92,17 @@ class NumberParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceParameter:
-    """A parameter that is one of some words."""
+    """A parameter that is one of some words.
+
+    Attributes:
+        matrix_allowed: It can be a matrix of numbers too, one row and column for each class.
+    """
 
     name: str
     type: Literal["choice"] = "choice"
     default: str | None
     options: Sequence[str]
+    matrix_allowed: bool
     description: str
 
 
@@ -175,6 +180,9 @@ class Combination:
         orientation: Which direction is better; `null` for that of the parts.
         range: `null` for one between the ends of the parts.
         non_negative_parts: Parts that can fall below 0 are refused.
+        parts: How many values it takes; `null` for any number.
+        weighted: It needs `weights`: a number above 0 for each value, by position (`"2,1,1"`) or by class
+            (`"A:2,B:1"`).
     """
 
     key: str
@@ -184,6 +192,9 @@ class Combination:
     orientation: Orientation | None
     range: Ends | None
     non_negative_parts: bool
+    parts: int | None
+    weighted: bool
+    parameters: Sequence[NumberParameter | ChoiceParameter]
     references: Sequence[str]
 
 
@@ -198,6 +209,9 @@ def combinations() -> tuple[Combination, ...]:
             orientation=card.orientation,
             range=None if card.range is None else Ends(*card.range),
             non_negative_parts=card.mean_of_positives is not None,
+            parts=card.arity,
+            weighted=card.weighted is not None,
+            parameters=[_parameter(parameter) for parameter in card.parameters],
             references=[REFERENCES[reference] for reference in card.references],
         )
         for card in COMBINATIONS.values()
@@ -267,5 +281,6 @@ def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter:
                 name=parameter.name,
                 default=parameter.default,
                 options=parameter.options,
+                matrix_allowed=parameter.matrix,
                 description=parameter.description,
             )

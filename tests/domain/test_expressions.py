@@ -3,6 +3,7 @@
 import inspect
 import math
 import string
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
-from app.domain.expressions.expressions import describe, parse, render, suggest
+from app.domain.expressions.expressions import describe, parse, render
+from app.domain.expressions.names import suggest
 from app.domain.expressions.syntax import DEEPEST, LONGEST, read
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Card, Choice, Inputs, Number, Parameter, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute, is_list
 from app.kernel.metrics.families.combinations import COMBINATIONS
 
 LABELS = ("A", "B", "C", "D")
@@ -85,7 +87,11 @@ def test_functions_take_lists_single_values_and_each_other() -> None:
 NON_NEGATIVE = {key for key, card in COMBINATIONS.items() if card.mean_of_positives is not None}
 
 
-@pytest.mark.parametrize("function", COMBINATIONS)
+# Those that take any number of parts; `test_weights.py` has what is said of the others.
+PLAIN = {key for key, card in COMBINATIONS.items() if card.weighted is None and card.arity is None}
+
+
+@pytest.mark.parametrize("function", sorted(PLAIN))
 @pytest.mark.parametrize("parts", [1, 2, 17])
 def test_every_function_takes_any_number_of_parts(function: str, parts: int) -> None:
     parsed = parse(f"{function}({', '.join(['recall@A'] * parts)})", LABELS, None)
@@ -270,9 +276,17 @@ def expressions(n_classes: int, *, non_negative: bool = False, depth: int = 3) -
     @st.composite
     def combined(draw: st.DrawFn) -> Expression:
         function = draw(st.sampled_from(sorted(COMBINATIONS)))
+        card = COMBINATIONS[function]
         strict = non_negative or function in NON_NEGATIVE
         part = expressions(n_classes, non_negative=strict, depth=depth - 1)
-        return Combination(function, tuple(draw(st.lists(part, min_size=1, max_size=4))))
+        parts = tuple(draw(st.lists(part, min_size=card.arity or 1, max_size=card.arity or 4)))
+        parameters: dict[str, Any] = {one.name: draw(values(one)) for one in card.parameters}
+        count = sum(n_classes if is_list(one) else 1 for one in parts)
+        assume(card.arity is None or count == card.arity)
+        if card.weighted is not None:
+            weight = st.floats(min_value=0.0, exclude_min=True, allow_infinity=False)
+            parameters["weights"] = tuple(draw(st.lists(weight, min_size=count, max_size=count)))
+        return Combination(function, parts, parameters)
 
     return st.one_of(leaf, combined())
 
@@ -379,8 +393,8 @@ def test_what_cannot_be_read_is_said_with_its_place(text: str, position: int, wo
         ("gini_mean_recall(p=18.5)", 19, "a number from -18 up to 18, not '18.5'"),
         ("net_benefit(threshold=1)@A", 22, "a number from 0 below 1, not '1'"),
         ("weighted_balanced_accuracy(weight=1.01)@A", 34, "a number from 0 up to 1, not '1.01'"),
-        ("weighted_kappa(weights=cubic)", 23, "linear or quadratic, not 'cubic'"),
-        ("weighted_kappa(weights=2)", 23, "linear or quadratic, not '2'"),
+        ("weighted_kappa(weights=cubic)", 23, "linear or quadratic, or a matrix as '0,1; 1,0', not 'cubic'"),
+        ("weighted_kappa(weights=2)", 23, "linear or quadratic, or a matrix as '0,1; 1,0', not '2'"),
     ],
 )
 def test_parameters_are_checked_against_the_card(text: str, position: int, words: str) -> None:
@@ -519,17 +533,17 @@ def test_of_many_classes_the_nearest_are_offered() -> None:
 def test_harmonic_and_geometric_means_refuse_what_can_be_negative(function: str, inside: str, culprit: str) -> None:
     error = refusal(f"{function}({inside})")
     assert f"{function} cannot take {culprit}" in error.detail
-    assert ("geometric" if function == "gmean" else "harmonic") + " mean of mixed signs is undefined" in error.detail
+    assert f"{COMBINATIONS[function].mean_of_positives} mean of mixed signs is undefined" in error.detail
     assert error.position is not None
 
 
 @pytest.mark.parametrize("inside", ["max(mcc, h_mean)", "range(mcc, cohen_kappa)", "gps(h_mean)", "recall@*", "lift@A"])
-@pytest.mark.parametrize("function", sorted(NON_NEGATIVE))
+@pytest.mark.parametrize("function", sorted(NON_NEGATIVE & PLAIN))
 def test_harmonic_means_take_what_cannot_be_negative(function: str, inside: str) -> None:
     assert isinstance(parse(f"{function}({inside})", LABELS, None), Combination)
 
 
-@pytest.mark.parametrize("function", sorted(set(COMBINATIONS) - NON_NEGATIVE))
+@pytest.mark.parametrize("function", sorted(PLAIN - NON_NEGATIVE))
 def test_other_functions_take_negative_values(function: str) -> None:
     assert isinstance(parse(f"{function}(mcc, informedness@*)", LABELS, None), Combination)
 

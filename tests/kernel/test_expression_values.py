@@ -1,6 +1,8 @@
 """Values of expression trees: on one matrix and on batches."""
 
+import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,10 +53,28 @@ def test_a_measure_of_every_class_is_a_list() -> None:
     assert not is_list(Combination("mean", (EVERY_RECALL,)))
 
 
+def combination(function: str, parts: tuple[Expression, ...], n_values: int) -> Combination:
+    """With weights 1, 2, 3, ... where it takes some, and every number at its default."""
+    card = COMBINATIONS[function]
+    parameters: dict[str, Any] = {parameter.name: parameter.default for parameter in card.parameters}
+    if card.weighted is not None:
+        parameters["weights"] = tuple(float(place + 1) for place in range(n_values))
+    return Combination(function, parts, parameters)
+
+
+# Functions that take any number of parts.
+OF_ANY = [key for key, card in COMBINATIONS.items() if card.arity is None]
+
+
 def exact(function: str, parts: list[Fraction]) -> float:
     harmonic = len(parts) / sum(1 / part for part in parts)
     center = 1 / harmonic
+    weights = [Fraction(place + 1) for place in range(len(parts))]
+    whole = sum(weights)
     answers: dict[str, float] = {
+        "wgps": float(whole / sum(weight / part for weight, part in zip(weights, parts, strict=True))),
+        "wmean": float(sum(weight * part for weight, part in zip(weights, parts, strict=True)) / whole),
+        "wgmean": math.prod(float(part) ** float(weight / whole) for weight, part in zip(weights, parts, strict=True)),
         "gps": float(harmonic),
         "gps_sd": float(harmonic**2) / (len(parts) - 1) * float(sum((1 / part - center) ** 2 for part in parts)) ** 0.5,
         "mean": float(sum(parts) / len(parts)),
@@ -66,11 +86,11 @@ def exact(function: str, parts: list[Fraction]) -> float:
     return answers[function]
 
 
-@pytest.mark.parametrize("function", COMBINATIONS)
+@pytest.mark.parametrize("function", OF_ANY)
 def test_combinations_of_lists_and_single_measures(function: str) -> None:
     parts: tuple[Expression, ...] = (EVERY_RECALL, measure("precision", Every.CLASS), measure("accuracy"))
     flat = [*RECALLS, *PRECISIONS, Fraction(33, 40)]
-    assert value(Combination(function, parts)) == pytest.approx(exact(function, flat), rel=1e-14)
+    assert value(combination(function, parts, len(flat))) == pytest.approx(exact(function, flat), rel=1e-14)
 
 
 def test_gps_of_the_recalls_is_the_harmonic_mean() -> None:
@@ -97,10 +117,10 @@ def test_a_dispersion_needs_two_parts_and_no_zero() -> None:
     assert np.isnan(compute(Combination("gps_sd", (EVERY_RECALL,)), Table([[0, 5], [1, 4]])))
 
 
-@pytest.mark.parametrize("function", COMBINATIONS)
+@pytest.mark.parametrize("function", OF_ANY)
 def test_a_batch_gives_what_its_matrices_give(function: str) -> None:
     batch = np.random.default_rng(8).integers(1, 40, (2, 5, 3, 3))
-    tree = Combination(function, (EVERY_RECALL, measure("precision", 2), measure("macro_f1")))
+    tree = combination(function, (EVERY_RECALL, measure("precision", 2), measure("macro_f1")), 5)
     got = compute(tree, Table(batch))
     assert got.shape == (2, 5)
     alone = [[float(compute(tree, Table(counts))) for counts in row] for row in batch]
@@ -134,19 +154,21 @@ def test_a_card_of_a_function_says_what_a_reader_needs(key: str) -> None:
 def test_slopes_are_derivatives(key: str) -> None:
     card, parts, step = COMBINATIONS[key], np.array([0.3, 0.55, 0.9, 0.41]), 1e-6
     assert card.slopes is not None
+    parameters = combination(key, (), parts.size).parameters
     moved = step * np.eye(parts.size)
-    numeric = (card.compute(parts + moved) - card.compute(parts - moved)) / (2 * step)
-    np.testing.assert_allclose(card.slopes(parts), numeric, rtol=1e-8)
+    numeric = (card.compute(parts + moved, **parameters) - card.compute(parts - moved, **parameters)) / (2 * step)
+    np.testing.assert_allclose(card.slopes(parts, **parameters), numeric, rtol=1e-8)
 
 
-@pytest.mark.parametrize("key", COMBINATIONS)
+@pytest.mark.parametrize("key", OF_ANY)
 def test_values_keep_to_the_bounds(key: str) -> None:
     """Lists count with all their values, metrics of several ranges with theirs."""
     signed = () if COMBINATIONS[key].mean_of_positives is not None else (measure("mcc"), measure("informedness", 0))
     parts = (EVERY_RECALL, measure("likelihood_ratio_positive", 1), measure("error_rate"), *signed)
     random = np.random.default_rng(4)
     for chosen in ((0,), (0, 1), (2, 0), (len(parts) - 1, 2), tuple(range(len(parts)))):
-        tree = Combination(key, tuple(parts[place] for place in chosen))
+        inside = tuple(parts[place] for place in chosen)
+        tree = combination(key, inside, sum(3 if is_list(part) else 1 for part in inside))
         low, high = bounds(tree)
         values = compute(tree, Table(random.integers(1, 40, (500, 3, 3))))
         values = values[np.isfinite(values)]

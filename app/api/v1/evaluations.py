@@ -26,7 +26,7 @@ from app.api.v1.requests.fields import SOUGHT, Sought
 from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, EvaluationSummary, ModelRef, Position
-from app.domain.expressions.expressions import suggest
+from app.domain.expressions.names import suggest
 from app.domain.members import LEFT_OUT, typed
 from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
 

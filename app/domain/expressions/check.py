@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 
 from app.domain.errors import NotComparable
 from app.domain.expressions.expressions import parse
-from app.domain.expressions.syntax import Call, read
+from app.domain.expressions.syntax import Assignment, Call, read
+from app.domain.expressions.weights import labels_in
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Every, Expression, is_about_sample
 
@@ -16,7 +17,7 @@ def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({
         InvalidExpression: it makes no sense whatever the classes are.
     """
     named = dict.fromkeys(_labels(read(text)))
-    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs)
+    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs, complete=False)
 
 
 def refuse_about_sample(expression: Expression, text: str, *, pointer: str | None = None) -> None:
@@ -39,3 +40,5 @@ def _labels(call: Call) -> Iterator[str]:
     for argument in call.arguments or ():
         if isinstance(argument, Call):
             yield from _labels(argument)
+        elif isinstance(argument, Assignment):
+            yield from labels_in(argument.value)

@@ -4,17 +4,16 @@
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
+from app.domain.expressions.names import nearest_labels, suggest
 from app.domain.expressions.syntax import (
+    LONGEST_SHOWN,
     WORD,
-    Argument,
     Assignment,
     Call,
     Literal,
@@ -22,16 +21,17 @@ from app.domain.expressions.syntax import (
     TokenKind,
     quote,
     read,
+    shown,
     write_label,
 )
+from app.domain.expressions.weights import matrix_of, weights_of, write_matrix, write_number, write_weights
 from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, measures
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
-_MOST_SUGGESTIONS: Final = 3
-_LONGEST_SHOWN: Final = 60
+_WEIGHTS: Final = "weights"
 # More labels than this are not listed in a message.
 _MOST_LISTED: Final = 10
 
@@ -43,10 +43,16 @@ class _Context:
     labels: Sequence[str]
     positive: int | None
     inputs: Collection[Inputs]
+    complete: bool
 
 
 def parse(
-    text: str, labels: Sequence[str], positive: int | None, *, inputs: Collection[Inputs] = _MATRIX_ONLY
+    text: str,
+    labels: Sequence[str],
+    positive: int | None,
+    *,
+    inputs: Collection[Inputs] = _MATRIX_ONLY,
+    complete: bool = True,
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -55,6 +61,7 @@ def parse(
         labels: The K classes in the order of the matrix.
         positive: Class that a class metric without ``@`` speaks of; None when there is none.
         inputs: What there is to compute from; metrics that need something else are refused.
+        complete: The labels are all there are. If not, weights and matrices are not held against their number.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -62,7 +69,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs))
+    return _bind(read(text), _Context(labels, positive, inputs, complete))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -71,7 +78,7 @@ def render(expression: Expression, labels: Sequence[str]) -> str:
     ``parse(render(expression, labels), labels, positive) == expression`` for whatever ``parse`` gave.
     """
     if isinstance(expression, Combination):
-        return f"{expression.function}({', '.join(render(part, labels) for part in expression.parts)})"
+        return f"{expression.function}({', '.join(_render_arguments(expression, labels))})"
     card = expression.metric.card
     given = [
         f"{parameter.name}={write_value(expression.parameters[parameter.name])}"
@@ -79,6 +86,17 @@ def render(expression: Expression, labels: Sequence[str]) -> str:
         if expression.parameters.get(parameter.name, parameter.default) != parameter.default
     ]
     return card.key + (f"({', '.join(given)})" if given else "") + _render_class(expression.of, labels)
+
+
+def _render_arguments(expression: Combination, labels: Sequence[str]) -> Iterator[str]:
+    """The parts, numbers that differ from their default, and weights by position."""
+    for part in expression.parts:
+        yield render(part, labels)
+    for parameter in expression.card.parameters:
+        if expression.parameters[parameter.name] != parameter.default:
+            yield f"{parameter.name}={write_value(expression.parameters[parameter.name])}"
+    if expression.card.weighted is not None:
+        yield f'{_WEIGHTS}="{write_weights(expression.parameters[_WEIGHTS])}"'
 
 
 def _render_class(of: int | Every | None, labels: Sequence[str]) -> str:
@@ -94,7 +112,7 @@ def write_value(value: Any) -> str:
     """A parameter's value as it is written in an expression."""
     if isinstance(value, str):
         return value if WORD.fullmatch(value) else quote(value)
-    return f"{int(value)}" if value == value // 1 and abs(value) < 1e15 else repr(float(value))
+    return f'"{write_matrix(value)}"' if isinstance(value, tuple) else write_number(value)
 
 
 def _bind(call: Call, context: _Context) -> Expression:
@@ -112,39 +130,110 @@ def _bind(call: Call, context: _Context) -> Expression:
 
 
 def _combination(call: Call, context: _Context) -> Combination:
-    example = f"{call.name}(recall@*)"
+    card = COMBINATIONS[call.name]
+    example = _example(card)
     if call.arguments is None:
         raise InvalidExpression(
             f"{call.name} is a function of metrics: write for example {example}", position=call.position
-        )
-    if not call.arguments:
-        raise InvalidExpression(
-            f"{call.name} needs at least one metric: write for example {example}", position=call.position
         )
     if call.selector is not None:
         raise InvalidExpression(
             f"{call.name}(...) has no class of its own: put the @ behind the metrics inside",
             position=call.selector.position,
         )
-    parts = tuple(_part(call.name, argument, context) for argument in call.arguments)
-    card = COMBINATIONS[call.name]
+    written = _assignments(card, call)
+    given = [argument for argument in call.arguments if not isinstance(argument, Assignment)]
+    parts = tuple(_part(call.name, argument, context) for argument in given)
+    if not parts:
+        raise InvalidExpression(
+            f"{call.name} needs at least one metric: write for example {example}", position=call.position
+        )
     if card.mean_of_positives is not None:
-        for argument, part in zip(call.arguments, parts, strict=True):
+        for argument, part in zip(given, parts, strict=True):
             _require_non_negative(card, part, argument.position)
-    return Combination(call.name, parts)
+    values = _values(parts, context)
+    if card.arity is not None and values is not None and len(values) != card.arity:
+        raise InvalidExpression(
+            f"{call.name} takes {card.arity} values, got {len(values)}: write for example {example}",
+            position=call.position,
+        )
+    return Combination(call.name, parts, _numbers_of(card, call, written, values, context))
 
 
-def _part(function: str, argument: Argument, context: _Context) -> Expression:
+def _example(card: CombinationCard) -> str:
+    weights = ', weights="A:2,B:1"' if card.weighted is not None else ""
+    if card.arity is not None:
+        return f"{card.key}(recall@A, recall@B{weights})"
+    return f"{card.key}(recall@*{weights})"
+
+
+def _values(parts: Sequence[Expression], context: _Context) -> list[int | None] | None:
+    """The class of each value of the parts, None for one of no class; None as a whole where nobody knows."""
+    found: list[int | None] = []
+    for part in parts:
+        if is_list(part) and not context.complete:
+            return None
+        of = part.of if isinstance(part, Measure) else None
+        found.extend(range(len(context.labels)) if isinstance(of, Every) else [of])
+    return found
+
+
+def _assignments(card: CombinationCard, call: Call) -> Mapping[str, Assignment]:
+    """What is given by name, each once and each known."""
+    known = {parameter.name for parameter in card.parameters} | ({_WEIGHTS} if card.weighted is not None else set())
+    written: dict[str, Assignment] = {}
+    for argument in call.arguments or ():
+        if not isinstance(argument, Assignment):
+            continue
+        if argument.name not in known:
+            raise InvalidParameter(_no_parameter(card, argument.name), position=argument.position)
+        if argument.name in written:
+            raise InvalidParameter(
+                f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
+            )
+        written[argument.name] = argument
+    return written
+
+
+def _numbers_of(
+    card: CombinationCard,
+    call: Call,
+    written: Mapping[str, Assignment],
+    values: Sequence[int | None] | None,
+    context: _Context,
+) -> Mapping[str, Any]:
+    """The numbers of a function of metrics, and the weights of its values."""
+    found: dict[str, Any] = {
+        one.name: _value(card.key, one, written[one.name].value, context) if one.name in written else one.default
+        for one in card.parameters
+    }
+    if card.weighted is not None:
+        if _WEIGHTS not in written:
+            raise InvalidParameter(
+                f"{card.key} needs weights: write for example {_example(card)}, or {card.weighted}(...) without any",
+                position=call.position,
+            )
+        found[_WEIGHTS] = weights_of(card.key, written[_WEIGHTS].value, values, context.labels)
+    return MappingProxyType(found)
+
+
+def _no_parameter(card: CombinationCard, name: str) -> str:
+    weighted = next((one.key for one in COMBINATIONS.values() if one.weighted == card.key), None)
+    if name == _WEIGHTS and weighted is not None:
+        return f"{card.key} takes no weights; {weighted} does"
+    if not card.parameters:
+        return f"{card.key} takes metrics and no parameter {shown(name)}"
+    accepted = ", ".join(f"{one.name} ({describe(one)})" for one in card.parameters)
+    return f"{card.key} takes no parameter {shown(name)}; it takes {accepted}"
+
+
+def _part(function: str, argument: Call | Literal, context: _Context) -> Expression:
     match argument:
         case Call():
             return _bind(argument, context)
-        case Assignment(name=name):
-            raise InvalidParameter(
-                f"{function} takes metrics and no parameter {_shown(name)}", position=argument.position
-            )
         case Literal(text=text):
             raise InvalidExpression(
-                f"{function} takes metrics, got {_shown(text)}; "
+                f"{function} takes metrics, got {shown(text)}; "
                 f"a class stands behind an @, as in recall@{write_label(text)}",
                 position=argument.position,
             )
@@ -192,8 +281,8 @@ def _selected(selector: Selector, context: _Context) -> int | Every:
         return selector.label
     if selector.label in context.labels:
         return context.labels.index(selector.label)
-    nearest = _nearest(selector.label, context.labels)
-    listed = ", ".join(map(_shown, context.labels if len(context.labels) <= _MOST_LISTED else nearest))
+    nearest = nearest_labels(selector.label, context.labels)
+    listed = ", ".join(map(shown, context.labels if len(context.labels) <= _MOST_LISTED else nearest))
     if len(context.labels) <= _MOST_LISTED:
         known = f"the classes are {listed}"
     elif nearest:
@@ -201,7 +290,7 @@ def _selected(selector: Selector, context: _Context) -> int | Every:
     else:
         known = f"none of {len(context.labels)} classes comes near"
     raise UnknownLabel(
-        f"there is no class {_shown(selector.label)}; {known}", known=context.labels, position=selector.position
+        f"there is no class {shown(selector.label)}; {known}", known=context.labels, position=selector.position
     )
 
 
@@ -214,13 +303,13 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
         parameter = by_name.get(argument.name)
         if parameter is None:
             raise InvalidParameter(
-                f"{card.key} takes no parameter {_shown(argument.name)}; {_accepted(card)}", position=argument.position
+                f"{card.key} takes no parameter {shown(argument.name)}; {_accepted(card)}", position=argument.position
             )
         if argument.name in values:
             raise InvalidParameter(
                 f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
             )
-        values[argument.name] = _value(card, parameter, argument.value)
+        values[argument.name] = _value(card.key, parameter, argument.value, context)
     return MappingProxyType({**card.defaults, **values})
 
 
@@ -234,7 +323,7 @@ def _misplaced(card: Card, call: Call, argument: Call | Literal, context: _Conte
     if card.parameters and isinstance(argument, Literal):
         name = card.parameters[0].name
         return InvalidParameter(
-            f"parameters have names: write {call.name}({name}={text[:_LONGEST_SHOWN]})", position=argument.position
+            f"parameters have names: write {call.name}({name}={text[:LONGEST_SHOWN]})", position=argument.position
         )
     return InvalidExpression(
         f"{card.key} is a metric and not a function of others; {_accepted(card)}", position=argument.position
@@ -250,7 +339,7 @@ def _accepted(card: Card) -> str:
 def describe(parameter: Parameter) -> str:
     """What a parameter takes, in words."""
     if isinstance(parameter, Choice):
-        return " or ".join(parameter.options)
+        return " or ".join(parameter.options) + (", or a matrix as '0,1; 1,0'" if parameter.matrix else "")
     bounds = [
         f"{word} {bound:g}"
         for word, bound in (
@@ -265,15 +354,17 @@ def describe(parameter: Parameter) -> str:
     return text + (", inf or -inf" if parameter.infinite else "")
 
 
-def _value(card: Card, parameter: Parameter, literal: Literal) -> float | str:
+def _value(key: str, parameter: Parameter, literal: Literal, context: _Context) -> Any:
     refused = InvalidParameter(
-        f"{parameter.name} of {card.key} is {describe(parameter)}, not {_shown(literal.text)}",
+        f"{parameter.name} of {key} is {describe(parameter)}, not {shown(literal.text)}",
         position=literal.position,
     )
     if isinstance(parameter, Choice):
-        if literal.text not in parameter.options:
-            raise refused
-        return literal.text
+        if literal.text in parameter.options:
+            return literal.text
+        if parameter.matrix and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
+            return matrix_of(f"{parameter.name} of {key}", literal, len(context.labels) if context.complete else None)
+        raise refused
     if literal.kind is not TokenKind.NUMBER:
         raise refused
     value = float(literal.text)
@@ -302,53 +393,5 @@ def _unknown_metric(call: Call, context: _Context) -> UnknownMetric:
     else:
         hint = f"did you mean {' or '.join(names)}?" if names else "the catalogue lists all metrics"
     return UnknownMetric(
-        f"there is no metric or function {_shown(call.name)}; {hint}", suggestions=names, position=call.position
+        f"there is no metric or function {shown(call.name)}; {hint}", suggestions=names, position=call.position
     )
-
-
-@cache
-def _known_names() -> Mapping[str, str]:
-    """Every name that can be written, with what it means: functions as themselves, keys and aliases as the key."""
-    functions = {name: name for name in COMBINATIONS}
-    return MappingProxyType(functions | {name: metric.key for name, metric in catalogue().by_name.items()})
-
-
-@cache
-def _foreign_names() -> Mapping[str, tuple[str, ...]]:
-    """What other libraries call a metric, lower case, without arguments: the keys that it may mean."""
-    found: dict[str, list[str]] = {}
-    for metric in catalogue().metrics:
-        for name in metric.card.elsewhere.values():
-            found.setdefault(name.partition("(")[0].lower(), []).append(metric.key)
-    return MappingProxyType({name: tuple(keys) for name, keys in found.items()})
-
-
-def suggest(name: str) -> tuple[str, ...]:
-    """Known names nearest to an unknown one, best first, each for another metric."""
-    known = _known_names()
-    plain = name.lower().replace("-", "_").replace(".", "_")
-    words = set(plain.split("_"))
-    candidates = [
-        *([plain] if plain in known else []),
-        *_foreign_names().get(name.rpartition(".")[2].lower(), ()),
-        *(other for other in known if len(words) > 1 and set(other.split("_")) == words),
-        *get_close_matches(plain, known, n=_MOST_SUGGESTIONS, cutoff=0.7),
-        *(other for other in known if len(plain) > 2 and plain in other.split("_")),
-        *get_close_matches(plain, known, n=_MOST_SUGGESTIONS, cutoff=0.6),
-    ]
-    chosen: dict[str, str] = {}
-    for candidate in candidates:
-        chosen.setdefault(known[candidate], candidate)
-    return tuple(chosen.values())[:_MOST_SUGGESTIONS]
-
-
-def _nearest(label: str, labels: Sequence[str]) -> tuple[str, ...]:
-    folded: dict[str, str] = {}
-    for candidate in labels:
-        folded.setdefault(candidate.strip().casefold(), candidate)
-    found = get_close_matches(label.strip().casefold(), folded, n=_MOST_SUGGESTIONS, cutoff=0.5)
-    return tuple(folded[name] for name in found)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")

@@ -21,6 +21,7 @@ _REMEMBERED: Final = 4096
 WORD: Final = re.compile(r"[^\W\d][\w.-]*")
 _BARE: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
 _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
+LONGEST_SHOWN: Final = 60
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 # Quoted text is skipped, so that brackets in labels do not count.
 _BRACKETS: Final = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[()]""", re.DOTALL)
@@ -110,26 +111,12 @@ def quote(label: str) -> str:
     return f'"{label}"' if plain else '"' + "".join(_escaped(label)) + '"'
 
 
-def write_label(label: str) -> str:
-    """A label as it stands behind an ``@``: bare where it can be, and where a reader would see all of it."""
-    return label if _BARE.fullmatch(label) and label.isprintable() else quote(label)
+def unquoted(text: str, position: int) -> str:
+    """Content of a quoted text; ``position`` is that of its opening quote.
 
-
-def _escaped(label: str) -> Iterator[str]:
-    names = {value: key for key, value in _ESCAPES.items()}
-    for character in label:
-        if character in '"\\':
-            yield "\\" + character
-        elif character in names:
-            yield "\\" + names[character]
-        elif character.isprintable() or ord(character) > 0xFFFF:
-            yield character
-        else:
-            yield f"\\u{ord(character):04x}"
-
-
-def _unquoted(text: str, position: int) -> str:
-    """Content of a quoted text; ``position`` is that of its opening quote."""
+    Raises:
+        InvalidExpression: a backslash stands before what is no escape.
+    """
 
     def resolve(match: re.Match[str]) -> str:
         escape = match[1]
@@ -155,6 +142,29 @@ def _unquoted(text: str, position: int) -> str:
     return _ESCAPE.sub(resolve, text[1:-1])
 
 
+def shown(text: str) -> str:
+    """A text for a message, cut when it is long."""
+    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
+
+
+def write_label(label: str) -> str:
+    """A label as it stands behind an ``@``: bare where it can be, and where a reader would see all of it."""
+    return label if _BARE.fullmatch(label) and label.isprintable() else quote(label)
+
+
+def _escaped(label: str) -> Iterator[str]:
+    names = {value: key for key, value in _ESCAPES.items()}
+    for character in label:
+        if character in '"\\':
+            yield "\\" + character
+        elif character in names:
+            yield "\\" + names[character]
+        elif character.isprintable() or ord(character) > 0xFFFF:
+            yield character
+        else:
+            yield f"\\u{ord(character):04x}"
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Call]):
     """Nodes of the grammar as our own."""
@@ -178,7 +188,7 @@ class _Build(Transformer[Token, Call]):
         return Literal(TokenKind.NUMBER, str(token), _at(token))
 
     def quoted(self, token: Token) -> Literal:
-        return Literal(TokenKind.QUOTED, _unquoted(str(token), _at(token)), _at(token))
+        return Literal(TokenKind.QUOTED, unquoted(str(token), _at(token)), _at(token))
 
 
 def _at(token: Token) -> int:
@@ -192,7 +202,7 @@ def _selector(token: Token | None) -> Selector | None:
     position = _at(token) + len(token) - len(text)
     if text == Every.CLASS:
         return Selector(Every.CLASS, position)
-    return Selector(_unquoted(text, position) if text[0] in "\"'" else str(text), position)
+    return Selector(unquoted(text, position) if text[0] in "\"'" else str(text), position)
 
 
 @cache

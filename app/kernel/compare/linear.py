@@ -51,7 +51,10 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
         parts.extend(some)
     values = np.array([part.value for part in parts])
     with silently():
-        value, weights = float(expression.card.compute(values)), slopes(values)
+        value, weights = (
+            float(expression.card.compute(values, **expression.parameters)),
+            slopes(values, **expression.parameters),
+        )
     if np.isfinite(value) and not np.isfinite(weights).all():
         # At a part of 0 the mean has no derivative.
         return None

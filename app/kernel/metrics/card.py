@@ -87,12 +87,13 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parameter with named values."""
+    """A parameter with named values. ``matrix`` allows one of numbers (K, K) too, as a tuple of its rows."""
 
     name: str
     default: str
     description: str
     options: tuple[str, ...]
+    matrix: bool = False
 
 
 Parameter = Number | Choice
@@ -202,6 +203,7 @@ class Card:
         elsewhere: Its names in other libraries.
         differs: What is to be minded where one of these gives another value, by library.
         range: None where there is no bound.
+        range_of_matrix: The same where a parameter is a matrix, if that is another one.
         degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
             on the number of samples in a way of its own.
     """
@@ -218,6 +220,7 @@ class Card:
     differs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     inputs: Inputs = Inputs.MATRIX
     range: tuple[float | None, float | None] = (0.0, 1.0)
+    range_of_matrix: tuple[float | None, float | None] | None = None
     ideal: float | None = 1.0
     orientation: Orientation = Orientation.HIGHER
     chance_corrected: bool = False
@@ -241,6 +244,11 @@ class Card:
     def has_twin(self, n_classes: int) -> bool:
         """Is it worth computing again at balanced prevalence? Rows scaled to equal totals are no numbers of samples."""
         return self.degree == 0 and not self.prevalence.is_insensitive(n_classes)
+
+    def range_with(self, parameters: Mapping[str, Any]) -> tuple[float | None, float | None]:
+        """The range of the values for these parameters."""
+        given = any(isinstance(value, tuple) for value in parameters.values())
+        return self.range_of_matrix if given and self.range_of_matrix is not None else self.range
 
     @property
     def defaults(self) -> dict[str, Any]:

@@ -5,9 +5,10 @@ matrix as on a batch of a million, because its leaves are batch functions.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isfinite
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A named function of parts."""
+    """A named function of parts, with its parameters; ``weights`` (P) among them is one number for each value."""
 
     function: str
     parts: tuple["Expression", ...]
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def card(self) -> CombinationCard:
@@ -122,7 +124,7 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
     columns = [
         part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
     ]
-    return expression.card.compute(np.concatenate(columns, axis=-1))
+    return expression.card.compute(np.concatenate(columns, axis=-1), **expression.parameters)
 
 
 def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
@@ -141,7 +143,7 @@ def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
 def bounds(expression: Expression) -> Bounds:
     """The range of the values."""
     if isinstance(expression, Measure):
-        return expression.metric.card.range
+        return expression.metric.card.range_with(expression.parameters)
     card = expression.card
     if card.range is not None:
         return card.range

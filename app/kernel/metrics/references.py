@@ -66,6 +66,14 @@ REFERENCES: dict[str, str] = {
         "Measurement, 20(1), 37-46. "
         "https://doi.org/10.1177/001316446002000104"
     ),
+    "stolarsky1975": (
+        "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
+        "https://doi.org/10.1080/0025570X.1975.11976447"
+    ),
+    "czinder2006": (
+        "Czinder, P., & Pales, Z. (2006). Some comparison inequalities for Gini and Stolarsky means. Mathematical "
+        "Inequalities & Applications, 9(4), 607-616."
+    ),
     "cohen1968": (
         "Cohen, J. (1968). Weighted kappa: nominal scale agreement with provision for scaled disagreement or "
         "partial credit. "

@@ -165,6 +165,23 @@ def geometric_mean(values: Array) -> Array:
     return np.exp(mean(np.log(values)))
 
 
+def weighted_mean(values: Array, weights: Array) -> Array:
+    """Arithmetic mean over the last axis with weights (P) above 0."""
+    average: Array = total(values * weights) / weights.sum()
+    return average
+
+
+def weighted_harmonic_mean(values: Array, weights: Array) -> Array:
+    """Harmonic mean over the last axis with weights (P) above 0: 0 when a value is 0, NaN as soon as one is NaN."""
+    value: Array = weights.sum() / total(weights / values)
+    return value
+
+
+def weighted_geometric_mean(values: Array, weights: Array) -> Array:
+    """Geometric mean over the last axis with weights (P) above 0."""
+    return np.exp(weighted_mean(np.log(values), weights))
+
+
 def harmonic_mean_of_two(first: Array, second: Array) -> Array:
     """2ab/(a+b), written so that it is 0 when both are 0 and NaN when one is NaN."""
     return 2.0 / (1.0 / first + 1.0 / second)

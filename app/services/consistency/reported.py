@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
-from app.domain.expressions.expressions import parse, suggest
+from app.domain.expressions.expressions import parse
+from app.domain.expressions.names import suggest
 from app.kernel.consistency.readings import PrintedScores
 from app.kernel.consistency.reported_scores import Printed as Printed
 from app.kernel.consistency.reported_scores import Score, printed_range, score_of, scores_of_two_classes

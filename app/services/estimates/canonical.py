@@ -24,11 +24,22 @@ def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
         known = _combinations().get(expression.metric.key)
         plain = dict(expression.parameters) == expression.metric.card.defaults
         return known if known is not None and known.card.picks is not None and plain else expression
+    expression = _without_equal_weights(expression)
+    if expression.parameters:
+        return expression
     every = replace(expression, parts=_of_all_classes(expression.parts, len(labels)))
     named = _names().get(render(every, labels))
     if named is None or every.card.picks is not None:
         return every
     return Measure(named, named.card.defaults, None)
+
+
+def _without_equal_weights(expression: Combination) -> Combination:
+    """The plain mean where all parts weigh the same."""
+    plain = expression.card.weighted
+    if plain is None or len(set(expression.parameters["weights"])) > 1:
+        return expression
+    return Combination(plain, expression.parts)
 
 
 def _of_all_classes(parts: tuple[Expression, ...], n_classes: int) -> tuple[Expression, ...]:

@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.kernel.metrics.card import Orientation
-from app.kernel.numerics.arrays import Array, dispersion, geometric_mean, harmonic_mean, mean
+from app.kernel.metrics.card import Number, Orientation
+from app.kernel.numerics.arrays import (
+    Array,
+    dispersion,
+    geometric_mean,
+    harmonic_mean,
+    mean,
+    weighted_geometric_mean,
+    weighted_harmonic_mean,
+    weighted_mean,
+)
+from app.kernel.numerics.stolarsky import stolarsky_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,13 +24,16 @@ class CombinationCard:
     """One function of metrics in data.
 
     Attributes:
-        compute: From parts (..., P) to values (...).
+        compute: From parts (..., P) to values (...), with the parameters by name, ``weights`` among them.
+        parameters: Numbers that it takes behind the parts.
+        weighted: It takes weights, one for each part; the function that it is when all weigh the same.
+        arity: How many parts it takes; None for any number.
         orientation: Which direction is better; None for that of the parts.
         range: Of the values; None for one between the ends of the parts.
         lowest: The lower end of the values from those of the parts.
         highest: The upper end.
         mean_of_positives: What kind of mean it is that parts below 0 would leave undefined.
-        slopes: Derivatives (P) by the parts (P), where they exist.
+        slopes: Derivatives (P) by the parts (P), where they exist, with the same parameters.
         picks: Which one of the parts it is: ``min`` or ``max``. A part that is picked for what it shows has limits that
             hold for all parts together.
     """
@@ -29,13 +42,16 @@ class CombinationCard:
     name: str
     formula: str
     sentence: str
-    compute: Callable[[Array], Array]
+    compute: Callable[..., Array]
+    parameters: tuple[Number, ...] = ()
+    weighted: str | None = None
+    arity: int | None = None
     orientation: Orientation | None = None
     range: tuple[float | None, float | None] | None = None
     lowest: Callable[[Iterable[float]], float] = min
     highest: Callable[[Iterable[float]], float] = max
     mean_of_positives: str | None = None
-    slopes: Callable[[Array], Array] | None = None
+    slopes: Callable[..., Array] | None = None
     picks: Callable[[Iterable[float]], float] | None = None
     references: tuple[str, ...] = ()
 
@@ -78,6 +94,57 @@ GMEAN = CombinationCard(
     mean_of_positives="geometric",
     slopes=lambda parts: geometric_mean(parts) / (parts.size * parts),
 )
+WGPS = CombinationCard(
+    key="wgps",
+    name="weighted harmonic mean",
+    formula=r"\frac{W}{\sum_i w_i/x_i},\quad W=\sum_i w_i",
+    sentence="Harmonic mean in which every part weighs what it is given.",
+    compute=lambda parts, weights: weighted_harmonic_mean(parts, np.array(weights)),
+    weighted=GPS.key,
+    mean_of_positives="harmonic",
+    slopes=lambda parts, weights: (
+        weighted_harmonic_mean(parts, np.array(weights)) ** 2 * np.array(weights) / (sum(weights) * parts**2)
+    ),
+    references=("aguilar2025",),
+)
+WMEAN = CombinationCard(
+    key="wmean",
+    name="weighted arithmetic mean",
+    formula=r"\frac{1}{W}\sum_i w_ix_i,\quad W=\sum_i w_i",
+    sentence="Arithmetic mean in which every part weighs what it is given.",
+    compute=lambda parts, weights: weighted_mean(parts, np.array(weights)),
+    weighted=MEAN.key,
+    slopes=lambda _, weights: np.array(weights) / sum(weights),
+    references=("aguilar2025",),
+)
+WGMEAN = CombinationCard(
+    key="wgmean",
+    name="weighted geometric mean",
+    formula=r"\prod_i x_i^{w_i/W},\quad W=\sum_i w_i",
+    sentence="Geometric mean in which every part weighs what it is given; 0 when one of them is 0.",
+    compute=lambda parts, weights: weighted_geometric_mean(parts, np.array(weights)),
+    weighted=GMEAN.key,
+    mean_of_positives="geometric",
+    slopes=lambda parts, weights: (
+        weighted_geometric_mean(parts, np.array(weights)) * np.array(weights) / (sum(weights) * parts)
+    ),
+    references=("aguilar2025",),
+)
+STOLARSKY = CombinationCard(
+    key="stolarsky",
+    name="Stolarsky mean",
+    formula=r"\left(\frac{q\,(x^p-y^p)}{p\,(x^q-y^q)}\right)^{1/(p-q)}",
+    sentence="Mean of two parts x and y: arithmetic for p = 2 and q = 1, geometric for p = -q, harmonic for p = -2 and "
+    "q = -1, logarithmic for p = 1 and q = 0, identric for p = q = 1. Where the formula divides 0 by 0 it is its limit.",
+    compute=stolarsky_mean,
+    parameters=(
+        Number("p", 1.0, "first power", minimum=-1000.0, maximum=1000.0),
+        Number("q", 0.0, "second power; the two can change places", minimum=-1000.0, maximum=1000.0),
+    ),
+    arity=2,
+    mean_of_positives="Stolarsky",
+    references=("stolarsky1975", "czinder2006", "aguilar2025"),
+)
 MIN = CombinationCard(
     key="min",
     name="smallest",
@@ -106,4 +173,4 @@ RANGE = CombinationCard(
     range=(0.0, None),
 )
 
-COMBINATIONS = {card.key: card for card in (GPS, GPS_SD, MEAN, GMEAN, MIN, MAX, RANGE)}
+COMBINATIONS = {card.key: card for card in (GPS, GPS_SD, MEAN, GMEAN, WGPS, WMEAN, WGMEAN, STOLARSKY, MIN, MAX, RANGE)}

@@ -4,6 +4,7 @@ Denominators such as n^2 - sum P T are written as sums of products of counts: th
 class dominates.
 """
 
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 
 import numpy as np
@@ -55,16 +56,26 @@ _WEIGHTS = Choice(
     "disagreement |i-j| ('linear') or (i-j)^2 ('quadratic') in label order",
     ("linear", "quadratic"),
 )
+_ANY_WEIGHTS = replace(
+    _WEIGHTS,
+    description=f"{_WEIGHTS.description}, or a matrix as '0,1,4; 1,0,1; 4,1,0' with actual classes as rows in label "
+    "order: disagreement with 0 on the diagonal, or agreement with 1 there (and at most 1 elsewhere)",
+    matrix=True,
+)
+_Weights = str | tuple[tuple[float, ...], ...]
 
 
 @lru_cache(maxsize=8)
-def _disagreement(n_classes: int, weights: str) -> Array:
-    """Disagreement weights |i-j| or (i-j)^2 of shape (K, K)."""
+def _disagreement(n_classes: int, weights: _Weights) -> Array:
+    """Disagreement weights |i-j| or (i-j)^2 or those given, of shape (K, K)."""
+    if not isinstance(weights, str):
+        given = np.array(weights)
+        return given if given[0, 0] == 0.0 else 1.0 - given
     distance = np.abs(np.subtract.outer(np.arange(n_classes, dtype=np.float64), np.arange(n_classes, dtype=np.float64)))
     return distance if weights == "linear" else distance * distance
 
 
-def _disagreements(t: Table, weights: str) -> tuple[Array, Array]:
+def _disagreements(t: Table, weights: _Weights) -> tuple[Array, Array]:
     """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
     if weights == "linear":
         return t.distance, t.chance_distance
@@ -142,15 +153,16 @@ def cohen_kappa(t: Table) -> Array:
     name="weighted kappa",
     symbol=r"\kappa_w",
     formula=r"1-\frac{\sum_{ij}v_{ij}n_{ij}}{\sum_{ij}v_{ij}P_iT_j/n}",
-    sentence="Kappa for ordered classes: a confusion counts by how far apart the two classes are.",
+    sentence="Kappa for ordered classes: a confusion counts by how far apart the two classes are, or what it is given.",
     elsewhere={"sklearn": "cohen_kappa_score(weights=...)", "pycm": "weighted_kappa"},
-    parameters=(_WEIGHTS,),
+    range_of_matrix=(None, 1.0),
+    parameters=(_ANY_WEIGHTS,),
     undefined=(CHANCE_IS_CERTAIN,),
     ordered=True,
     scales=KAPPA_SCALES,
     references=("cohen1968", "beddar2025"),
 )
-def weighted_kappa(t: Table, weights: str = "linear") -> Array:
+def weighted_kappa(t: Table, weights: _Weights = "linear") -> Array:
     observed, expected = _disagreements(t, weights)
     return 1.0 - t.n * observed / expected
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Choice, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -31,6 +31,14 @@ _ONE_CLASS = where(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),
+)
+
+
+_FORM = Choice(
+    "form",
+    "scores",
+    "the mean of the F-beta scores ('scores'), or F-beta of macro precision and macro recall, the survey's eq. 20 ('means')",
+    ("scores", "means"),
 )
 
 
@@ -170,17 +178,26 @@ def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
     return harmonic_mean_of_two(mean(filled(t.precision, undefined)), mean(filled(t.recall, undefined)))
 
 
+def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
+    """(1 + b^2) PPV TPR / (b^2 PPV + TPR) of the macro averages, 0 where one is 0."""
+    precision, recall = mean(filled(t.precision, undefined)), mean(filled(t.recall, undefined))
+    square = beta * beta
+    return (1.0 + square) / (1.0 / precision + square / recall)
+
+
 @_overall(
     name="macro F-beta",
     formula=r"\frac{1}{K}\sum_k F_{\beta,k}",
     sentence="Mean per-class F-beta.",
     elsewhere={"sklearn": "fbeta_score(average=macro)", "torchmetrics": "MulticlassFBetaScore(average=macro)"},
-    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), UNDEFINED),
-    undefined=(ABSENT,),
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), _FORM, UNDEFINED),
+    undefined=(ABSENT, NO_ACTUAL, NEVER_PREDICTED),
     references=("beddar2025",),
     exact=Exact(_exact_macro_f_beta),
 )
-def macro_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> Array:
+def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: str = "strict") -> Array:
+    if form == "means":
+        return _f_beta_of_means(t, beta, undefined)
     if beta == 1.0:
         return macro_f1.compute(t, undefined)
     square = beta * beta

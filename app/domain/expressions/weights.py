@@ -1,0 +1,202 @@
+"""Numbers in the quotes of an expression: weights of the parts of a mean, and matrices of weights.
+
+``"2,1,1"`` weighs values by their position, ``"A:2,B:1"`` by their class; a label with commas, quotes or spaces at its
+ends stands in quotes of its own, ``"'a, b':2, c:1"``. ``"0,1,4; 1,0,1; 4,1,0"`` is a matrix.
+"""
+
+import re
+from collections.abc import Sequence
+from math import isfinite
+from typing import Final
+
+from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
+from app.domain.expressions.syntax import Literal, shown, unquoted
+
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_QUOTED: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+# All up to a comma that stands outside of quotes.
+_ITEM: Final = re.compile(rf"""(?:[^,"']|{_QUOTED})*""", re.DOTALL)
+_IS_QUOTED: Final = re.compile(_QUOTED, re.DOTALL)
+_EXAMPLES: Final = 'weights="2,1" by position, or weights="A:2,B:1" by class'
+
+
+def weights_of(
+    function: str, literal: Literal, values: Sequence[int | None] | None, labels: Sequence[str]
+) -> tuple[float, ...]:
+    """A weight for each value of a mean.
+
+    Args:
+        function: The mean, for messages.
+        literal: As written.
+        values: (P) the class of each value, None for one of no class; None as a whole where the classes are not known
+            yet, and with them not how many values there are.
+        labels: The classes.
+
+    Raises:
+        UnknownLabel: there is no such class.
+        InvalidParameter: a weight is no number above 0, they are too few or too many, a class has none or two.
+    """
+    items = _items(function, literal)
+    written = [label for label, _ in items if label is not None]
+    if not written:
+        return _by_position(function, literal, [weight for _, weight in items], values)
+    if len(written) < len(items):
+        raise _wrong(literal, f"the weights of {function} stand either all with their class or all without")
+    twice = next((label for label in written if written.count(label) > 1), None)
+    if twice is not None:
+        raise _wrong(literal, f"the class {shown(twice)} has two weights in {function}")
+    by_label = {label: weight for label, weight in items if label is not None}
+    return _by_class(function, literal, by_label, values, labels)
+
+
+def labels_in(literal: Literal) -> tuple[str, ...]:
+    """The classes that weights are given for; none where they cannot be read."""
+    try:
+        return tuple(label for label, _ in _items("", literal) if label is not None)
+    except InvalidExpression:
+        return ()
+
+
+def matrix_of(name: str, literal: Literal, n_classes: int | None) -> tuple[tuple[float, ...], ...]:
+    """The rows of a matrix of weights.
+
+    Args:
+        name: What they are, for messages.
+        literal: As written: rows behind each other with ; between, numbers with commas.
+        n_classes: Of rows and columns; None where the classes are not known yet.
+
+    Raises:
+        InvalidParameter: it is not square, has not the size of the classes, holds something that is no number, or is
+            neither a disagreement with 0 on its diagonal nor an agreement with 1 there.
+    """
+    rows = tuple(
+        tuple(_number(name, literal, text, f"row {i + 1}, column {j + 1}") for j, text in enumerate(row.split(",")))
+        for i, row in enumerate(literal.text.split(";"))
+    )
+    size = len(rows) if n_classes is None else n_classes
+    if len(rows) != size:
+        raise _wrong(literal, f"expected {size} rows in {name}, one for each class, got {len(rows)}")
+    for i, row in enumerate(rows):
+        if len(row) != size:
+            raise _wrong(literal, f"expected {size} numbers in row {i + 1} of {name}, got {len(row)}")
+    _require_a_scale(name, literal, rows)
+    return rows
+
+
+def write_weights(weights: Sequence[float]) -> str:
+    """Weights by position, as `weights_of` takes them back."""
+    return ",".join(write_number(weight) for weight in weights)
+
+
+def write_matrix(rows: Sequence[Sequence[float]]) -> str:
+    """A matrix as `matrix_of` takes it back."""
+    return ";".join(write_weights(row) for row in rows)
+
+
+def write_number(value: float) -> str:
+    """A number, whole ones without a point."""
+    return f"{int(value)}" if value == value // 1 and abs(value) < 1e15 else repr(float(value))
+
+
+def _items(function: str, literal: Literal) -> list[tuple[str | None, float]]:
+    return [_item(function, literal, text, number) for number, text in enumerate(_split(function, literal), start=1)]
+
+
+def _split(function: str, literal: Literal) -> list[str]:
+    """What stands between the commas."""
+    found: list[str] = []
+    place = 0
+    while True:
+        text = _ITEM.match(literal.text, place)
+        end = place if text is None else text.end()
+        found.append(literal.text[place:end])
+        if end == len(literal.text):
+            return found
+        if literal.text[end] != ",":
+            raise _wrong(literal, f"weight {len(found)} of {function} has a quote that is not closed")
+        place = end + 1
+
+
+def _item(function: str, literal: Literal, text: str, number: int) -> tuple[str | None, float]:
+    """The class, None where there is none, and its weight."""
+    written, colon, weight_text = text.rpartition(":")
+    written = written.strip()
+    label = written if colon else None
+    if _IS_QUOTED.fullmatch(written):
+        label = unquoted(written, literal.position)
+    elif '"' in written or "'" in written:
+        raise _wrong(literal, f"weight {number} of {function} cannot be read: write {_EXAMPLES}")
+    where = f"weight {number}" + ("" if label is None else f", of class {shown(label)},")
+    weight = _number(function, literal, weight_text, where)
+    if weight <= 0.0:
+        raise _wrong(literal, f"{where} of {function} is a number above 0, not {shown(weight_text.strip())}")
+    return label, weight
+
+
+def _number(name: str, literal: Literal, text: str, where: str) -> float:
+    plain = text.strip()
+    value = float(plain) if _NUMBER.fullmatch(plain) else float("nan")
+    if not isfinite(value):
+        raise _wrong(literal, f"{where} of {name} is a number, not {shown(plain)}")
+    return value
+
+
+def _by_position(
+    function: str, literal: Literal, weights: Sequence[float], values: Sequence[int | None] | None
+) -> tuple[float, ...]:
+    if values is not None and len(weights) != len(values):
+        raise _wrong(
+            literal, f"expected {len(values)} weights, one for each value that {function} takes, got {len(weights)}"
+        )
+    return tuple(weights)
+
+
+def _by_class(
+    function: str,
+    literal: Literal,
+    by_label: dict[str, float],
+    values: Sequence[int | None] | None,
+    labels: Sequence[str],
+) -> tuple[float, ...]:
+    if values is None:
+        return tuple(by_label.values())
+    unknown = next((label for label in by_label if label not in labels), None)
+    if unknown is not None:
+        raise UnknownLabel(
+            f"the weights of {function} name {shown(unknown)}, and there is no such class",
+            known=labels,
+            position=literal.position,
+        )
+    if None in values:
+        raise _wrong(literal, f"{function} takes a value of no class, so its weights stand by position: {_EXAMPLES}")
+    classes = [of for of in values if of is not None]
+    missing = next((of for of in classes if labels[of] not in by_label), None)
+    if missing is not None:
+        raise _wrong(
+            literal,
+            f"the class {shown(labels[missing])} has no weight in {function}; to leave a class out, "
+            "name the others: wmean(recall@A, recall@B, ...)",
+        )
+    without = next((label for label in by_label if labels.index(label) not in classes), None)
+    if without is not None:
+        raise _wrong(literal, f"the class {shown(without)} has a weight in {function} and no value")
+    return tuple(by_label[labels[of]] for of in classes)
+
+
+def _require_a_scale(name: str, literal: Literal, rows: Sequence[Sequence[float]]) -> None:
+    """No weight on the wrong side of what the diagonal says."""
+    diagonal = {row[i] for i, row in enumerate(rows)}
+    if diagonal not in ({0.0}, {1.0}):
+        raise _wrong(literal, f"{name} has 0 on the whole diagonal (disagreement) or 1 (agreement)")
+    agreement = diagonal == {1.0}
+    others = [value for i, row in enumerate(rows) for j, value in enumerate(row) if i != j]
+    wrong = next((value for value in others if (value > 1.0 if agreement else value < 0.0)), None)
+    if wrong is not None:
+        limit = "agreement is at most 1" if agreement else "disagreement is at least 0"
+        raise _wrong(literal, f"{name} holds {write_number(wrong)}: {limit}")
+    if all(value == (1.0 if agreement else 0.0) for value in others):
+        raise _wrong(literal, f"{name} tells no confusion from a right answer")
+
+
+def _wrong(literal: Literal, words: str) -> InvalidParameter:
+    return InvalidParameter(words, position=literal.position)
