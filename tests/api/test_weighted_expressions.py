@@ -97,7 +97,7 @@ def test_wrong_weights_are_a_422_with_a_pointer(client: httpx.Client, text: str,
 
 def test_a_gate_refuses_what_fits_no_classes(client: httpx.Client) -> None:
     rules = [{"metric": 'wmean(recall@*, weights="1,0")', "min": 0.5}]
-    problem = check_problem(client.put("/v1/gates/weights", json={"rules": rules}), 422, "invalid_gate")
+    problem = check_problem(client.put("/v1/gates/weights", json={"rules": rules}), 422, "invalid_input")
     (error,) = problem["errors"]
     assert error["pointer"] == "/rules/0/metric"
     assert "weight 2 of wmean is a number above 0" in error["detail"]
