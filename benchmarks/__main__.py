@@ -97,6 +97,13 @@ BENCHMARKS = (
         ("--replicates", "200"),
         ("--replicates", "2000"),
     ),
+    Benchmark(
+        "curve_bands",
+        "Bands around curves",
+        ("numpy", "scipy"),
+        ("--replicates", "100"),
+        ("--replicates", "2000"),
+    ),
     Benchmark("few_samples", "Few samples per class", ("numpy", "scipy")),
     Benchmark("weakest", "The weakest class", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),

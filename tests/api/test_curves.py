@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, CurveName
-from app.services.decide.curves import CurvePoints
+from app.services.decide.curves import CurvePoints, RunCurves
 from tests.api.answers import check_json, check_problem, check_shape, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 
@@ -30,7 +30,7 @@ def read(client: httpx.Client, made: Json, name: str, **parameters: Any) -> Json
     reply = client.get(f"/v1/evaluations/{made['id']}/curves/{name}", params=parameters)
     assert reply.status_code == 200, reply.text
     check_json(reply)
-    check_shape(reply, CurvePoints)
+    check_shape(reply, RunCurves)
     answer: Json = reply.json()
     sizes = {len(answer[key]) for key in ("x", "y", "thresholds")}
     sizes |= {len(values) for values in answer["references"].values()}
@@ -139,3 +139,153 @@ def test_curves_that_cannot_be(client: httpx.Client, many: Json) -> None:
     check_problem(ask(one["id"], "roc"), 422, "undefined_curve")
     client.delete(f"/v1/evaluations/{one['id']}")
     check_problem(ask(one["id"], "roc"), 404, "not_found")
+
+
+def compute(client: httpx.Client, name: str, **body: Any) -> Json:
+    reply = client.post(f"/v1/curves/{name}", json=body)
+    assert reply.status_code == 200, reply.text
+    check_json(reply)
+    check_shape(reply, CurvePoints)
+    answer: Json = reply.json()
+    return answer
+
+
+def test_a_curve_without_keeping_is_the_same(client: httpx.Client, many: Json) -> None:
+    source = make(n=300)
+    before = client.get("/v1/evaluations").json()["items"][0]["id"]
+    for name, given in (
+        ("roc", {"class": "1", "max_points": 40}),
+        ("roc", {"class": "micro"}),
+        ("imcp", {}),
+        ("calibration", {"form": "isotonic"}),
+        ("pr", {"class": "2", "band": "simultaneous", "seed": 4, "level": 0.8}),
+    ):
+        assert compute(client, name, input=source, **given) == read(client, many, name, **given)
+    assert client.get("/v1/evaluations").json()["items"][0]["id"] == before
+
+
+def test_a_large_input_is_read_by_columns(client: httpx.Client) -> None:
+    truth = np.arange(60_000) % 2
+    scores = np.round(np.random.default_rng(1).normal(truth), 6)
+    answer = compute(client, "roc", input={"kind": "scores", "y_true": truth.tolist(), "scores": scores.tolist()})
+    assert answer["area"] == pytest.approx(sk.roc_auc_score(truth, scores), rel=1e-12)
+
+
+def test_inputs_that_have_no_curve(client: httpx.Client) -> None:
+    def refused(name: str, code: str, pointer: str | None = None, **body: Any) -> None:
+        problem = check_problem(client.post(f"/v1/curves/{name}", json=body), 422, code)
+        if pointer is not None:
+            assert problem["errors"][0]["pointer"] == pointer
+
+    matrix = {"kind": "confusion_matrix", "matrix": [[1, 2], [3, 4]]}
+    refused("roc", "invalid_input", "/input/kind", input=matrix)
+    refused("roc", "invalid_input", "/bins", input=make(), bins=3)
+    refused("roc", "invalid_input", "/input/probabilities", input={**make(), "y_true": [1]})
+    refused("roc", "invalid_request", "/input", max_points=10)
+    refused("roc", "unknown_class", input=make())
+    refused("roc", "invalid_input", "/level", input=make(), level=0.9)
+
+
+def test_averages_over_the_classes(client: httpx.Client, many: Json) -> None:
+    source = make(n=300)
+    truth, rows = np.array(source["y_true"]), np.array(source["probabilities"])
+    micro, macro = (read(client, many, "roc", **{"class": name}) for name in ("micro", "macro"))
+    assert (micro["class"], macro["class"]) == ("micro", "macro")
+    assert micro["area"] == pytest.approx(sk.roc_auc_score(np.eye(3)[truth].ravel(), rows.ravel()), rel=1e-12)
+    assert macro["area"] == pytest.approx(sk.roc_auc_score(truth, rows, multi_class="ovr"), rel=1e-12)
+    for name, average in (("calibration", "micro"), ("pr", "macro")):
+        reply = client.get(f"/v1/evaluations/{many['id']}/curves/{name}", params={"class": average})
+        check_problem(reply, 422, "unknown_class")
+    # A class of this name comes first.
+    named = create(
+        client, evaluation(input=make(n=50, labels=["0", "1", "micro"], y_true=["0", "1", "micro"] * 16 + ["0", "1"]))
+    )
+    own, third = (read(client, named, "roc", **{"class": name}) for name in ("micro", "1"))
+    assert own["area"] == named["per_class"]["micro"]["prevalence_sensitive"]["roc_auc"] != third["area"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "method"),
+    [
+        ("roc", {"class": "1"}, "posterior"),
+        ("roc", {"class": "micro"}, "cluster_bootstrap"),
+        ("det", {"class": "1"}, "posterior"),
+        ("pr", {"class": "1"}, "posterior"),
+        ("decision", {"class": "1"}, "posterior"),
+        ("decision", {"class": "1", "prevalence": 0.1}, "posterior"),
+        ("calibration", {"class": "1"}, "wilson"),
+        ("calibration", {}, "wilson"),
+        ("calibration", {"form": "isotonic"}, "consistency"),
+    ],
+)
+def test_bands(client: httpx.Client, binary: Json, name: str, given: Json, method: str) -> None:
+    plain, narrow, wide = (
+        read(client, binary, name, **given, **band)
+        for band in ({}, {"band": "pointwise", "max_points": 200}, {"band": "simultaneous", "max_points": 200})
+    )
+    assert "band" not in plain
+    assert narrow["band"]["method"] == wide["band"]["method"] == method
+    assert (narrow["band"]["draws"] > 0) == (method != "wilson")
+    x, y, low, high, below, above = (
+        np.array(values, dtype=float)
+        for values in (narrow["x"], narrow["y"], narrow["low"], narrow["high"], wide["low"], wide["high"])
+    )
+    some = np.isfinite(low)
+    assert some.mean() > 0.9
+    assert (low <= high)[some].all()
+    assert (below <= low + 1e-12)[some].all()
+    assert (high <= above + 1e-12)[some].all()
+    if method != "consistency":
+        # Steps have two heights at one x, and the limits are those of the upper one.
+        upper = np.array([y[x == here].max() if name != "det" else y[x == here].min() for here in x])
+        inside = (low - 1e-9 <= upper) & (upper <= high + 1e-9)
+        assert inside[some].mean() > 0.95
+
+
+def test_bands_of_weights_and_groups(client: httpx.Client) -> None:
+    grouped = make(n=200, classes=2, group_ids=[str(index // 4) for index in range(200)])
+    weighted = make(n=200, classes=2, sample_weight=[1.0 + index % 2 for index in range(200)])
+    for source, method in ((grouped, "cluster_bootstrap"), (weighted, "bootstrap")):
+        for name in ("roc", "calibration"):
+            answer = compute(client, name, input=source, band="pointwise", **{"class": "1"})
+            assert answer["band"]["method"] == method
+            assert np.isfinite([one for one in answer["low"] if one is not None]).all()
+        body = {"input": source, "band": "pointwise", "form": "isotonic"}
+        check_problem(client.post("/v1/curves/calibration", json=body), 422, "undefined_curve")
+
+
+def test_bands_that_cannot_be(client: httpx.Client, binary: Json, many: Json) -> None:
+    def refused(made: Json, name: str, code: str, **given: Any) -> None:
+        check_problem(client.get(f"/v1/evaluations/{made['id']}/curves/{name}", params=given), 422, code)
+
+    refused(binary, "imcp", "invalid_query", band="pointwise")
+    refused(binary, "roc", "invalid_query", band="wide")
+    refused(binary, "roc", "invalid_query", level="0.9")
+    refused(binary, "roc", "invalid_query", seed="3")
+    refused(binary, "roc", "invalid_query", band="pointwise", max_points="2001")
+    refused(many, "roc", "undefined_curve", band="pointwise", **{"class": "macro"})
+    source = make_scores(n=150_000)
+    body = {"input": source, "band": "pointwise"}
+    reply = client.post("/v1/curves/roc", json=body)
+    assert reply.status_code == 200, reply.text
+    body = {"input": make_scores(n=400_000), "band": "pointwise"}
+    check_problem(client.post("/v1/curves/roc", json=body), 422, "out_of_reach")
+
+
+def test_several_evaluations_in_one_answer(client: httpx.Client, binary: Json) -> None:
+    others = [create(client, evaluation(input=make(n=100, classes=2, seed=seed))) for seed in (5, 6)]
+    ids = [made["id"] for made in others]
+    answer = read(client, binary, "roc", **{"with": ",".join(ids)})
+    assert [one["evaluation"] for one in answer["with"]] == ids
+    for one, made in zip(answer["with"], others, strict=True):
+        assert {name: value for name, value in one.items() if name != "evaluation"} == read(client, made, "roc")
+    assert {name: value for name, value in answer.items() if name != "with"} == read(client, binary, "roc")
+    address = f"/v1/evaluations/{binary['id']}/curves/roc"
+    check_problem(client.get(address, params={"with": "x"}), 422, "invalid_query")
+    check_problem(client.get(address, params={"with": ",".join([ids[0]] * 11)}), 422, "invalid_query")
+    check_problem(client.get(address, params={"with": str(uuid4())}), 404, "not_found")
+    matrix = create(client, evaluation())
+    check_problem(client.get(address, params={"with": matrix["id"]}), 409, "no_samples_kept")
+    three = create(client, evaluation(input=make(n=100)))
+    problem = check_problem(client.get(address, params={"with": three["id"]}), 422, "unknown_class")
+    assert three["id"] in problem["detail"]

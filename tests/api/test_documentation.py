@@ -78,7 +78,9 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
     source: dict[str, Any] = {"input": samples_for(body)} if path.endswith(OF_SAMPLES) else {}
     first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
     client.put("/v1/gates/promotion", json=GATES["promotion"])
-    reply = client.request(method, path.format(identifier=first, name="promotion"), json=with_ids(body, first, second))
+    reply = client.request(
+        method, path.format(identifier=first, name="promotion", curve="roc"), json=with_ids(body, first, second)
+    )
     assert reply.status_code in (200, 201, 207), reply.text
     check_json(
         reply, named=("weights", "metrics", "each", "old_prevalence", "prevalence_range", "crossings", "implied")

@@ -127,3 +127,19 @@ def test_what_has_no_samples_has_no_thresholds(client: httpx.Client) -> None:
         made = create(client, body)
         reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json={"objective": "h_mean"})
         check_problem(reply, 409, "no_samples_kept")
+
+
+def test_a_rule_without_keeping_is_the_same(client: httpx.Client) -> None:
+    for source, body in (
+        (skewed(), {"objective": "h_mean", "constraints": [{"metric": "recall@1", "min": 0.5}]}),
+        (make(n=80), {"objective": "mcc"}),
+    ):
+        kept = find(client, create(client, evaluation(input=source)), **body)
+        reply = client.post("/v1/thresholds", json={"input": source, **body})
+        assert reply.status_code == 200, reply.text
+        assert reply.json() == {**kept, "evaluation": None}
+    matrix = {"kind": "confusion_matrix", "matrix": [[1, 2], [3, 4]]}
+    problem = check_problem(
+        client.post("/v1/thresholds", json={"input": matrix, "objective": "mcc"}), 422, "invalid_input"
+    )
+    assert problem["errors"][0]["pointer"] == "/input/kind"

@@ -12,10 +12,12 @@ from typing import Any, BinaryIO
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from app.api.bodies.columns import ARRAYS, Model, parse_large_body
 from app.api.bodies.multipart import is_multipart, parse_upload, read_upload
-from app.api.bodies.parsing import Body, as_utf8, check_media_type
+from app.api.bodies.parsing import Body, as_utf8, check_media_type, parse_body
+from app.services.compute import ComputePool
 
 # From here on a body lies in a file and is read by a process of its own.
 HEAVY_BYTES = 256 * 1024
@@ -71,6 +73,34 @@ async def receive(
                 "there is no space for a body of this size in the folder for temporary files; nothing was kept",
             ) from error
         yield LargeBody(file, partial(_parse_file, arrays))
+
+
+async def answered_apart(
+    request: Request, compute: ComputePool, model: type[Any], answer: Callable[[Any], bytes]
+) -> Response:
+    """What a function makes of a body, as JSON: computed in a process of its own, which also reads a large body.
+
+    Args:
+        request: With the body.
+        compute: Where it is computed.
+        model: Of the body.
+        answer: From the model to JSON; another process can be sent it.
+
+    Raises:
+        HTTPException, MalformedRequest, DomainError: as `receive`, the reading of a body and `answer` do.
+    """
+    async with receive(request) as body:
+        if isinstance(body, LargeBody):
+            content = await compute.run(partial(_answered, answer, body.read, model), body.file)
+        else:
+            content = await compute.run(partial(answer, parse_body(body, model)))
+    return Response(content, media_type="application/json")
+
+
+def _answered(
+    answer: Callable[[Any], bytes], read: Callable[[BinaryIO, type[Any]], Any], model: type[Any], file: BinaryIO
+) -> bytes:
+    return answer(read(file, model))
 
 
 def _parse_file(arrays: frozenset[str], file: BinaryIO, model: type[Model]) -> Model:

@@ -9,12 +9,22 @@ from starlette.responses import Response
 
 from app.api.answers import answers, written
 from app.api.bodies.parsing import parse_body, read_body
+from app.api.bodies.received import answered_apart
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import curves as requests
 from app.api.v1.requests.fields import SOUGHT
 from app.services.decide.answers import DecisionRule
-from app.services.decide.curves import CalibrationForm, CurveName, CurvePoints, curve_of
+from app.services.decide.curves import (
+    BandForm,
+    CalibrationForm,
+    CurveName,
+    CurvePoints,
+    CurveQuestion,
+    RunCurves,
+    curve_of,
+    curves_of,
+)
 from app.services.decide.thresholds import best_rule
 
 router = routes("evaluations")
@@ -22,7 +32,7 @@ router = routes("evaluations")
 
 @router.get(
     "/evaluations/{identifier}/curves/{curve}",
-    responses=answers(CurvePoints) | NO_SAMPLES,
+    responses=answers(RunCurves) | NO_SAMPLES,
     operation_id="getCurve",
 )
 async def get_curve(
@@ -34,7 +44,8 @@ async def get_curve(
         Query(
             alias="class",
             max_length=256,
-            description="The class; when left out all together where that makes sense, else the positive class.",
+            description="The class, or `micro` or `macro`; when left out all together where that makes sense, else the "
+            "positive class.",
         ),
         SOUGHT,
     ] = None,
@@ -52,15 +63,40 @@ async def get_curve(
     bins: Annotated[
         int | None, Query(ge=1, le=1000, description="Calibration curves: how many bins, 15 by default.")
     ] = None,
+    band: Annotated[
+        BandForm | None, Query(description="Limits around the curve: point by point, or of the curve as a whole.")
+    ] = None,
+    level: Annotated[float | None, Query(gt=0, lt=1, description="Of the band, 0.95 by default.")] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Of the band's resamples.")] = None,
+    others: Annotated[
+        str | None,
+        Query(
+            alias="with",
+            max_length=500,
+            description=f"Ids of up to {requests.MOST_OTHERS} other evaluations, with commas between them, whose "
+            "curves are answered too.",
+        ),
+    ] = None,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
-    given = {"prevalence": prevalence, "form": form, "bins": bins}
-    question = requests.curve_question(
-        curve, label, max_points, {name: one for name, one in given.items() if one is not None}
+    question = requests.refuse_misfits(
+        CurveQuestion(
+            name=curve,
+            label=label,
+            max_points=max_points,
+            prevalence=prevalence,
+            form=form,
+            bins=bins,
+            band=band,
+            level=level,
+            seed=seed,
+        )
     )
-    source = await context.services.evaluations.samples(context.project, identifier)
+    evaluations = context.services.evaluations
+    source = await evaluations.samples(context.project, identifier)
+    along = [(other, await evaluations.samples(context.project, other)) for other in requests.identifiers_in(others)]
     return Response(
-        await context.services.compute.run(partial(written, curve_of, source, question)),
+        await context.services.compute.run(partial(written, curves_of, source, along, question)),
         media_type="application/json",
     )
 
@@ -79,3 +115,33 @@ async def find_threshold(identifier: UUID, request: Request, context: UseContext
         await context.services.compute.run(partial(written, best_rule, identifier, source, question)),
         media_type="application/json",
     )
+
+
+@router.post(
+    "/curves/{curve}",
+    responses=answers(CurvePoints, description="Not kept."),
+    openapi_extra=body_schema(requests.CurveRequest, requests.CURVES),
+    operation_id="computeCurve",
+)
+async def compute_curve(curve: CurveName, request: Request, context: UseContext) -> Response:
+    """Read a curve of an input; nothing is kept."""
+    return await answered_apart(request, context.services.compute, requests.CurveRequest, partial(_curve, curve))
+
+
+def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
+    return written(curve_of, *asked.to_domain(name))
+
+
+@router.post(
+    "/thresholds",
+    responses=answers(DecisionRule, description="Not kept."),
+    openapi_extra=body_schema(requests.InputThresholdRequest, requests.INPUT_THRESHOLDS),
+    operation_id="findThresholdOfInput",
+)
+async def find_threshold_of_input(request: Request, context: UseContext) -> Response:
+    """Find the decision rule that is best for a metric, for an input; nothing is kept."""
+    return await answered_apart(request, context.services.compute, requests.InputThresholdRequest, _rule)
+
+
+def _rule(asked: requests.InputThresholdRequest) -> bytes:
+    return written(best_rule, None, requests.scored_input(asked.input), asked.to_domain())

@@ -69,6 +69,7 @@ class DecisionRule:
     """A decision rule, what it gains, and what of that is luck.
 
     Attributes:
+        evaluation: `null` for an input that is not kept.
         rule: `argmax`: of weight times probability.
         threshold: Two classes: predict the positive one from here on.
         low: The middle 95 % of the thresholds found in resamples.
@@ -78,7 +79,7 @@ class DecisionRule:
         note: What to expect on new data.
     """
 
-    evaluation: UUID
+    evaluation: UUID | None
     rule: DecidedBy
     threshold: float | None
     low: float | None

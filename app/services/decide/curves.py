@@ -1,14 +1,18 @@
 """Curves of the samples of an evaluation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from uuid import UUID
 
-from app.domain.errors import CurveUndefined, UnknownClass
+import numpy as np
+
+from app.domain.errors import CurveUndefined, Fault, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import named, typed
+from app.domain.members import LEFT_OUT, SPREAD, named, typed
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
 from app.kernel.samples.curves import (
     CLASS_CURVES,
     OVERALL_CURVES,
@@ -21,7 +25,18 @@ from app.kernel.samples.curves import (
 )
 from app.kernel.samples.curves import CurveName as CurveName
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.of_groups.clusters import Grouping
+from app.kernel.uncertainty.of_samples.curve_bands import BandForm as BandForm
+from app.kernel.uncertainty.of_samples.curve_bands import BandSettings
+from app.services.decide.bands import BANDED, MOST_POINTS, Band, Banded, band_of
+from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
+
+_BINS, _LEVEL = 15, 0.95
+# In place of a class: all classes together.
+MICRO, MACRO = "micro", "macro"
+_MICRO_CURVES = frozenset({CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.GAIN, CurveName.LIFT})
+_MACRO_CURVES = {CurveName.ROC: macro_roc, CurveName.DET: macro_det}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +52,13 @@ class CurvePoints:
     """A curve.
 
     Attributes:
-        label: `null` for a curve of all classes.
+        label: `null` for a curve of all classes; `micro` or `macro` for an average of them.
         thresholds: Of the points; `null` where a point has none.
         area: On the full data, however few points are given.
         references: Companions over the same x, such as a random order.
+        low: Lower end of the band; `null` at a point without one.
+        high: Upper end.
+        band: What the band says and how it was made.
         weights: Shares of the samples, for the bins or the probabilities of a calibration curve.
         n_points: Points of the full curve.
     """
@@ -53,8 +71,31 @@ class CurvePoints:
     area: float | None
     axes: CurveAxes
     references: Mapping[str, Array] = field(metadata=typed(dict[str, list[float]]))
+    low: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
+    high: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
+    band: Band | None = field(default=None, metadata=LEFT_OUT)
     weights: Array | None = field(metadata=typed(list[float] | None))
     n_points: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunCurve:
+    """The curve of another evaluation, made in the same way."""
+
+    evaluation: UUID
+    points: CurvePoints = field(metadata=SPREAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunCurves:
+    """The curve of an evaluation, and of others to be drawn with it.
+
+    Attributes:
+        others: In the order in which they were asked for.
+    """
+
+    points: CurvePoints = field(metadata=SPREAD)
+    others: Sequence[RunCurve] | None = field(default=None, metadata=LEFT_OUT | named("with"))
 
 
 class CalibrationForm(StrEnum):
@@ -69,19 +110,65 @@ class CurveQuestion:
     """Which curve, of which class, and what it is made with.
 
     Attributes:
-        label: The class; None for all together, or the positive one.
+        label: The class, or `micro` or `macro` where no class is called so; None for all together, or the positive
+            one.
         max_points: Points that are answered at most.
         prevalence: Of decision curves, the share of the class where the decision is taken; as observed when None.
         form: Of calibration curves.
         bins: Of calibration curves with bins.
+        band: Whether there is to be a band, and of which form.
+        level: Of the band.
+        seed: Of its resamples; derived from the samples when None.
     """
 
     name: CurveName
     label: str | None = None
     max_points: int = 1000
     prevalence: float | None = None
-    form: CalibrationForm = CalibrationForm.BINS
-    bins: int = 15
+    form: CalibrationForm | None = None
+    bins: int | None = None
+    band: BandForm | None = None
+    level: float | None = None
+    seed: int | None = None
+
+    def faults(self) -> list[Fault]:
+        """What is given and makes no sense for this curve; pointers are the names of the members."""
+        name, found = self.name, []
+        allowed = {
+            "prevalence": name is CurveName.DECISION,
+            "form": name is CurveName.CALIBRATION,
+            "bins": name is CurveName.CALIBRATION,
+            "band": name in BANDED,
+        }
+        for member, sensible in allowed.items():
+            if not sensible and getattr(self, member) is not None:
+                found.append(Fault(member, "not_for_this_curve", f"expected none for the {name.value} curve"))
+        if self.form is CalibrationForm.ISOTONIC and self.bins is not None:
+            found.append(Fault("bins", "not_for_this_curve", "expected none with form=isotonic, which has no bins"))
+        if self.band is None:
+            members = [member for member in ("level", "seed") if getattr(self, member) is not None]
+            found += [Fault(member, "needs_band", "expected it with a band only") for member in members]
+        elif self.max_points > MOST_POINTS:
+            found.append(Fault("max_points", "too_large", f"expected at most {MOST_POINTS} with a band"))
+        return found
+
+    @property
+    def bins_made(self) -> int | None:
+        """How many bins the calibration curve has; None for an isotonic one and for other curves."""
+        if self.name is not CurveName.CALIBRATION or self.form is CalibrationForm.ISOTONIC:
+            return None
+        return _BINS if self.bins is None else self.bins
+
+
+def curves_of(source: MatrixInput, others: Sequence[tuple[UUID, MatrixInput]], question: CurveQuestion) -> RunCurves:
+    """The curve of an evaluation and the same one of others. Raises as `curve_of` does, naming the other evaluation."""
+    found = []
+    for identifier, other in others:
+        try:
+            found.append(RunCurve(evaluation=identifier, points=curve_of(other, question)))
+        except (UnknownClass, CurveUndefined) as error:
+            raise type(error)(f"{identifier}: {error.detail}") from error
+    return RunCurves(points=curve_of(source, question), others=found or None)
 
 
 def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
@@ -94,17 +181,17 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         CurveUndefined: the samples have no such curve.
     """
     name = question.name
-    code = _class(source, name, question.label)
+    view = _view(source, question)
     try:
-        full = _full(scores_of(source.samples, source.positive), code, question)
+        full = view.curve(question)
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
     if not full.x.size:
         raise CurveUndefined(f"there is no {name.value} curve: it has no points")
     curve = thin(full, question.max_points)
-    return CurvePoints(
+    answer = CurvePoints(
         curve=name,
-        label=None if code is None else source.labels[code],
+        label=view.label,
         x=curve.x,
         y=curve.y,
         thresholds=curve.thresholds,
@@ -114,19 +201,78 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         weights=curve.weights,
         n_points=full.x.size,
     )
+    return answer if question.band is None else _with_band(answer, source, view, curve, question)
 
 
-def _full(scores: Scores, code: int | None, question: CurveQuestion) -> Curve:
-    """All points of a curve; ``code`` is the class, None for all together."""
-    if question.name is CurveName.CALIBRATION:
-        if question.form is CalibrationForm.ISOTONIC:
-            return isotonic(scores, code)
-        return calibration(scores, code, bins=question.bins)
-    if code is None:
-        return OVERALL_CURVES[question.name](scores)
-    if question.name is CurveName.DECISION:
-        return decision(scores, code, prevalence=question.prevalence)
-    return CLASS_CURVES[question.name](scores, code)
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """What a curve is one of: the class that is looked at, among the samples.
+
+    Attributes:
+        label: Of the class; `micro` or `macro`; None for all together.
+        code: Of the class; None for all together, or for the mean over the classes.
+        entries: What every sample stands for: one entry, or with `micro` one for each class.
+    """
+
+    label: str | None
+    scores: Scores
+    code: int | None
+    entries: int = 1
+
+    @property
+    def is_mean(self) -> bool:
+        """Is it the mean of the curves of all classes?"""
+        return self.code is None and self.label is not None
+
+    def curve(self, question: CurveQuestion) -> Curve:
+        """All points of the curve."""
+        if self.is_mean:
+            return _MACRO_CURVES[question.name](self.scores)
+        if question.name is CurveName.CALIBRATION:
+            bins = question.bins_made
+            return isotonic(self.scores, self.code) if bins is None else calibration(self.scores, self.code, bins=bins)
+        if self.code is None:
+            return OVERALL_CURVES[question.name](self.scores)
+        if question.name is CurveName.DECISION:
+            return decision(self.scores, self.code, prevalence=question.prevalence)
+        return CLASS_CURVES[question.name](self.scores, self.code)
+
+
+def _view(source: MatrixInput, question: CurveQuestion) -> _View:
+    scores, label, name = scores_of(source.samples, source.positive), question.label, question.name
+    if label in (MICRO, MACRO) and label not in source.labels:
+        if name not in (_MICRO_CURVES if label == MICRO else _MACRO_CURVES):
+            raise UnknownClass(f"the {name.value} curve has no {label} average")
+        return _View(label, scores, None) if label == MACRO else _View(label, pooled(scores), 1, scores.n_classes)
+    code = _class(source, name, label)
+    return _View(None if code is None else source.labels[code], scores, code)
+
+
+def _with_band(
+    answer: CurvePoints, source: MatrixInput, view: _View, curve: Curve, question: CurveQuestion
+) -> CurvePoints:
+    if view.is_mean:
+        raise CurveUndefined("there is no band around the mean of several curves: ask for the micro average or a class")
+    assert question.band is not None  # noqa: S101 - checked by the caller
+    assert source.samples is not None  # noqa: S101 - the curve is made of them
+    groups = source.samples.groups
+    if view.entries > 1:
+        # The entries of one sample are not independent of each other.
+        groups = np.repeat(np.arange(source.samples.size) if groups is None else groups, view.entries)
+    limits, band = band_of(
+        Banded(
+            name=question.name,
+            curve=curve,
+            scores=view.scores,
+            code=view.code,
+            grouping=None if groups is None else Grouping.of(groups),
+            prevalence=question.prevalence,
+            bins=question.bins_made,
+        ),
+        BandSettings(question.band, _LEVEL if question.level is None else question.level),
+        chosen_seed(question.seed, source.counts),
+    )
+    return replace(answer, low=limits[0], high=limits[1], band=band)
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:

@@ -61,11 +61,11 @@ class RuleQuestion:
     guarantee: float | None = None
 
 
-def best_rule(identifier: UUID, source: MatrixInput, question: RuleQuestion) -> DecisionRule:
+def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule:
     """The rule that is best for a metric among those that keep to all limits.
 
     Args:
-        identifier: Of the evaluation.
+        identifier: Of the evaluation; None for an input that is not kept.
         source: Its input, with samples.
         question: What is asked.
 
@@ -126,7 +126,7 @@ class _Search:
         ]
         self.scores: Scores = scores_of(source.samples, source.positive)
 
-    def by_threshold(self, identifier: UUID) -> DecisionRule:
+    def by_threshold(self, identifier: UUID | None) -> DecisionRule:
         question, source = self.question, self.source
         given = source.facts.get("threshold")
         # Folds may have had a threshold each.
@@ -158,7 +158,7 @@ class _Search:
         curve = thin(whole, self.question.max_points)
         return RuleCurve(curve.x, curve.y, curve.references[0][1] > 0)
 
-    def by_weights(self, identifier: UUID) -> DecisionRule:
+    def by_weights(self, identifier: UUID | None) -> DecisionRule:
         question = self.question
         small = self.scores.n_samples * self.scores.n_classes <= MOST_RESAMPLED
         found = search_weights(
@@ -176,7 +176,7 @@ class _Search:
 
     def _answer(
         self,
-        identifier: UUID,
+        identifier: UUID | None,
         found: ThresholdRule | WeightRule,
         *,
         required: Sequence[Constraint] = (),

@@ -1,0 +1,169 @@
+"""Bands around curves: the same from the definitions, and how often they hold a curve that is known."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import beta, norm
+from sklearn import metrics as sk
+from sklearn.isotonic import IsotonicRegression
+
+from app.kernel.samples.curves import cuts_of, isotonic
+from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
+from app.kernel.uncertainty.of_samples.curve_bands import (
+    BandForm,
+    BandSettings,
+    Envelope,
+    Reading,
+    consistency_band,
+    fnr_at,
+    fnr_between,
+    isotonic_at,
+    net_benefit_at,
+    net_benefit_between,
+    precision_at,
+    precision_between,
+    read_band,
+    resampled_band,
+    simulated_band,
+    tpr_at,
+    tpr_between,
+)
+
+RANDOM = np.random.default_rng(11)
+TRUTH = RANDOM.integers(0, 2, 200)
+VALUES: NDArray[np.float64] = np.clip(RANDOM.normal(0.35 + 0.3 * TRUTH, 0.2), 0.01, 0.99).round(2)
+ORDER = np.argsort(-VALUES, kind="stable")
+RANKING = Ranking(VALUES[ORDER], TRUTH[ORDER] == 1)
+POINTWISE = BandSettings(BandForm.POINTWISE, 0.9)
+SIMULTANEOUS = BandSettings(BandForm.SIMULTANEOUS, 0.9)
+
+
+def test_rates_on_the_curve_are_those_of_scikit_learn() -> None:
+    fpr, tpr, _ = sk.roc_curve(TRUTH, VALUES, drop_intermediate=False)
+    grid = np.linspace(0, 1, 41)
+    np.testing.assert_allclose(tpr_at(grid)(RANKING), np.interp(grid, fpr, tpr), rtol=1e-12)
+    np.testing.assert_allclose(fnr_at(grid)(RANKING), 1 - np.interp(grid, fpr, tpr), atol=1e-12)
+
+
+def test_precision_is_that_of_the_first_cut_which_reaches_a_recall() -> None:
+    precision, recall, _ = sk.precision_recall_curve(TRUTH, VALUES)
+    for wanted in (0.1, 0.5, 0.73, 1.0):
+        # scikit-learn goes from the lowest threshold up.
+        expected = precision[np.flatnonzero(recall >= wanted)[-1]]
+        assert precision_at(np.array([wanted]))(RANKING)[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("prevalence", [None, 0.1])
+def test_net_benefit_by_its_definition(prevalence: float | None) -> None:
+    share = TRUTH.mean() if prevalence is None else prevalence
+    for cut in (0.2, 0.33, 0.6):
+        acted = cut <= VALUES
+        tpr, fpr = acted[TRUTH == 1].mean(), acted[TRUTH == 0].mean()
+        expected = share * tpr - (1 - share) * fpr * cut / (1 - cut)
+        assert net_benefit_at(np.array([cut]), prevalence)(RANKING)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_isotonic_values_are_those_of_scikit_learn() -> None:
+    at = np.unique(VALUES)
+    expected = IsotonicRegression().fit(VALUES, TRUTH).predict(at)
+    np.testing.assert_allclose(isotonic_at(cuts_of(RANKING), at), expected, atol=1e-12)
+    curve = isotonic(Scores(TRUTH, np.column_stack([1 - VALUES, VALUES])), 1)
+    np.testing.assert_allclose(isotonic_at(cuts_of(RANKING), curve.x), curve.y, atol=1e-12)
+
+
+def test_limits_are_quantiles_of_curves_in_resamples() -> None:
+    weights = RANDOM.multinomial(200, np.full(200, 1 / 200), 300).astype(float)
+    grid = np.array([0.1, 0.3, 0.6])
+    low, high = resampled_band(RANKING, ORDER, tpr_at(grid), iter([weights[:100], weights[100:]]), POINTWISE)
+    curves = []
+    for row in weights:
+        fpr, tpr, _ = sk.roc_curve(TRUTH, VALUES, sample_weight=row, drop_intermediate=False)
+        curves.append(np.interp(grid, fpr, tpr))
+    np.testing.assert_allclose([low, high], np.quantile(curves, [0.05, 0.95], axis=0), rtol=1e-9)
+
+
+def test_a_simultaneous_band_holds_whole_curves() -> None:
+    drawn = np.cumsum(RANDOM.normal(size=(2000, 30)), axis=1)
+    for settings, least, most in ((SIMULTANEOUS, 0.9, 0.92), (POINTWISE, 0.2, 0.75)):
+        low, high = read_band(drawn, settings)
+        share = ((drawn >= low) & (drawn <= high)).all(axis=1).mean()
+        assert least <= share <= most
+
+
+def test_of_one_point_both_forms_are_nearly_the_same() -> None:
+    drawn = RANDOM.normal(size=(4000, 1))
+    pointwise, simultaneous = read_band(drawn, POINTWISE), read_band(drawn, SIMULTANEOUS)
+    np.testing.assert_allclose(pointwise, simultaneous, atol=0.05)
+    np.testing.assert_allclose(pointwise, [[norm.ppf(0.05)], [norm.ppf(0.95)]], atol=0.1)
+
+
+def test_without_resamples_there_is_no_band() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        read_band(np.empty((0, 3)), POINTWISE)
+
+
+def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> None:
+    held = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        p = np.sort(np.round(random.random(300), 2))[::-1]
+        happened = random.random(300) < p
+        at = np.unique(p)[5:-5]
+        band = consistency_band(Ranking(p, happened), draws=300, seed=seed, at=at, settings=SIMULTANEOUS)
+        own = isotonic_at(cuts_of(Ranking(p, happened)), at)
+        held.append(bool(((own >= band[0]) & (own <= band[1])).all()))
+    assert 0.8 <= np.mean(held) <= 1.0
+    # Outcomes that are the opposite of what is said lie far outside.
+    reverse = isotonic_at(cuts_of(Ranking(p, p < 0.5)), at)
+    assert not ((reverse >= band[0]) & (reverse <= band[1])).all()
+
+
+def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:
+    # As good as all samples are positive where it is decided, so the net benefit is the true positive rate.
+    cut, share = 0.62, 1 - 1e-12
+    settings = BandSettings(BandForm.POINTWISE, 0.9)
+    read = net_benefit_between(np.array([cut]), share)
+    low, high = simulated_band(RANKING, read, settings, draws=20_000, seed=1)
+    positives, hits = (TRUTH == 1).sum(), ((cut <= VALUES) & (TRUTH == 1)).sum()
+
+    def mixed(x: float) -> float:
+        parts = beta(hits, positives - hits + 1).cdf(x), beta(hits + 1, positives - hits).cdf(x)
+        return float(np.mean(parts))
+
+    assert mixed(low[0]) == pytest.approx(0.05, abs=0.006)
+    assert mixed(high[0]) == pytest.approx(0.95, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("read", "resampled"),
+    [
+        (tpr_between(np.array([0.1, 0.4, 0.7])), tpr_at(np.array([0.1, 0.4, 0.7]))),
+        (fnr_between(np.array([0.1, 0.4, 0.7])), fnr_at(np.array([0.1, 0.4, 0.7]))),
+        (precision_between(np.array([0.2, 0.5, 0.8])), precision_at(np.array([0.2, 0.5, 0.8]))),
+        (net_benefit_between(np.array([0.2, 0.4, 0.6]), None), net_benefit_at(np.array([0.2, 0.4, 0.6]), None)),
+        (net_benefit_between(np.array([0.2, 0.4, 0.6]), 0.1), net_benefit_at(np.array([0.2, 0.4, 0.6]), 0.1)),
+    ],
+)
+def test_with_many_samples_both_ways_agree(read: Envelope, resampled: Reading) -> None:
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, 20_000)
+    values = np.clip(random.normal(0.35 + 0.3 * truth, 0.2), 0.001, 0.999)
+    order = np.argsort(-values)
+    ranking = Ranking(values[order], truth[order] == 1)
+    found = np.array(simulated_band(ranking, read, POINTWISE, draws=600, seed=3))
+    weights = item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)
+    expected = np.array(resampled_band(ranking, order, resampled, weights, POINTWISE))
+    np.testing.assert_allclose(found, expected, atol=0.15 * (expected[1] - expected[0]).max() + 2e-4)
+
+
+def test_where_there_are_no_samples_left_the_limits_are_open() -> None:
+    # All positives are above all negatives, which 5 of each do not prove.
+    ranking = Ranking(np.arange(10.0)[::-1], np.arange(10) < 5)
+    low, high = simulated_band(ranking, tpr_between(np.array([0.0, 0.2])), POINTWISE, draws=2000, seed=1)
+    assert (high == 1).all()
+    assert (low < 0.75).all()
+    low, high = simulated_band(ranking, precision_between(np.array([0.0, 0.5])), POINTWISE, draws=2000, seed=1)
+    assert np.isnan([low[0], high[0]]).all()
+    assert low[1] < 0.9
