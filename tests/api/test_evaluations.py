@@ -4,12 +4,14 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import numpy as np
 import pytest
+from sklearn import metrics as sk
 
 from app.api.cursors import Items
 from app.api.v1.evaluations import BatchItem
 from app.api.v1.requests import evaluations as examples
-from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.evaluations import Evaluation, MatrixShown
 from tests.api.answers import (
     check_json,
     check_problem,
@@ -302,3 +304,25 @@ def test_names_that_nobody_can_see(client: httpx.Client, name: str) -> None:
         assert [fault["pointer"] for fault in problem["errors"]] == [pointer]
     reply = client.post("/v1/evaluations", json=evaluation() | {"tags": {SPELLINGS[0]: "a", SPELLINGS[1]: "b"}})
     assert check_problem(reply, 422, "invalid_request")["errors"][0]["code"] == "repeated_name"
+
+
+@pytest.mark.parametrize("by", ["true", "pred", "all"])
+def test_the_matrix_alone_and_as_shares(client: httpx.Client, by: str) -> None:
+    truth, predicted = ["a"] * 5 + ["b"] * 3 + ["c"] * 2, ["a", "a", "b", "a", "b", "b", "a", "b", "a", "b"]
+    source = {"kind": "predictions", "y_true": truth, "y_pred": predicted, "labels": ["a", "b", "c", "d"]}
+    made = client.post("/v1/evaluations", json=examples.LABELS | {"input": source}).json()
+    address = f"/v1/evaluations/{made['id']}/confusion-matrix"
+    plain = client.get(address)
+    check_json(plain)
+    check_shape(plain, MatrixShown)
+    assert plain.json()["confusion_matrix"] == made["input"]["confusion_matrix"]
+    answer = client.get(address, params={"normalized": by}).json()
+    assert (answer["evaluation"], answer["labels"], answer["normalized"]) == (made["id"], ["a", "b", "c", "d"], by)
+    expected = sk.confusion_matrix(truth, predicted, labels=["a", "b", "c", "d"], normalize=by)
+    found = np.array(answer["confusion_matrix"], dtype=float)
+    np.testing.assert_allclose(np.nan_to_num(found), expected, rtol=1e-15)
+    # What scikit-learn calls 0 and nothing is known of: the class that never occurs, and those never predicted.
+    undefined = {"true": [3], "pred": [2, 3], "all": []}[by]
+    assert np.isnan(found).any(axis=0 if by == "pred" else 1).nonzero()[0].tolist() == undefined
+    check_problem(client.get(address, params={"normalized": "rows"}), 422, "invalid_query")
+    check_problem(client.get(f"/v1/evaluations/{uuid4()}/confusion-matrix"), 404, "not_found")

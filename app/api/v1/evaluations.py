@@ -28,7 +28,14 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, EvaluationSummary, ModelRef, Position
 from app.domain.expressions.names import suggest
 from app.domain.members import LEFT_OUT, typed
-from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
+from app.services.evaluate.evaluations import (
+    Evaluation,
+    MatrixShown,
+    NewEvaluation,
+    Normalized,
+    PendingWrite,
+    evaluate_alone,
+)
 
 router = routes()
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
@@ -317,6 +324,23 @@ def _position(identifier: UUID, value: float | None) -> Position:
 async def get_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Read an evaluation with its full report."""
     return await _answer(await context.services.evaluations.read(context.project, identifier))
+
+
+@router.get(
+    "/evaluations/{identifier}/confusion-matrix",
+    responses=answers(MatrixShown),
+    operation_id="getConfusionMatrix",
+    tags=["evaluations"],
+)
+async def get_confusion_matrix(
+    identifier: UUID,
+    context: UseContext,
+    normalized: Annotated[
+        Normalized, Query(description="Shares of each actual class, of each predicted one, of all samples, or none.")
+    ] = Normalized.FALSE,
+) -> Response:
+    """Read the confusion matrix of an evaluation alone, as it came or as shares."""
+    return json_response(await context.services.evaluations.matrix(context.project, identifier, normalized))
 
 
 @router.patch(

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
+
+import numpy as np
 
 from app.domain.errors import NoSamples, NotFound
 from app.domain.evaluation import (
@@ -18,9 +21,10 @@ from app.domain.evaluation import (
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import SPREAD
+from app.domain.members import SPREAD, typed
 from app.domain.report import Options, Report, Retain, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
@@ -55,6 +59,31 @@ class Evaluation:
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(metadata=SPREAD)
+
+
+class Normalized(StrEnum):
+    """What the entries of a confusion matrix are divided by."""
+
+    FALSE = "false"
+    TRUE = "true"
+    PRED = "pred"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatrixShown:
+    """The confusion matrix of an evaluation.
+
+    Attributes:
+        normalized: `false`: as it came. `true`: shares of each actual class, the recalls on the diagonal. `pred`:
+            shares of each predicted class, the precisions on the diagonal. `all`: shares of all samples.
+        confusion_matrix: Rows are the actual classes; `null` where nothing is to be divided by.
+    """
+
+    evaluation: UUID
+    labels: tuple[str, ...]
+    normalized: Normalized
+    confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +144,16 @@ class EvaluationService:
         """One evaluation, its report computed anew from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
         return _answer(record, await self._report_again(project, record))
+
+    async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
+        """The confusion matrix alone, perhaps as shares."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        return MatrixShown(
+            evaluation=identifier,
+            labels=record.labels,
+            normalized=normalized,
+            confusion_matrix=_normalized(record.counts.astype(np.float64), normalized),
+        )
 
     async def samples(self, project: str, identifier: UUID) -> MatrixInput:
         """The input of an evaluation with the probabilities or scores of its samples.
@@ -236,6 +275,20 @@ def _answer(record: EvaluationRecord, report: Report) -> Evaluation:
         tags=_by_name(record.tags),
         report=report,
     )
+
+
+def _normalized(counts: Array, by: Normalized) -> Array:
+    match by:
+        case Normalized.TRUE:
+            whole = counts.sum(axis=1, keepdims=True)
+        case Normalized.PRED:
+            whole = counts.sum(axis=0, keepdims=True)
+        case Normalized.ALL:
+            whole = counts.sum(keepdims=True)
+        case _:
+            return counts
+    with silently():
+        return ratio(counts, whole)
 
 
 def _by_name(tags: Mapping[str, str]) -> dict[str, str]:
