@@ -1,5 +1,6 @@
 """Metrics at other class shares, without a server."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,13 +8,17 @@ import pytest
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import silently
 from app.services.estimands import EVERYTHING, parse_estimands
-from app.services.project import projected_samples
+from app.services.estimates import shifted_samples
+from app.services.estimates.estimate import LimitSettings, NoLimits
+from app.services.estimates.estimates import estimate
+from app.services.estimates.run_data import run_data
 from app.services.project.answers import ExtremeValues, Highest, Lowest, ProjectedValue, Projection
 from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.what_if import projected
@@ -26,10 +31,17 @@ TWO = [[90, 10], [15, 35]]
 THREE = [[70, 20, 10], [5, 80, 15], [12, 8, 30]]
 
 
-def answer(*records: EvaluationRecord, metrics: str, samples: Samples | None = None, **scenario: Any) -> Projection:
+def answer(
+    *records: EvaluationRecord,
+    metrics: str,
+    samples: Samples | None = None,
+    worth: float | None = None,
+    **scenario: Any,
+) -> Projection:
     estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=EVERYTHING)
     runs, kept = Runs.align(records), KeptSamples(outputs={} if samples is None else {records[0].id: samples})
-    return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, Scenario(**scenario))
+    asked = Scenario(**scenario, samples=worth)
+    return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, asked)
 
 
 def single(found: Projection, name: str) -> tuple[float, float, float]:
@@ -139,11 +151,109 @@ def test_probabilities_over_a_range_are_refined_as_far_as_it_is_affordable(monke
     assert "until nothing was gained" in full.notes[0]
     assert full.design.samples is not None
     assert full.design.samples.method == "bootstrap"
-    monkeypatch.setattr(projected_samples, "MOST_ENTRIES", 200 * 2 * 60)
+    monkeypatch.setattr(shifted_samples, "MOST_ENTRIES", 200 * 2 * 60)
     short = answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
     assert "as far as so many samples let it" in short.notes[0]
     (_, best), (_, found) = (extreme(each, "average_precision") for each in (full, short))
     assert found.value == pytest.approx(best.value)
-    monkeypatch.setattr(projected_samples, "MOST_ENTRIES", 200 * 2 * 10)
+    monkeypatch.setattr(shifted_samples, "MOST_ENTRIES", 200 * 2 * 10)
     with pytest.raises(OutOfReach, match="at most 10 points"):
         answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
+
+
+_STILL = "recall@* balanced_accuracy h_mean g_mean min(recall@*) recall_range power_mean_recall(r=2)"
+
+
+def intervals_of(record: EvaluationRecord, metrics: str, samples: Samples | None = None) -> dict[str, Any]:
+    """By name the limits that a report, a leaderboard and a gate have."""
+    estimands = parse_estimands(metrics.split(), record.labels, record.positive, inputs=EVERYTHING)
+    found = estimate(estimands, run_data(record, samples), LimitSettings())
+    return {
+        name: (one.low, one.high, one.method)
+        for estimand, estimates in zip(estimands, found, strict=True)
+        for name, one in zip(estimand.names, estimates, strict=True)
+    }
+
+
+@pytest.mark.parametrize("counts", [TWO, THREE, [[5, 0], [1, 3]]], ids=["two", "three", "few"])
+def test_what_prevalence_does_not_move_has_the_limits_of_the_report(counts: list[list[int]]) -> None:
+    """One quantity, one interval: wherever it is shown, and at whatever shares."""
+    record = record_of(counts)
+    expected = intervals_of(record, _STILL)
+    assert expected["recall@A"][2] == "wilson"
+    at = answer(record, metrics=_STILL, prevalence={"A": 0.9})
+    spread = answer(record, metrics=_STILL, prevalence={"A": 0.9}, worth=30)
+    swept = answer(record, metrics=_STILL, sweep=Sweep(label="A", start=0.1, end=0.9, steps=3))
+    ranged = answer(record, metrics=_STILL, ranges={"A": (0.1, 0.9)})
+    assert list(at.metrics) == list(expected)
+    for name, (low, high, method) in expected.items():
+        for found in (at, spread):
+            entry = found.metrics[name]
+            assert isinstance(entry, ProjectedValue)
+            assert (entry.low, entry.high, entry.method) == (low, high, method)
+        entry = swept.metrics[name]
+        assert isinstance(entry, ProjectedValue)
+        assert (entry.low, entry.high) == ([low] * 3, [high] * 3)
+        lowest, highest = extreme(ranged, name)
+        assert (lowest.low, highest.high) == (low, high)
+
+
+def test_areas_that_prevalence_does_not_move_have_the_limits_of_the_report() -> None:
+    record, samples = scored(*softmax_problem(120, 2, 5))
+    metrics = "roc_auc@A recall@* balanced_log_loss mean(roc_auc@B,recall@A)"
+    expected = intervals_of(record, metrics, samples)
+    found = answer(record, metrics=metrics, samples=samples, prevalence={"B": 0.05})
+    for name, (low, high, method) in expected.items():
+        entry = found.metrics[name]
+        assert isinstance(entry, ProjectedValue)
+        assert (entry.low, entry.high, entry.method) == (low, high, method)
+
+
+def test_the_least_of_what_prevalence_moves_follows_from_their_own_limits() -> None:
+    """As in a report: drawn smallest values would lie below the smallest of the values."""
+    record = record_of(THREE)
+    found = answer(record, metrics="min(precision@*) precision@*", prevalence={"A": 0.05})
+    low, value, high = single(found, "min(precision@*)")
+    each = [single(found, f"precision@{label}") for label in "ABC"]
+    assert value == min(middle for _, middle, _ in each)
+    assert low == min(low for low, _, _ in each)
+    assert high > value
+
+
+def test_why_there_are_no_limits_is_said_with_the_value() -> None:
+    rates = record_of([[0.9, 0.1], [0.2, 0.8]], content=Content.rates)
+    for record, metric, reason in (
+        (rates, "accuracy", NoLimits.NO_COUNTS),
+        (record_of(TWO, groups=30), "accuracy", NoLimits.GROUPS_AT_SHARES),
+        (record_of(TWO, groups=30), "recall@A", NoLimits.NO_GROUPS),
+    ):
+        entry = answer(record, metrics=metric, prevalence={"B": 0.5}).metrics[metric]
+        assert isinstance(entry, ProjectedValue)
+        assert (entry.low, entry.high, entry.reason) == (None, None, reason.value)
+
+
+def test_groups_count_in_what_prevalence_does_not_move() -> None:
+    record, samples = scored(*softmax_problem(120, 2, 6))
+    groups = np.arange(120) // 4
+    grouped = replace(record, extra={**record.extra, GROUPS_FACT: 30})
+    samples = replace(samples, groups=groups)
+    found = answer(grouped, metrics="recall@A accuracy", samples=samples, prevalence={"B": 0.2})
+    low, high, method = intervals_of(grouped, "recall@A", samples)["recall@A"]
+    entry, moved = found.metrics["recall@A"], found.metrics["accuracy"]
+    assert isinstance(entry, ProjectedValue)
+    assert isinstance(moved, ProjectedValue)
+    assert (entry.low, entry.high, entry.method) == (low, high, "grouped_wilson")
+    assert method == "grouped_wilson"
+    assert moved.low is None
+    assert any("what prevalence moves" in note and "groups" in note for note in found.notes)
+
+
+def test_a_perfect_ranking_of_few_samples_is_not_certain() -> None:
+    """All resamples agree on what was found, which says nothing about its uncertainty."""
+    y = np.repeat([0, 1], 5)
+    record, samples = scored(y, np.column_stack([1 - y, y]) * 0.8 + 0.1)
+    entry = answer(record, metrics="average_precision@B", samples=samples, prevalence={"B": 0.1}).metrics
+    found = entry["average_precision@B"]
+    assert isinstance(found, ProjectedValue)
+    assert found.value == 1.0
+    assert (found.low, found.high, found.reason) == (None, None, NoLimits.DEGENERATE.value)

@@ -26,6 +26,12 @@ class NoLimits(StrEnum):
     ONE_GROUP = "all samples that it is about are in one group, so how groups differ is not known"
     NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
     NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
+    GROUPS_AT_SHARES = (
+        "the samples come in groups, and limits at other class shares would take them as independent, which tells more "
+        "than they do"
+    )
+    BIASED = "noise moves the value to one side, and resampling does so once more"
+    TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
     TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
     TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
     TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"

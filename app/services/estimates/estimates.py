@@ -2,7 +2,7 @@
 
 In this order: nothing for what only describes the sample; for the smallest or largest of several values what follows
 from their own limits; the exact methods of rates; closed forms, unless simulation is preferred to approximations;
-simulation.
+simulation. At other class shares what prevalence does not move stays as it is, and what it moves is simulated.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,16 +12,18 @@ from math import isnan
 import numpy as np
 
 from app.domain.expressions.expressions import render
-from app.kernel.metrics.expression import Combination, is_about_sample
+from app.kernel.metrics.expression import Combination, is_about_sample, is_biased
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates import of_matrix, of_samples
+from app.services.estimates import of_matrix, of_samples, shifted_matrix, shifted_samples
 from app.services.estimates.canonical import canonical
+from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
-_Pick = Callable[[Iterable[float]], float]
+Picks = Callable[[Iterable[float]], float]
 
 
 def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings = _DEFAULTS) -> list[Estimates]:
@@ -43,6 +45,43 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
             for place, estimates in zip(open_places, drawn, strict=True):
                 found[place] = estimates
     return [estimates for estimates in found if estimates is not None]
+
+
+def estimate_at(
+    estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings = _DEFAULTS
+) -> list[list[Estimates]]:
+    """The same at other class shares: for every estimand its values at each of the G points.
+
+    What prevalence does not move has there what it has everywhere. What it moves is simulated, and all points see the
+    same draws.
+    """
+    estimands = [_in_one_form(estimand, run) for estimand in estimands]
+    found: dict[int, list[Estimates]] = {}
+    still = [place for place, estimand in enumerate(estimands) if shares.leave(estimand)]
+    for place, estimates in zip(still, estimate([estimands[place] for place in still], run, settings), strict=True):
+        found[place] = [estimates] * len(shares)
+    for place, estimand in enumerate(estimands):
+        known = None if place in found else _at_without_simulation(estimand, run, shares, settings)
+        if known is not None:
+            found[place] = known
+    for of_samples_too, simulate in ((False, shifted_matrix.simulated), (True, shifted_samples.resampled_all)):
+        places = [
+            place
+            for place, estimand in enumerate(estimands)
+            if place not in found and shares.from_samples(estimand) is of_samples_too
+        ]
+        if places:
+            drawn = simulate([estimands[place] for place in places], run, shares, settings)
+            found.update(zip(places, drawn, strict=True))
+    return [found[place] for place in range(len(estimands))]
+
+
+def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
+    """Values (G, V) alone."""
+    estimand = _in_one_form(estimand, run)
+    if shares.from_samples(estimand):
+        return shifted_samples.shifted_values([estimand], run, shares)[0]
+    return shifted_matrix.shifted_values([estimand], run, shares.points)[0]
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULTS) -> float:
@@ -70,6 +109,33 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     return None if settings.simulate else of_matrix.in_closed_form(estimand, run, settings)
 
 
+def _at_without_simulation(
+    estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings
+) -> list[Estimates] | None:
+    """What needs no simulation of its own at other class shares; None where it does."""
+    reason = _refusal_at_shares(estimand, run, shares) or _refusal(estimand, run)
+    if reason is not None:
+        form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
+        return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
+    expression = estimand.expression
+    if not isinstance(expression, Combination) or expression.card.picks is None:
+        return None
+    parts = _parts(expression, run)
+    alone = estimate_at(parts, run, shares, settings)
+    together = estimate_at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
+    values = values_at_shares(estimand, run, shares)
+    return [
+        (_pick(estimand, expression.card.picks, float(value[0]), _flat(one), _flat(of_any), settings),)
+        for value, one, of_any in zip(values, zip(*alone, strict=True), zip(*together, strict=True), strict=True)
+    ]
+
+
+def _refusal_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> NoLimits | None:
+    if run.is_counted and run.source.is_grouped:
+        return NoLimits.GROUPS_AT_SHARES
+    return NoLimits.BIASED if shares.from_samples(estimand) and is_biased(estimand.expression) else None
+
+
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
     if not run.is_counted:
         return NoLimits.NO_COUNTS
@@ -86,26 +152,41 @@ def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, rea
 
 
 def _picked(
-    estimand: Estimand, expression: Combination, pick: _Pick, run: RunData, settings: LimitSettings
+    estimand: Estimand, expression: Combination, pick: Picks, run: RunData, settings: LimitSettings
 ) -> Estimates:
-    """The smallest or largest of P values, from their own limits.
+    """The smallest or largest of P values, from their own limits."""
+    parts = _parts(expression, run)
+    together = settings.of_any(sum(len(part.names) for part in parts))
+    alone, of_any = (_flat(estimate(parts, run, each)) for each in (settings, together))
+    return (_pick(estimand, pick, float(run.values(estimand)[0]), alone, of_any, settings),)
+
+
+def _parts(expression: Combination, run: RunData) -> list[Estimand]:
+    labels = run.source.labels
+    return [estimand_of(part, render(part, labels), labels) for part in expression.parts]
+
+
+def _flat(found: Iterable[Estimates]) -> Estimates:
+    return tuple(one for estimates in found for one in estimates)
+
+
+def _pick(
+    estimand: Estimand, pick: Picks, value: float, alone: Estimates, together: Estimates, settings: LimitSettings
+) -> Estimate:
+    """The smallest or largest of P values, from limits of each alone and from those that hold for all together.
 
     The smallest is above a number only if all are: so it is above the smallest of their lower limits, at the level of
     one, which errs to the safe side (an intersection-union test, Berger 1982). It is below a number if any of them is,
     and which of them is not known beforehand: so below the smallest of upper limits that hold for all of them
     together. Draws of the smallest of noisy values would lie below the smallest of the values themselves.
     """
-    labels = run.source.labels
-    parts = [estimand_of(part, render(part, labels), labels) for part in expression.parts]
-    alone = [one for estimates in estimate(parts, run, settings) for one in estimates]
     if len(alone) == 1:
-        return (alone[0],)
-    together = [one for estimates in estimate(parts, run, settings.of_any(len(alone))) for one in estimates]
+        return alone[0]
     lower, upper = (alone, together) if pick is min else (together, alone)
     simulated = next((one for one in alone if one.seed is not None), None)
     errors = [one.monte_carlo_error for one in (*alone, *together) if one.monte_carlo_error is not None]
     found = Estimate(
-        value=float(run.values(estimand)[0]),
+        value=value,
         low=pick(one.low for one in lower),
         high=pick(one.high for one in upper),
         level=settings.level,
@@ -119,4 +200,4 @@ def _picked(
     reason = next((one.reason for one in (*alone, *together) if one.reason is not None), None)
     if isnan(found.value):
         reason = NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED
-    return (found if reason is None else found.without_limits(reason),)
+    return found if reason is None else found.without_limits(reason)

@@ -3,20 +3,29 @@
 from dataclasses import dataclass, replace
 from math import isfinite, isnan
 
+from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.services.estimates.estimate import Estimate, Estimates, NoLimits
 
 # Relative to the value, a deviation below this is rounding.
 _NO_VARIANCE = 1e-12
+# Cells of all simulated matrices together: a second or two.
+MOST_CELLS = 20_000_000
+
+
+def affordable_draws(cells: int, wanted: int = DRAWS, *, most_cells: int = MOST_CELLS) -> int:
+    """Draws of so many cells each that can be afforded; fewer than ``FEWEST_DRAWS`` are worth nothing: 0."""
+    most = most_cells // max(cells, 1)
+    return min(wanted, most) if most >= FEWEST_DRAWS else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingLimits:
-    """Why a simulation of this kind may give no limits."""
+    """Why a simulation of this kind may give no limits; where `constant` is None what does not vary is certain."""
 
     undefined: NoLimits
     undefined_draws: NoLimits
-    constant: NoLimits
+    constant: NoLimits | None
 
 
 def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
@@ -48,6 +57,6 @@ def _reason(one: Estimate, deviation: float, missing: MissingLimits) -> NoLimits
         return missing.undefined_draws
     if one.draws is None and isnan(one.high - one.low):
         return NoLimits.DEGENERATE
-    if deviation <= _NO_VARIANCE * max(abs(one.value), _NO_VARIANCE):
+    if missing.constant is not None and deviation <= _NO_VARIANCE * max(abs(one.value), _NO_VARIANCE):
         return missing.constant
     return None if isfinite(one.high - one.low) else NoLimits.UNBOUNDED

@@ -20,7 +20,7 @@ from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method, Refusal
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MissingLimits, estimates_from
+from app.services.estimates.from_draws import MissingLimits, affordable_draws, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -127,9 +127,10 @@ def simulation(run: RunData, settings: LimitSettings) -> Estimate:
 
 def _affordable_draws(run: RunData, sampling: Sampling) -> int:
     """As many draws as are asked for and do not take minutes; 0 where these are too few to be of use."""
-    wanted = sampling.draws
-    most = MOST_CELLS // run.counts.size if run.groups is None else run.groups.affordable_draws(wanted)
-    return min(wanted, most) if most >= FEWEST_DRAWS else 0
+    if run.groups is None:
+        return affordable_draws(run.counts.size, sampling.draws, most_cells=MOST_CELLS)
+    most = run.groups.affordable_draws(sampling.draws)
+    return most if most >= FEWEST_DRAWS else 0
 
 
 def work_of(run: RunData, settings: LimitSettings) -> float:

@@ -19,12 +19,16 @@ class ProjectedValue:
         low: Lower limit; null where there is no interval.
         high: Upper limit.
         observed: The value as it is.
+        method: How the limits were made. What prevalence does not move has those of the report.
+        reason: Why there are none at any share.
     """
 
     value: Values
     low: Values
     high: Values
     observed: float | None
+    method: str | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class SampleDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectionDesign:
-    """How intervals come about.
+    """How intervals of what prevalence moves come about.
 
     Attributes:
         draws: Simulated or resampled data sets; 0 where there are no intervals.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.project.projection import Part, ProjectedRun, in_order
+from app.services.project.projection import ProjectedRun
 from app.services.project.scenarios import Sweep
 from app.services.project.shares import refused
 
@@ -25,23 +25,22 @@ def changes_of_place(run: ProjectedRun, sweep: Sweep, against: ProjectedRun) -> 
         raise refused("/against", "no_samples", "expected a run that has samples of the same classes")
     index = run.classes.index(sweep.label, "/sweep/class")
     found: dict[str, list[float]] = {}
-    for mine, theirs in zip(run.parts(1), against.parts(1), strict=True):
-        points = _points(mine, theirs)
-        for estimand in mine.estimands:
-            still = estimand.insensitive and not run.scenario.recalibrate
-            for place, name in enumerate(estimand.names):
-                gap = _gap(mine, theirs, estimand, place, lambda grid: sweep_shares(shares, index, grid))
-                found[name] = [] if still else crossings(gap, low=sweep.start, high=sweep.end, points=points)
-    return in_order(run.estimands, found)
+    for estimand in run.estimands:
+        points = _points(run, against, estimand)
+        still = estimand.insensitive and not run.scenario.recalibrate
+        for place, name in enumerate(estimand.names):
+            gap = _gap(run, against, estimand, place, lambda grid: sweep_shares(shares, index, grid))
+            found[name] = [] if still else crossings(gap, low=sweep.start, high=sweep.end, points=points)
+    return found
 
 
 def _gap(
-    mine: Part, theirs: Part, estimand: Estimand, place: int, shares_at: Callable[[Array], Array]
+    mine: ProjectedRun, theirs: ProjectedRun, estimand: Estimand, place: int, shares_at: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
     """From shares (G) of the swept class to by how much the first run is better."""
 
     def gap(grid: Array) -> Array:
-        first, second = (part.run.values([estimand], shares_at(grid))[0][:, place] for part in (mine, theirs))
+        first, second = (run.values(estimand, shares_at(grid))[:, place] for run in (mine, theirs))
         if estimand.preference is not None:
             first, second = estimand.preference.score(first), estimand.preference.score(second)
         difference: Array = first - second
@@ -50,7 +49,8 @@ def _gap(
     return gap
 
 
-def _points(mine: Part, theirs: Part) -> int:
-    values = sum(len(estimand.names) for estimand in mine.estimands)
-    affordable = min(part.run.most_points for part in (mine, theirs)) // (2 * values)
+def _points(mine: ProjectedRun, theirs: ProjectedRun, estimand: Estimand) -> int:
+    """At how many shares both runs are looked at."""
+    values = sum(len(one.names) for one in mine.sharing_time_with(estimand))
+    affordable = min(run.most_points(estimand) for run in (mine, theirs)) // (2 * values)
     return max(_FEWEST_POINTS, min(_POINTS, affordable))

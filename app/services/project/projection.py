@@ -1,32 +1,40 @@
 """What metrics would be at other class shares, if how each class is predicted stayed as it is (label shift)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from functools import cached_property
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.report import Sampling
 from app.kernel.matrix.prevalence import sweep_shares
+from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
+from app.services.estimates import shifted_matrix, shifted_samples
+from app.services.estimates.class_shares import ClassShares
+from app.services.estimates.estimate import Estimates, LimitSettings
+from app.services.estimates.estimates import estimate_at, values_at_shares
+from app.services.estimates.run_data import RunData
+from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.json_values import number, numbers
 from app.services.project.answers import ProjectedValue, Projection, ProjectionDesign, SampleDesign, SweptClass, Values
-from app.services.project.projected_matrix import MatrixRun
-from app.services.project.projected_samples import SampleRun
-from app.services.project.scenarios import Projectable, ProjectedLimits, Scenario, Simulation, Sweep
+from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.shares import ClassSizes, named_shares, refused
 from app.services.runs.aligned import Runs
 
-Answered = TypeVar("Answered")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Estimands that are computed from the same: the matrix of a run, or its samples."""
-
-    estimands: Sequence[Estimand]
-    run: Projectable
+# At which values of a matrix are looked at.
+_MOST_POINTS = 1_000_000
+_NOT_FOR_GROUPS = (
+    "No intervals of what prevalence moves: the samples come in groups, and taken as independent they would tell more "
+    "than they do."
+)
+_FITTED = (
+    "Probabilities are fitted to the shares, p'(c|x) proportional to p(c|x) new_c / old_c, and decisions made anew by "
+    "them. This is as good as the probabilities were calibrated."
+)
 
 
 class ProjectedRun:
@@ -41,54 +49,170 @@ class ProjectedRun:
     """
 
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
-        self.runs, self.estimands, self.scenario = runs, estimands, scenario
+        self.estimands, self.scenario = estimands, scenario
+        self.identifier: UUID = runs.records[0].id
         self.classes = ClassSizes(runs.labels, runs.counts[0].sum(axis=1))
-        self._simulation = Simulation(scenario.level, runs.seed(scenario.seed), scenario.draws)
+        self._run = RunData(runs.source())
+        self._settings = LimitSettings(
+            level=scenario.level, seed=scenario.seed, sampling=Sampling(draws=scenario.draws)
+        )
 
-    @property
-    def identifier(self) -> UUID:
-        """Of the evaluation."""
-        return self.runs.records[0].id
-
-    def parts(self, points: int) -> list[Part]:
-        """What each estimand is computed from, for limits at so many shares.
+    @cached_property
+    def _calibrated_to(self) -> Array | None:
+        """The shares that probabilities are fitted from.
 
         Raises:
             InvalidInput: the old shares make no sense, or scores are to be re-calibrated.
         """
-        sampled = [one for one in self.estimands if self.scenario.recalibrate or one.scored]
-        others = [one for one in self.estimands if one not in sampled]
-        parts = [Part(others, MatrixRun(self.runs, self._simulation, points=points))] if others else []
-        return [*parts, Part(sampled, self._sample_run(sampled, points))] if sampled else parts
+        if not self.scenario.recalibrate:
+            return None
+        old = named_shares(self.classes, self.scenario.old_prevalence or {}, "/old_prevalence")
+        if (old == 0).any():
+            label = self.classes.labels[int(np.argmin(old))]
+            raise refused(
+                "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
+            )
+        if not self._run.scores.are_probabilities:
+            raise InvalidInput.at(
+                "/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores"
+            )
+        if isinstance(self._run.source.facts.get("threshold"), list):
+            raise InvalidInput.at(
+                "/recalibrate", "mixed_thresholds", "expected one threshold, the folds of the run have several"
+            )
+        return old
 
-    def _sample_run(self, estimands: Sequence[Estimand], points: int) -> SampleRun:
-        old = None
-        if self.scenario.recalibrate:
-            old = named_shares(self.classes, self.scenario.old_prevalence or {}, "/old_prevalence")
-            if (old == 0).any():
-                label = self.classes.labels[int(np.argmin(old))]
-                raise refused(
-                    "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
-                )
-        return SampleRun(self.runs, estimands, self._simulation, points=points, recalibrated_from=old)
+    def shares(self, points: Array, *, in_all: int | None = None) -> ClassShares:
+        """Shares (G, K) of this scenario; ``in_all`` says at how many limits will be asked for in the end."""
+        return ClassShares(points, self.scenario.samples, self._calibrated_to, in_all)
+
+    def observed(self, estimand: Estimand) -> Array:
+        """Values (V) as the run is."""
+        return self._run.values(estimand)
+
+    def values(self, estimand: Estimand, points: Array) -> Array:
+        """Values (G, V) at shares (G, K).
+
+        Raises:
+            OutOfReach: too many samples for so many points.
+        """
+        shares = self.shares(points)
+        self._refuse_too_many([estimand], shares)
+        return values_at_shares(estimand, self._run, shares)
+
+    def estimates(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[list[Estimates]]:
+        """For every estimand its values with their limits at each point.
+
+        Raises:
+            OutOfReach: too many samples for so many points.
+        """
+        self._refuse_too_many(estimands, shares)
+        return estimate_at(estimands, self._run, shares, self._settings)
+
+    def _from_samples(self, estimand: Estimand) -> bool:
+        return estimand.scored or self.scenario.recalibrate
+
+    def sharing_time_with(self, estimand: Estimand) -> list[Estimand]:
+        """Which estimands are computed from the same as this one: the matrix, or the samples."""
+        return [one for one in self.estimands if self._from_samples(one) is self._from_samples(estimand)]
+
+    def most_points(self, estimand: Estimand) -> int:
+        """At how many shares values can be had in reasonable time."""
+        return shifted_samples.most_points(self._run) if self._from_samples(estimand) else _MOST_POINTS
+
+    def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
+        most = min(self.most_points(estimand) for estimand in estimands)
+        if len(shares) > most:
+            raise OutOfReach(
+                f"expected at most {most} points for {self._run.scores.n_samples} samples, got {len(shares)}: "
+                "metrics of probabilities pass over all samples at every point"
+            )
 
     def by_label(self, shares: Array) -> dict[str, float]:
         """Shares (K) by class."""
         return dict(zip(self.classes.labels, shares.tolist(), strict=True))
 
-    def design(self, parts: Sequence[Part], prevalence: str) -> ProjectionDesign:
+    def design(self, shares: ClassShares, prevalence: str) -> ProjectionDesign:
         """How intervals come about: of matrix metrics, and of metrics of probabilities beside them."""
-        first, *others = (part.run.design for part in parts)
-        samples = SampleDesign(others[0].method, others[0].draws) if others else None
-        return replace(first, prevalence=prevalence, samples=samples)
+        of_samples = [shares.from_samples(estimand) for estimand in self.estimands]
+        designs = [] if all(of_samples) else [self._design_of_matrix(shares)]
+        if any(of_samples):
+            designs.append(self._design_of_samples(shares))
+        first, *others = designs
+        beside = SampleDesign(others[0].method, others[0].draws) if others else None
+        return replace(first, prevalence=prevalence, samples=beside)
 
-    def notes(self, parts: Sequence[Part]) -> list[str]:
+    @property
+    def _is_independent(self) -> bool:
+        return self._run.is_counted and not self._run.source.is_grouped
+
+    def _design_of_matrix(self, shares: ClassShares) -> ProjectionDesign:
+        if not self._is_independent:
+            return ProjectionDesign(level=self.scenario.level, draws=0)
+        form = shifted_matrix.simulation(self._run, shares, self._settings)
+        return ProjectionDesign(
+            level=form.level,
+            draws=form.draws or 0,
+            method=form.method,
+            class_counts="fixed",
+            prior=form.prior,
+            seed=form.seed,
+        )
+
+    def _design_of_samples(self, shares: ClassShares) -> ProjectionDesign:
+        form = shifted_samples.resampling(self._run, shares, self._settings)
+        draws = form.draws or 0 if self._is_independent else 0
+        return ProjectionDesign(
+            level=form.level,
+            draws=draws,
+            method=form.method,
+            class_counts="fixed",
+            seed=form.seed if draws else None,
+        )
+
+    def notes(self, shares: ClassShares) -> list[str]:
         """What is assumed, and what to be careful about."""
         notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
-        still = [estimand.text for estimand in self.estimands if estimand.insensitive]
-        if still and not self.scenario.recalibrate:
+        still = [estimand.text for estimand in self.estimands if shares.leave(estimand)]
+        if still:
             notes.append(f"Prevalence does not move {', '.join(still)}.")
-        return list(dict.fromkeys([*notes, *(note for part in parts for note in part.run.notes)]))
+        of_samples = [estimand for estimand in self.estimands if shares.from_samples(estimand)]
+        if len(of_samples) < len(self.estimands):
+            notes += self._notes_of_matrix(shares)
+        if of_samples:
+            notes += self._notes_of_samples(of_samples, shares)
+        return list(dict.fromkeys(notes))
+
+    def _notes_of_matrix(self, shares: ClassShares) -> list[str]:
+        source = self._run.source
+        if source.is_grouped:
+            return [_NOT_FOR_GROUPS]
+        if not self._run.is_counted:
+            return [f"No intervals: they need numbers of samples, and the matrix holds {source.content}."]
+        if not self._design_of_matrix(shares).draws:
+            return [
+                "No intervals of what prevalence moves: so many points and classes are too much to be simulated; ask "
+                "for fewer points."
+            ]
+        return [finding.message for finding in caution_findings(source.counts, source.labels)]
+
+    def _notes_of_samples(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[str]:
+        notes, drawn = [], self._design_of_samples(shares).draws
+        biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
+        if self._run.source.is_grouped:
+            notes.append(_NOT_FOR_GROUPS)
+        elif not self._run.is_counted:
+            notes.append("No intervals: the sampling error of weighted samples is not known.")
+        elif not drawn:
+            notes.append(
+                "No intervals of what prevalence moves: so many samples and points are too much to be resampled; ask "
+                "for fewer points."
+            )
+        if biased and drawn:
+            notes.append(
+                f"No intervals of {', '.join(biased)}: noise moves them to one side, and resampling does so once more."
+            )
+        return [*notes, _FITTED] if shares.calibrated_to is not None else notes
 
 
 def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
@@ -97,16 +221,15 @@ def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
     Raises:
         InvalidInput: the shares make no sense for this run.
     """
-    shares = named_shares(run.classes, prevalence, "/prevalence")
-    worth, parts = run.scenario.samples, run.parts(1)
-    metrics = _metrics(parts, shares[None], lambda values: number(values[0]), worth)
+    at = named_shares(run.classes, prevalence, "/prevalence")
+    shares = run.shares(at[None])
     return Projection(
         evaluation=run.identifier,
-        prevalence=run.by_label(shares),
-        prevalence_samples=worth,
-        metrics=in_order(run.estimands, metrics),
-        design=run.design(parts, "given" if worth is None else "uncertain"),
-        notes=run.notes(parts),
+        prevalence=run.by_label(at),
+        prevalence_samples=shares.worth,
+        metrics=_metrics(run, shares, lambda values: number(values[0])),
+        design=run.design(shares, "given" if shares.worth is None else "uncertain"),
+        notes=run.notes(shares),
     )
 
 
@@ -122,36 +245,32 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
     actual = run.classes.actual
     if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and sweep.end > 0):
         raise refused("/sweep/class", "no_samples", "expected samples of this class and of another")
-    parts = run.parts(len(grid))
-    metrics = _metrics(parts, sweep_shares(actual, index, grid), numbers)
+    shares = run.shares(sweep_shares(actual, index, grid))
     return Projection(
         evaluation=run.identifier,
         sweep=SweptClass(label=sweep.label, start=sweep.start, end=sweep.end, steps=sweep.steps),
         grid=grid.tolist(),
-        metrics=in_order(run.estimands, metrics),
-        design=run.design(parts, "given"),
-        notes=run.notes(parts),
+        metrics=_metrics(run, shares, numbers),
+        design=run.design(shares, "given"),
+        notes=run.notes(shares),
     )
 
 
-def _metrics(
-    parts: Sequence[Part], shares: Array, written: Callable[[Array], Values], worth: float | None = None
-) -> dict[str, ProjectedValue]:
+def _metrics(run: ProjectedRun, shares: ClassShares, written: Callable[[Array], Values]) -> dict[str, ProjectedValue]:
     """By name everything at shares (G, K); ``written`` makes an answer of values (G)."""
     found = {}
-    for part in parts:
-        observed, values = part.run.observed(part.estimands), part.run.values(part.estimands, shares)
-        limits: Sequence[ProjectedLimits | None] = part.run.limits(part.estimands, shares, worth) or [None] * len(
-            values
-        )
-        for estimand, own, at, ends in zip(part.estimands, observed, values, limits, strict=True):
-            for place, name in enumerate(estimand.names):
-                low = None if ends is None else written(ends.low[:, place])
-                high = None if ends is None else written(ends.high[:, place])
-                found[name] = ProjectedValue(written(at[:, place]), low, high, number(own[place]))
+    for estimand, at in zip(run.estimands, run.estimates(run.estimands, shares), strict=True):
+        own = run.observed(estimand)
+        for place, name in enumerate(estimand.names):
+            ones = [estimates[place] for estimates in at]
+            value, low, high = np.array([(one.value, one.low, one.high) for one in ones]).T
+            limited = [one for one in ones if one.reason is None]
+            found[name] = ProjectedValue(
+                written(value),
+                written(low),
+                written(high),
+                number(own[place]),
+                method=limited[0].method if limited else None,
+                reason=None if limited or ones[0].reason is None else ones[0].reason.value,
+            )
     return found
-
-
-def in_order(estimands: Sequence[Estimand], found: Mapping[str, Answered]) -> dict[str, Answered]:
-    """By the names of the values as they were asked for."""
-    return {name: found[name] for estimand in estimands for name in estimand.names}

@@ -10,8 +10,7 @@ from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.json_values import number
 from app.services.project.answers import ExtremeValues, Highest, Lowest, Projection
-from app.services.project.projection import ProjectedRun, in_order
-from app.services.project.scenarios import Projectable
+from app.services.project.projection import ProjectedRun
 from app.services.project.shares import NamedRanges
 
 # Shares per named class at which a range is looked at first; its corners besides.
@@ -28,17 +27,15 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -
     """
     ranges = NamedRanges(run.classes, named)
     points = ranges.bounds.points(_POINTS)
-    parts = run.parts(2 * sum(len(estimand.names) for estimand in run.estimands))
+    in_all = 2 * sum(len(estimand.names) for estimand in run.estimands)
     found: dict[str, ExtremeValues] = {}
     settled = True
-    for part in parts:
-        observed = part.run.observed(part.estimands)
-        values = part.run.values(part.estimands, ranges.shares(points))
-        most = (part.run.most_points - len(points)) // len(part.estimands)
-        for estimand, own, at in zip(part.estimands, observed, values, strict=True):
-            reached = extremes(ranges.bounds, partial(_values, part.run, estimand, ranges), points, at, most=most)
-            settled &= reached.settled
-            found |= _answered(run, part.run, estimand, own, ranges, reached)
+    for estimand in run.estimands:
+        at = run.values(estimand, ranges.shares(points))
+        most = (run.most_points(estimand) - len(points)) // len(run.sharing_time_with(estimand))
+        reached = extremes(ranges.bounds, partial(_values, run, estimand, ranges), points, at, most=most)
+        settled &= reached.settled
+        found |= _answered(run, estimand, ranges, reached, in_all)
     note = (
         f"Searched on {_POINTS} shares per named class and in all corners of what the ranges allow, then from the best "
     )
@@ -47,34 +44,33 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -
     return Projection(
         evaluation=run.identifier,
         prevalence_range={label: list(ends) for label, ends in named.items()},
-        metrics=in_order(run.estimands, found),
-        design=run.design(parts, "range"),
-        notes=[note, *run.notes(parts)],
+        metrics=found,
+        design=run.design(run.shares(points, in_all=in_all), "range"),
+        notes=[note, *run.notes(run.shares(points, in_all=in_all))],
     )
 
 
-def _values(run: Projectable, estimand: Estimand, ranges: NamedRanges, points: Array) -> Array:
+def _values(run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, points: Array) -> Array:
     """Values (G, V) of one estimand at points (G, d) of the ranges."""
-    return run.values([estimand], ranges.shares(points))[0]
+    return run.values(estimand, ranges.shares(points))
 
 
 def _answered(
-    run: ProjectedRun, source: Projectable, estimand: Estimand, observed: Array, ranges: NamedRanges, reached: Extremes
+    run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, reached: Extremes, in_all: int
 ) -> dict[str, ExtremeValues]:
     """Both ends of every value of an estimand, with the limits there."""
+    observed = run.observed(estimand)
     found = {name: ExtremeValues(number(own), None, None) for name, own in zip(estimand.names, observed, strict=True)}
     known = np.flatnonzero(~np.isnan(reached.values[0]))
     if not known.size:
         return found
     shares = ranges.shares(np.concatenate(reached.points[:, known]))
-    limits = source.limits([estimand], shares)
+    (limits,) = run.estimates([estimand], run.shares(shares, in_all=in_all))
     for index, place in enumerate(known.tolist()):
-        low = None if limits is None else number(limits[0].low[index, place])
-        high = None if limits is None else number(limits[0].high[known.size + index, place])
-        least, most = (run.by_label(shares[at]) for at in (index, known.size + index))
+        worst, best = index, known.size + index
         found[estimand.names[place]] = ExtremeValues(
             number(observed[place]),
-            Lowest(number(reached.values[0, place]), low, least),
-            Highest(number(reached.values[1, place]), high, most),
+            Lowest(number(reached.values[0, place]), number(limits[worst][place].low), run.by_label(shares[worst])),
+            Highest(number(reached.values[1, place]), number(limits[best][place].high), run.by_label(shares[best])),
         )
     return found

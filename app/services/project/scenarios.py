@@ -1,15 +1,9 @@
 """What a what-if question asks for: at which class shares, and with which intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
-
-import numpy as np
 
 from app.domain.report import DRAWS
-from app.kernel.numerics.arrays import Array
-from app.services.estimands import Estimand
-from app.services.project.answers import ProjectionDesign
 
 NOT_FOR_GROUPS = (
     "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "
@@ -48,53 +42,3 @@ class Scenario:
     level: float = 0.95
     seed: int | None = None
     draws: int = DRAWS
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """Of intervals: their level, the seed of what is simulated, and how often at most."""
-
-    level: float
-    seed: int
-    draws: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ProjectedLimits:
-    """Limits (G, V) of one estimand at every point, NaN where there are none."""
-
-    low: Array
-    high: Array
-
-    @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Self:
-        """None yet."""
-        return cls(np.full(shape, np.nan), np.full(shape, np.nan))
-
-
-class Projectable(Protocol):
-    """A run whose metrics can be had at other class shares.
-
-    Attributes:
-        design: How intervals come about, but for the shares.
-        notes: What to be careful about.
-        most_points: At how many shares values can be had.
-    """
-
-    design: ProjectionDesign
-    notes: tuple[str, ...]
-    most_points: int
-
-    def observed(self, estimands: Sequence[Estimand]) -> list[Array]:
-        """Values (V) of every estimand as the run is."""
-        ...
-
-    def values(self, estimands: Sequence[Estimand], shares: Array) -> list[Array]:
-        """Values (G, V) of every estimand at shares (G, K)."""
-        ...
-
-    def limits(
-        self, estimands: Sequence[Estimand], shares: Array, worth: float | None = None
-    ) -> list[ProjectedLimits] | None:
-        """Limits of every estimand at shares (G, K) worth so many samples; None where there are no intervals."""
-        ...

@@ -103,7 +103,8 @@ class WhatIfService:
         if scenario.recalibrate or any(estimand.scored for estimand in estimands):
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
-
+        elif records[0].is_grouped and (samples := await self._store.read_samples(project, identifier)) is not None:
+            outputs[identifier] = samples
         return await self._compute.run(partial(_projected, records, outputs, estimands, scenario))
 
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:

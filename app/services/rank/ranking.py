@@ -19,6 +19,7 @@ from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
+from app.services.estimates.from_draws import affordable_draws
 from app.services.estimates.run_data import RunData, run_data
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -26,7 +27,6 @@ from app.services.runs.pairing import PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
-from app.services.runs.simulation import affordable_draws
 from app.services.seeds import chosen_seed
 
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.

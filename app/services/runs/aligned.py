@@ -12,17 +12,18 @@ from app.domain.errors import IncomparableLabels
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.labels import listed
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.resampling import Run, values_of
 from app.services.estimands import Estimand
+from app.services.estimates.shifted_matrix import values_at
 from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
 from app.services.runs.reading import KeptSamples
-from app.services.runs.simulation import values_at
 from app.services.seeds import chosen_seed
-from app.services.stored import scores_of
+from app.services.stored import scores_of, stored_input
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
@@ -48,13 +49,9 @@ class ScoredRun:
         Raises:
             ValueError: there are no probabilities and no scores.
         """
-        outputs = samples.outputs
-        if outputs is not None and outputs.ndim == 2:
-            # Column p of the result is the class that stands there.
-            outputs = outputs[:, np.argsort(places)]
-        moved = replace(samples, truth=places[samples.truth], outputs=outputs, weights=None)
-        scores = scores_of(moved, int(places[1 if record.positive is None else record.positive]))
-        return cls(Run(scores, places[samples.predicted]), samples.fold_sizes, samples.weights)
+        moved = _in_order(samples, places)
+        scores = scores_of(replace(moved, weights=None), _positive(record, places))
+        return cls(Run(scores, moved.predicted), samples.fold_sizes, samples.weights)
 
     def part(self, rows: NDArray[np.intp] | slice) -> Run:
         """Some of the samples."""
@@ -148,6 +145,17 @@ class Runs:
     def __len__(self) -> int:
         return len(self.records)
 
+    def source(self, index: int = 0) -> MatrixInput:
+        """What one run was made of, its classes in the order that all have."""
+        record, place = self.records[index], self.places[index]
+        samples = (self.kept.outputs or {}).get(record.id)
+        if np.array_equal(place, np.arange(place.size)):
+            return stored_input(record, samples)
+        if samples is not None:
+            samples = _in_order(samples, place)
+        moved = replace(record, labels=self.labels, positive=_positive(record, place), counts=self._matrices[index])
+        return stored_input(moved, samples)
+
     def seed(self, asked: int | None = None) -> int:
         """The seed asked for, or one that these runs always have, whatever is asked of them."""
         return chosen_seed(asked, *(record.counts for record in self.records))
@@ -235,6 +243,20 @@ class Runs:
             for place, estimand in enumerate(of_samples):
                 found[id(estimand)] = np.array([[values[place] for values in run] for run in by_run])
         return [found[id(estimand)] for estimand in estimands]
+
+
+def _in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
+    """The same samples where each class stands at its place (K)."""
+    outputs = samples.outputs
+    if outputs is not None and outputs.ndim == 2:
+        # Column p of the result is the class that stands there.
+        outputs = outputs[:, np.argsort(places)]
+    return replace(samples, truth=places[samples.truth], predicted=places[samples.predicted], outputs=outputs)
+
+
+def _positive(record: EvaluationRecord, places: NDArray[np.intp]) -> int:
+    """Where the class stands that scores are higher for: the second unless said."""
+    return int(places[1 if record.positive is None else record.positive])
 
 
 def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | None = None) -> dict[int, Array]:
