@@ -91,6 +91,9 @@ BENCHMARKS = (
     Benchmark("families", "Many differences at once", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark("prevalence", "Estimated class shares", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
     Benchmark(
+        "projections", "Intervals at other class shares", ("numpy",), ("--replicates", "100"), ("--replicates", "2000")
+    ),
+    Benchmark(
         "thresholds",
         "Thresholds under a constraint",
         ("numpy", "scipy"),

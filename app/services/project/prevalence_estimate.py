@@ -17,7 +17,6 @@ from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
 from app.kernel.uncertainty.shares import likelihood_limits, spread_by_old
-from app.services.project.scenarios import NOT_FOR_GROUPS
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -25,6 +24,10 @@ DRAWS = 1000
 MOST_LOOKED_AT = 500_000_000
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
+_NOT_FOR_GROUPS = (
+    "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "
+    "more than they do."
+)
 _UNKNOWN_OLD = (
     "No intervals: old_prevalence was taken from the evaluation, and how far its shares are off is not known, as its "
     "samples are weighted or come in groups."
@@ -91,7 +94,7 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
         limits = _label_limits(counts, predicted, found, level=level, seed=seed)
     warnings = _warnings(found)
     if record.is_grouped:
-        warnings.append(NOT_FOR_GROUPS)
+        warnings.append(_NOT_FOR_GROUPS)
     if found.condition > _LARGE_CONDITION:
         warnings.append(
             f"The condition number is {significant(found.condition, 3)}: classes are confused so much that small "

@@ -173,20 +173,19 @@ class ProjectedRun:
     def notes(self, shares: ClassShares) -> list[str]:
         """What is assumed, and what to be careful about."""
         notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
-        still = [estimand.text for estimand in self.estimands if shares.leave(estimand)]
+        still = [estimand for estimand in self.estimands if shares.leave(estimand)]
         if still:
-            notes.append(f"Prevalence does not move {', '.join(still)}.")
+            notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
         of_samples = [estimand for estimand in self.estimands if shares.from_samples(estimand)]
-        if len(of_samples) < len(self.estimands):
-            notes += self._notes_of_matrix(shares)
-        if of_samples:
-            notes += self._notes_of_samples(of_samples, shares)
-        return list(dict.fromkeys(notes))
+        if self._run.is_counted and self._run.source.is_grouped:
+            notes += [_NOT_FOR_GROUPS] * (len(still) < len(self.estimands))
+        else:
+            notes += self._notes_of_matrix(shares) if len(of_samples) < len(self.estimands) else []
+            notes += self._notes_of_samples(of_samples, shares) if of_samples else []
+        return [*notes, _FITTED] if shares.calibrated_to is not None else notes
 
     def _notes_of_matrix(self, shares: ClassShares) -> list[str]:
         source = self._run.source
-        if source.is_grouped:
-            return [_NOT_FOR_GROUPS]
         if not self._run.is_counted:
             return [f"No intervals: they need numbers of samples, and the matrix holds {source.content}."]
         if not self._design_of_matrix(shares).draws:
@@ -197,22 +196,17 @@ class ProjectedRun:
         return [finding.message for finding in caution_findings(source.counts, source.labels)]
 
     def _notes_of_samples(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[str]:
-        notes, drawn = [], self._design_of_samples(shares).draws
-        biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
-        if self._run.source.is_grouped:
-            notes.append(_NOT_FOR_GROUPS)
-        elif not self._run.is_counted:
-            notes.append("No intervals: the sampling error of weighted samples is not known.")
-        elif not drawn:
-            notes.append(
+        if not self._run.is_counted:
+            return ["No intervals: the sampling error of weighted samples is not known."]
+        if not self._design_of_samples(shares).draws:
+            return [
                 "No intervals of what prevalence moves: so many samples and points are too much to be resampled; ask "
                 "for fewer points."
-            )
-        if biased and drawn:
-            notes.append(
-                f"No intervals of {', '.join(biased)}: noise moves them to one side, and resampling does so once more."
-            )
-        return [*notes, _FITTED] if shares.calibrated_to is not None else notes
+            ]
+        biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
+        if not biased:
+            return []
+        return [f"No intervals of {', '.join(biased)}: noise moves them to one side, and resampling does so once more."]
 
 
 def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:

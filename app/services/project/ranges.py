@@ -41,12 +41,13 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -
     )
     note += "of these on" + (" until nothing was gained" if settled else ", as far as so many samples let it")
     note += "; the ends of the intervals are those at the worst and at the best shares."
+    searched = run.shares(ranges.shares(points[:1]), in_all=in_all)
     return Projection(
         evaluation=run.identifier,
         prevalence_range={label: list(ends) for label, ends in named.items()},
         metrics=found,
-        design=run.design(run.shares(points, in_all=in_all), "range"),
-        notes=[note, *run.notes(run.shares(points, in_all=in_all))],
+        design=run.design(searched, "range"),
+        notes=[note, *run.notes(searched)],
     )
 
 

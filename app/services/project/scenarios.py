@@ -5,11 +5,6 @@ from dataclasses import dataclass
 
 from app.domain.report import DRAWS
 
-NOT_FOR_GROUPS = (
-    "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "
-    "more than they do."
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
