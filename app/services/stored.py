@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
-from app.domain.evaluation import EvaluationRecord
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
@@ -29,6 +30,24 @@ def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> Ma
         fold_counts=record.fold_counts,
         facts=record.extra,
         samples=samples,
+    )
+
+
+def unkept_record(source: MatrixInput) -> EvaluationRecord:
+    """An input that is not kept, in the form of one that is: it has no id, no names and no values."""
+    return EvaluationRecord(
+        id=UUID(int=0),
+        model=ModelRef(""),
+        dataset=DatasetRef(""),
+        kind=source.kind,
+        labels=source.labels,
+        positive=source.positive,
+        content=source.content,
+        counts=source.counts,
+        fold_counts=source.fold_counts,
+        extra=source.facts,
+        revision="",
+        values={},
     )
 
 

@@ -12,6 +12,7 @@ from sklearn import metrics as sk
 
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import keep
+from tests.api.test_probabilities import make
 from tests.api.test_projections import project
 
 LABELS = ["a", "b", "c"]
@@ -265,3 +266,38 @@ def test_runs_without_probabilities(client: httpx.Client, two: str) -> None:
     sweep = {"class": "b", "from": 0.1, "to": 0.5}
     asked: Json = {"sweep": sweep, "against": matrix, "metrics": ["log_loss"]}
     check_problem(client.post(f"/v1/evaluations/{two}/projections", json=asked), 409, "no_samples_kept")
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        ({"kind": "confusion_matrix", "matrix": [[45, 5], [10, 40]]}, {"prevalence": {"1": 0.01}}),
+        (make(n=80), {"prevalence": {"1": 0.5}, "metrics": ["roc_auc@1", "accuracy"]}),
+        (make(n=80), {"prevalence": {"1": 0.5}, "metrics": ["accuracy"], "recalibrate": True}),
+        (
+            make(n=80, group_ids=[str(index // 2) for index in range(80)]),
+            {"sweep": {"class": "1", "from": 0.1, "to": 0.5, "steps": 3}, "metrics": ["accuracy"]},
+        ),
+        (make(n=80), {"prevalence_range": {"1": [0.1, 0.4]}, "metrics": ["mcc", "brier_score"]}),
+    ],
+)
+def test_a_projection_without_keeping_is_the_same(client: httpx.Client, source: Json, body: Json) -> None:
+    made = create(client, evaluation(input=source))
+    kept = project(client, made["id"], **body, seed=3)
+    reply = client.post("/v1/projections", json={"input": source, "seed": 3, **body})
+    assert reply.status_code == 200, reply.text
+    assert reply.json() == {**kept, "evaluation": None}
+
+
+def test_inputs_that_cannot_be_projected(client: httpx.Client) -> None:
+    matrix = {"kind": "confusion_matrix", "matrix": [[45, 5], [10, 40]]}
+    for body, code, pointer in (
+        ({"metrics": ["roc_auc@1"]}, "invalid_input", "/input/kind"),
+        ({"recalibrate": True}, "invalid_input", "/input/kind"),
+        ({"against": str(uuid4())}, "invalid_request", "/against"),
+        ({"metrics": ["accuracy_p_value"]}, "invalid_input", "/metrics/0"),
+    ):
+        reply = client.post("/v1/projections", json={"input": matrix, "prevalence": {"1": 0.1}, **body})
+        assert check_problem(reply, 422, code)["errors"][0]["pointer"] == pointer
+    problem = check_problem(client.post("/v1/projections", json={"prevalence": {"1": 0.1}}), 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == "/input"

@@ -8,15 +8,15 @@ from uuid import UUID
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import answers, json_response, written
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.bodies.received import LargeBody, receive
+from app.api.bodies.received import LargeBody, answered_apart, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.v1.requests import projections as requests
 from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
-from app.services.project.what_if import Unlabelled
+from app.services.project.what_if import Unlabelled, project_input
 
 router = routes("what-if")
 
@@ -34,6 +34,21 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseCon
         context.project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against
     )
     return json_response(answer)
+
+
+@router.post(
+    "/projections",
+    responses=answers(Projection, description="Not kept."),
+    openapi_extra=body_schema(requests.InputProjectionRequest, requests.INPUT_PROJECTIONS),
+    operation_id="projectInput",
+)
+async def project_an_input(request: Request, context: UseContext) -> Response:
+    """Compute metrics of an input anew at other class shares; nothing is kept."""
+    return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
+
+
+def _projection(asked: requests.InputProjectionRequest) -> bytes:
+    return written(project_input, asked.input.to_domain("/input"), tuple(asked.metrics), asked.to_domain())
 
 
 @router.post(

@@ -107,6 +107,7 @@ class Projection:
     """Metrics at other class shares: single values, lists over the grid of a sweep, or the extremes of a range.
 
     Attributes:
+        evaluation: `null` for an input that is not kept.
         prevalence: The shares of all classes.
         prevalence_samples: How many samples these are worth.
         prevalence_range: Lowest and highest share of some classes.
@@ -117,7 +118,7 @@ class Projection:
         notes: What is assumed, and what to be careful about.
     """
 
-    evaluation: UUID
+    evaluation: UUID | None
     prevalence: Mapping[str, float] | None = field(default=None, metadata=LEFT_OUT)
     prevalence_samples: float | None = field(default=None, metadata=LEFT_OUT)
     prevalence_range: Mapping[str, Sequence[float]] | None = field(default=None, metadata=LEFT_OUT)

@@ -1,4 +1,4 @@
-"""What-if questions about a stored evaluation."""
+"""What-if questions about an evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import significant
 from app.kernel.metrics.expression import needs_counts
@@ -30,7 +31,7 @@ from app.services.project.shares import ClassSizes, named_shares
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
-from app.services.stored import stored_input
+from app.services.stored import stored_input, unkept_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +75,39 @@ def _projected(
     return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
 
 
+def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scenario) -> Projection:
+    """Metrics of an input that is not kept, at other class shares.
+
+    Raises:
+        InvalidExpression, InvalidInput, OutOfReach: as `WhatIfService.project` does.
+    """
+    record = unkept_record(source)
+    estimands = _projectable(metrics, record)
+    outputs: dict[UUID, Samples] = {}
+    if _needs_outputs(estimands, scenario):
+        if source.samples is None or source.samples.outputs is None:
+            raise InvalidInput.at(
+                "/input/kind",
+                "needs_scores",
+                "expected probabilities or scores, which metrics of probabilities and re-calibration need, got "
+                f"{source.kind}",
+            )
+        outputs[record.id] = source.samples
+    elif source.is_grouped and source.samples is not None:
+        outputs[record.id] = source.samples
+    return replace(_projected([record], outputs, estimands, scenario), evaluation=None)
+
+
+def _projectable(metrics: tuple[str, ...], record: EvaluationRecord) -> tuple[Estimand, ...]:
+    estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
+    _check_projectable(metrics, estimands)
+    return estimands
+
+
+def _needs_outputs(estimands: Sequence[Estimand], scenario: Scenario) -> bool:
+    return scenario.recalibrate or any(estimand.scored for estimand in estimands)
+
+
 class WhatIfService:
     """Answers what would be; nothing is kept."""
 
@@ -97,10 +131,9 @@ class WhatIfService:
         records, pointers = [await self._get(project, identifier)], (None, "/against")
         if against is not None:
             records.append(await self._get(project, against, "/against"))
-        estimands = parse_estimands(metrics, records[0].labels, records[0].positive, inputs=EVERYTHING)
-        _check_projectable(metrics, estimands)
+        estimands = _projectable(metrics, records[0])
         outputs: dict[UUID, Samples] = {}
-        if scenario.recalibrate or any(estimand.scored for estimand in estimands):
+        if _needs_outputs(estimands, scenario):
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
         elif records[0].is_grouped and (samples := await self._store.read_samples(project, identifier)) is not None:

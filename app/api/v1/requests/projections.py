@@ -6,7 +6,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
+from app.api.v1.requests.evaluations import TUMOURS
 from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField, Sought
+from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.services.project.ranges import MOST_NAMED
@@ -38,7 +40,7 @@ class SweepField(Wire):
         return self
 
 
-class ProjectionRequest(Wire):
+class _Projected(Wire):
     """At which class shares: exactly one of prevalence, prevalence_range and sweep."""
 
     prevalence: Shares | None = Field(
@@ -51,9 +53,6 @@ class ProjectionRequest(Wire):
         None, min_length=1, max_length=MOST_NAMED, description="Lowest and highest share of some classes."
     )
     sweep: SweepField | None = None
-    against: Identifier | None = Field(
-        None, description="With a sweep: the run with which places are changed at `crossings`."
-    )
     recalibrate: bool = Field(
         default=False,
         description="Fit the kept probabilities to the shares (Elkan 2001) and decide anew by them before measuring.",
@@ -74,8 +73,6 @@ class ProjectionRequest(Wire):
             raise ValueError(f"expected exactly one of prevalence, prevalence_range and sweep, got {len(given)}")
         if self.prevalence_samples is not None and self.prevalence is None:
             raise ValueError("expected prevalence_samples with prevalence only")
-        if self.against is not None and self.sweep is None:
-            raise ValueError("expected against with a sweep only")
         if self.recalibrate and self.prevalence_range is not None:
             raise ValueError("expected recalibrate with prevalence or a sweep: within a range the shares are not known")
         if self.old_prevalence is not None and not self.recalibrate:
@@ -102,6 +99,27 @@ class ProjectionRequest(Wire):
             seed=self.seed,
             draws=self.draws,
         )
+
+
+class ProjectionRequest(_Projected):
+    """At which class shares a stored evaluation is to be projected."""
+
+    against: Identifier | None = Field(
+        None, description="With a sweep: the run with which places are changed at `crossings`."
+    )
+
+    @model_validator(mode="after")
+    def check_against(self) -> Self:
+        """A second run belongs to a sweep."""
+        if self.against is not None and self.sweep is None:
+            raise ValueError("expected against with a sweep only")
+        return self
+
+
+class InputProjectionRequest(_Projected):
+    """At which class shares an input that is not kept is to be projected."""
+
+    input: AnyInput
 
 
 class EstimateRequest(Wire):
@@ -154,6 +172,14 @@ PROJECTIONS: dict[str, Any] = {
         "metrics": ["accuracy", "f1@1"],
         "against": SECOND,
     },
+}
+INPUT_PROJECTIONS: dict[str, Any] = {
+    "at deployment": {
+        "input": TUMOURS["input"],
+        "prevalence": {"D": 0.3},
+        "metrics": ["accuracy", "h_mean", "precision@D"],
+    },
+    "sweep": {"input": TUMOURS["input"], "sweep": {"class": "D", "from": 0.01, "to": 0.5, "steps": 10}},
 }
 ESTIMATES: dict[str, Any] = {
     "predicted labels": {"predicted": {"0": 900, "1": 100}},
