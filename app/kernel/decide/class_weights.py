@@ -20,7 +20,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.ranking import Positions
+from app.kernel.samples.rankings.counts import Positions
 from app.kernel.samples.scores import Codes, Scores
 
 # Candidate weights looked at for each class in each sweep.

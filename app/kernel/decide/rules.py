@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.ranking import Positions
+from app.kernel.samples.rankings.counts import Positions
 
 # Matrices evaluated at once.
 _BATCH = 1 << 16

@@ -24,7 +24,8 @@ from app.kernel.decide.rules import (
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.curves import cuts_of
-from app.kernel.samples.ranking import Positions, Ranking
+from app.kernel.samples.rankings.counts import Positions
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 # Cuts looked at in each resample; beyond that they are thinned evenly, and the chosen one is always among them.

@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 

@@ -10,7 +10,8 @@ from math import erfc, sqrt
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, ratio, silently, total
-from app.kernel.samples.ranking import Positions, Ranking
+from app.kernel.samples.rankings.counts import Positions
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 # A probability this near to the upper limit of a bin belongs to it: 0.1 + 0.2 lies in (0.2, 0.3].

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import TOLERANCE, Bins, binned, mass_starts, width_starts
-from app.kernel.samples.ranking import Positions, Ranking
+from app.kernel.samples.rankings.counts import Positions
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 # Sums of more independent outcomes than this much variance are drawn from the normal distribution.

@@ -11,7 +11,7 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.losses import phi_of
-from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 

@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.samples.curves import cuts_of, isotonic
-from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
 from app.kernel.uncertainty.of_samples.curve_bands import (

@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.calibration import Bins, equal_width
 from app.kernel.samples.curves import Cuts, cuts_of
-from app.kernel.samples.ranking import Ranking
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.intervals import Limits, wilson
 

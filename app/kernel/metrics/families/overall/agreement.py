@@ -5,11 +5,12 @@ class dominates.
 """
 
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from app.kernel.matrix import aickin
+from app.kernel.matrix.disagreement import Weights, disagreements, weighted_alpha_parts
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Choice, Orientation, Prevalence, Scale, Scope, metric
@@ -62,25 +63,6 @@ _ANY_WEIGHTS = replace(
     "order: disagreement with 0 on the diagonal, or agreement with 1 there (and at most 1 elsewhere)",
     matrix=True,
 )
-_Weights = str | tuple[tuple[float, ...], ...]
-
-
-@lru_cache(maxsize=8)
-def _disagreement(n_classes: int, weights: _Weights) -> Array:
-    """Disagreement weights |i-j| or (i-j)^2 or those given, of shape (K, K)."""
-    if not isinstance(weights, str):
-        given = np.array(weights)
-        return given if given[0, 0] == 0.0 else 1.0 - given
-    distance = np.abs(np.subtract.outer(np.arange(n_classes, dtype=np.float64), np.arange(n_classes, dtype=np.float64)))
-    return distance if weights == "linear" else distance * distance
-
-
-def _disagreements(t: Table, weights: _Weights) -> tuple[Array, Array]:
-    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
-    if weights == "linear":
-        return t.distance, t.chance_distance
-    v = _disagreement(t.n_classes, weights)
-    return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
 
 def _of_mcc(t: Table) -> AdditiveGradient:
@@ -162,8 +144,8 @@ def cohen_kappa(t: Table) -> Array:
     scales=KAPPA_SCALES,
     references=("cohen1968", "beddar2025"),
 )
-def weighted_kappa(t: Table, weights: _Weights = "linear") -> Array:
-    observed, expected = _disagreements(t, weights)
+def weighted_kappa(t: Table, weights: Weights = "linear") -> Array:
+    observed, expected = disagreements(t, weights)
     return 1.0 - t.n * observed / expected
 
 
@@ -250,24 +232,6 @@ def krippendorff_alpha(t: Table) -> Array:
     return 1.0 - (1.0 - 0.5 / t.n) * wrong * (4.0 * t.pairs) / t.pooled_disagreement
 
 
-@cache
-def _credit_sums(n_classes: int, weights: str) -> Array:
-    """sum_j (1 - v_ij/v_max) of shape (K,)."""
-    v = _disagreement(n_classes, weights)
-    sums: Array = (1.0 - v / v.max()).sum(axis=0)
-    return sums
-
-
-def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
-    """1 - p_o and 1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
-    largest = float(t.n_classes - 1) ** (1 if weights == "linear" else 2)
-    observed, expected = _disagreements(t, weights)
-    # sum (1 - v_ij/v_max)(P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
-    squares = total((t.actual * t.actual + t.predicted * t.predicted) * _credit_sums(t.n_classes, weights))
-    chance = (squares + 2.0 * (t.pairs - expected / largest)) / (4.0 * t.pairs)
-    return observed / (largest * t.n), 1.0 - chance
-
-
 @_agreement(
     name="weighted Krippendorff alpha",
     formula=r"\frac{p_a-p_e}{1-p_e},\quad "
@@ -281,12 +245,12 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
         overall(
             "chance_agreement_is_one",
             "agreement by chance is complete in this definition and nothing is wrong",
-            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
+            lambda t: (weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
         ),
         overall(
             "infinite",
             "agreement by chance is complete in this definition although there are errors",
-            lambda t: (_weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
+            lambda t: (weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
         ),
     ),
     ordered=True,
@@ -295,7 +259,7 @@ def _weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
     references=("haghighi2018",),
 )
 def weighted_alpha(t: Table, weights: str = "linear") -> Array:
-    observed, by_chance = _weighted_alpha_parts(t, weights)
+    observed, by_chance = weighted_alpha_parts(t, weights)
     return 1.0 - (1.0 - 0.5 / t.n) * observed / by_chance
 
 
