@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.rankings.complementary_order import ComplementaryOrder
+from app.kernel.samples.complementary_order import ComplementaryOrder
 
 Codes = NDArray[np.intp]
 

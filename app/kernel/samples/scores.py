@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
 from app.kernel.numerics.sorting import MAX_BITS, Flagged, Range, ascending_order, sort_flagged
+from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.losses import (
     ComplementaryLosses,
     Losses,
@@ -18,7 +19,6 @@ from app.kernel.samples.losses import (
     phi_of,
     sums_by_code,
 )
-from app.kernel.samples.rankings.complementary_order import ComplementaryOrder
 from app.kernel.samples.rankings.complementary_rankings import ComplementaryRanking, MirroredRanking, TopLabelRanking
 from app.kernel.samples.rankings.counts import last_of_ties
 from app.kernel.samples.rankings.ranking import Ranking

@@ -7,7 +7,7 @@ from app.domain.inputs.probabilities import decide
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.rankings.complementary_order import ComplementaryOrder
+from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 

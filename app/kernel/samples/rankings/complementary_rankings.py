@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, lazy
-from app.kernel.samples.rankings.complementary_order import ComplementaryOrder
+from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.rankings.counts import Positions
 from app.kernel.samples.rankings.ranking import Ranking
 
