@@ -86,6 +86,22 @@ def test_curves_of_many_classes(client: httpx.Client, many: Json) -> None:
     assert read(client, many, "roc", **{"class": "2"})["area"] == pytest.approx(area, rel=1e-12)
 
 
+def test_bars_say_which_class_they_are_of(client: httpx.Client, many: Json) -> None:
+    whole = read(client, many, "imcp", max_points=50)
+    assert len(whole["classes"]) == len(whole["widths"]) == len(whole["x"]) == 50
+    assert [whole[name][at] for name in ("classes", "widths") for at in (0, -1)] == [None] * 4
+    assert set(whole["classes"][1:-1]) == {"0", "1", "2"}
+    assert whole["references"]["certainly_right_above"][0] == pytest.approx(1 - (1 - 0.5**0.5) ** 0.5)
+    assert whole["references"]["certainly_wrong_below"][0] == pytest.approx(1 - (1 - 3**-0.5) ** 0.5)
+    parts = [read(client, many, "imcp", max_points=1000, **{"class": label}) for label in ("0", "1", "2")]
+    assert [set(part["classes"]) for part in parts] == [{"0"}, {"1"}, {"2"}]
+    assert [sum(part["widths"]) for part in parts] == pytest.approx([1 / 3] * 3)
+    assert sum(part["area"] for part in parts) == pytest.approx(whole["area"], rel=1e-12)
+    assert sum(part["n_points"] for part in parts) == whole["n_points"] - 2
+    assert set(read(client, many, "mcp", **{"class": "1"})["classes"]) == {"1", None}
+    assert "classes" not in read(client, many, "roc", **{"class": "1"})
+
+
 def test_curves_of_scores(client: httpx.Client) -> None:
     made = create(client, evaluation(input=make_scores()))
     assert read(client, made, "roc")["area"] == made["metrics"]["prevalence_insensitive"]["roc_auc"]
@@ -126,7 +142,6 @@ def test_curves_that_cannot_be(client: httpx.Client, many: Json) -> None:
 
     check_problem(ask(many["id"], "roc"), 422, "unknown_class")
     check_problem(ask(many["id"], "roc", **{"class": "x"}), 422, "unknown_class")
-    check_problem(ask(many["id"], "imcp", **{"class": "1"}), 422, "unknown_class")
     check_problem(ask(many["id"], "spiral"), 422, "invalid_query")
     check_problem(ask(many["id"], "roc", max_points=1), 422, "invalid_query")
     check_problem(ask(many["id"], "roc", max_point=10), 422, "invalid_query")

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import heappop, heappush
+from typing import Self
 
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.calibration import equal_width
-from app.kernel.samples.losses import phi_of
+from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
 from app.kernel.samples.rankings.ranking import Ranking
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Codes, Scores
 
 
 class CurveName(StrEnum):
@@ -43,7 +44,8 @@ class Curve:
     """Points of a curve in drawing order.
 
     ``thresholds`` belong to the points, NaN where a point has none. ``area`` is that of the full data, however few
-    points are left, None where it means nothing. ``references`` are named companions over the same x.
+    points are left, None where it means nothing. ``references`` are named companions over the same x. ``codes`` and
+    ``widths`` are the classes and widths of points that are bars, -1 and NaN at the ends, which are none.
     """
 
     x: Array
@@ -53,6 +55,21 @@ class Curve:
     axes: tuple[str, str]
     references: tuple[tuple[str, Array], ...] = ()
     weights: Array | None = None
+    codes: Codes | None = None
+    widths: Array | None = None
+
+    def at(self, kept: Codes) -> Self:
+        """The same curve with some of its points, by index."""
+        return replace(
+            self,
+            x=self.x[kept],
+            y=self.y[kept],
+            thresholds=self.thresholds[kept],
+            references=tuple((name, values[kept]) for name, values in self.references),
+            weights=None if self.weights is None else self.weights[kept],
+            codes=None if self.codes is None else self.codes[kept],
+            widths=None if self.widths is None else self.widths[kept],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,29 +172,52 @@ def performance(scores: Scores, code: int | None = None) -> Curve:
         widths = widths * (codes == code)
         if not widths.any():
             raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
-    return _bars(values, widths / widths.sum(), "share of samples")
+    return _bars(values, codes, widths / widths.sum(), scores.n_classes, "share of samples")
 
 
-def imbalanced_performance(scores: Scores) -> Curve:
-    """IMCP: the same with bars of width 1/(K n_class), so that every class takes up the same room."""
+def imbalanced_performance(scores: Scores, code: int | None = None) -> Curve:
+    """IMCP: the same with bars of width 1/(K n_class), so that every class takes up the same room.
+
+    With a class, its bars alone at the places that they have among all; the area is their part of the whole.
+    """
     _need_probabilities(scores)
     if (scores.actual == 0).any():
         raise UndefinedCurve("no_actual_samples", "a class has no actual samples")
     values, codes, weights = scores.by_p_true
     widths = (1.0 / (scores.n_classes * scores.actual)).take(codes)
-    return _bars(values, widths if weights is None else widths * weights, "share, every class counting the same")
+    axis = "share, every class counting the same"
+    if weights is not None:
+        widths = widths * weights
+    whole = _bars(values, codes, widths, scores.n_classes, axis)
+    if code is None:
+        return whole
+    own = codes == code
+    part = float(widths[own] @ phi_of(values[own]))
+    return replace(whole.at(np.flatnonzero(whole.codes == code)), area=part)
 
 
-def _bars(p_true: Array, widths: Array, axis: str) -> Curve:
-    """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars."""
+def _bars(p_true: Array, codes: Codes, widths: Array, n_classes: int, axis: str) -> Curve:
+    """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars. The references
+    are the heights from which p_true says that the prediction is right or wrong.
+    """
     present = widths > 0
-    p_true, widths = p_true[present], widths[present]
+    p_true, codes, widths = p_true[present], codes[present], widths[present]
     phi = phi_of(p_true)
     middle = np.cumsum(widths) - 0.5 * widths
     x = np.concatenate([[0.0], middle, [1.0]])
     y = np.concatenate([phi[:1], phi, phi[-1:]])
     thresholds = np.concatenate([[np.nan], p_true, [np.nan]])
-    return Curve(x, y, thresholds, float(widths @ phi), (axis, "closeness to the truth (phi)"))
+    heights = {"certainly right above": threshold_correct(), "certainly wrong below": threshold_incorrect(n_classes)}
+    return Curve(
+        x,
+        y,
+        thresholds,
+        float(widths @ phi),
+        (axis, "closeness to the truth (phi)"),
+        tuple((name, np.full(x.size, height)) for name, height in heights.items()),
+        codes=np.concatenate([[-1], codes, [-1]]),
+        widths=np.concatenate([[np.nan], widths, [np.nan]]),
+    )
 
 
 def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> Curve:
@@ -285,12 +325,13 @@ def lift(scores: Scores, code: int) -> Curve:
     return Curve(x, y, cuts.thresholds[some], None, ("share predicted", "lift"), references)
 
 
-# Those of one class. The calibration curve is in both: without a class it is that of the top label.
+# Those of one class. Three are in both: without a class the calibration curve is that of the top label.
 CLASS_CURVES: dict[CurveName, Callable[[Scores, int], Curve]] = {
     CurveName.ROC: roc,
     CurveName.PR: precision_recall,
     CurveName.DET: detection_error,
     CurveName.MCP: performance,
+    CurveName.IMCP: imbalanced_performance,
     CurveName.CALIBRATION: calibration,
     CurveName.DECISION: decision,
     CurveName.COST: cost,
@@ -317,17 +358,7 @@ def thin(curve: Curve, max_points: int) -> Curve:
         raise ValueError("a curve needs at least two points")
     if curve.x.size <= max_points:
         return curve
-    kept = _outstanding(_unit(curve.x), _unit(curve.y), max_points)
-    references = tuple((name, values[kept]) for name, values in curve.references)
-    weights = None if curve.weights is None else curve.weights[kept]
-    return replace(
-        curve,
-        x=curve.x[kept],
-        y=curve.y[kept],
-        thresholds=curve.thresholds[kept],
-        references=references,
-        weights=weights,
-    )
+    return curve.at(_outstanding(_unit(curve.x), _unit(curve.y), max_points))
 
 
 def _unit(values: Array) -> Array:
@@ -335,7 +366,7 @@ def _unit(values: Array) -> Array:
     return (values - low) / (high - low) if high > low else np.zeros(values.size)
 
 
-def _outstanding(x: Array, y: Array, count: int) -> Array:
+def _outstanding(x: Array, y: Array, count: int) -> Codes:
     """Indices, rising, of the points that a polygon of so many corners needs most."""
     kept = [0, x.size - 1]
     waiting: list[tuple[float, int, int, int]] = []
@@ -359,4 +390,4 @@ def _outstanding(x: Array, y: Array, count: int) -> Array:
         kept.append(middle)
         consider(first, middle)
         consider(middle, last)
-    return np.array(sorted(kept))
+    return np.array(sorted(kept), dtype=np.intp)

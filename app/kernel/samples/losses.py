@@ -1,5 +1,6 @@
 """What is added up over the samples: phi, proper losses and shares, in pieces small enough for the cache."""
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,16 @@ def phi_of(p_true: Array, out: Array | None = None) -> Array:
     with silently():
         np.sqrt(values, out=values)
     return np.subtract(1.0, values, out=values)
+
+
+def threshold_correct() -> float:
+    """1 - eta = 1 - sqrt(1 - sqrt(1/2)): a phi above it means p_true > 1/2, so the prediction is right."""
+    return 1.0 - sqrt(1.0 - sqrt(0.5))
+
+
+def threshold_incorrect(n_classes: int) -> float:
+    """1 - theta = 1 - sqrt(1 - 1/sqrt(K)): a phi below it means p_true < 1/K, so the prediction is wrong."""
+    return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
 
 
 def entries_of_truth(probabilities: Array, y: Codes) -> Array:

@@ -60,6 +60,8 @@ class CurvePoints:
         high: Upper end.
         band: What the band says and how it was made.
         weights: Shares of the samples, for the bins or the probabilities of a calibration curve.
+        classes: Of MCP and IMCP curves, whose points are bars: the class of each; `null` at the two ends.
+        widths: Of these bars, before points were left out; they add up to 1 over all classes.
         n_points: Points of the full curve.
     """
 
@@ -75,6 +77,8 @@ class CurvePoints:
     high: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
     band: Band | None = field(default=None, metadata=LEFT_OUT)
     weights: Array | None = field(metadata=typed(list[float] | None))
+    classes: Sequence[str | None] | None = field(default=None, metadata=LEFT_OUT)
+    widths: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
     n_points: int
 
 
@@ -199,6 +203,8 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         axes=CurveAxes(*curve.axes),
         references={name.replace(" ", "_"): values for name, values in curve.references},
         weights=curve.weights,
+        classes=None if curve.codes is None else [*map([*source.labels, None].__getitem__, curve.codes.tolist())],
+        widths=curve.widths,
         n_points=full.x.size,
     )
     return answer if question.band is None else _with_band(answer, source, view, curve, question)
@@ -280,8 +286,6 @@ def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | Non
     if label is not None:
         if label not in labels:
             raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
-        if name not in CLASS_CURVES:
-            raise UnknownClass(f"the {name.value} curve is one of all classes together: leave the class out")
         return labels.index(label)
     if name in OVERALL_CURVES:
         return None

@@ -12,10 +12,11 @@ from app.domain.report import Value
 from app.domain.wording import percent, rounded, significant
 from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
-from app.kernel.metrics.families.probabilities.imcp import median_phi, threshold_correct
+from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.special import binomial_upper_tail
 from app.kernel.samples.areas import area_variance
+from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.kernel.uncertainty.of_samples.influence import area_limits

@@ -23,14 +23,10 @@ from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer, evaluate_table
-from app.kernel.metrics.families.probabilities.imcp import (
-    phi_quartiles,
-    regions,
-    threshold_correct,
-    threshold_incorrect,
-)
+from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
+from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData

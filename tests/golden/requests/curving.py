@@ -29,7 +29,7 @@ CURVES = [
     get("weighted-imcp", "/v1/evaluations/$weighted/curves/imcp"),
     get("class-needed", "/v1/evaluations/$three/curves/roc"),
     get("class-unknown", "/v1/evaluations/$three/curves/roc", **{"class": "Z"}),
-    get("class-too-much", "/v1/evaluations/$three/curves/imcp", **{"class": "A"}),
+    get("imcp-of-a-class", "/v1/evaluations/$three/curves/imcp", **{"class": "A"}),
     get("no-samples", "/v1/evaluations/$matrix/curves/roc"),
     get("not-retained", "/v1/evaluations/$forgotten/curves/roc"),
     get("no-curve", "/v1/evaluations/$two/curves/bow"),

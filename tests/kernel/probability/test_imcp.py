@@ -1,22 +1,24 @@
 """MCP and IMCP: the package of the authors, the printed numbers of the papers, exact sums and quantiles."""
 
+import csv
+import gzip
 from math import sqrt
+from pathlib import Path
 
 import imcp
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities.imcp import (
-    phi_quartiles,
-    regions,
-    threshold_correct,
-    threshold_incorrect,
-)
+from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.samples.curves import imbalanced_performance, performance
-from app.kernel.samples.losses import phi_of
+from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
+
+DATA = Path(__file__).parents[2] / "data" / "imcp"
 
 
 def full_phi(y: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -181,3 +183,117 @@ def test_one_sample() -> None:
     scores = Scores([0], [[0.7, 0.3]])
     assert value("au_mcp", scores) == pytest.approx(1.0 - sqrt(1.0 - sqrt(0.7)))
     assert np.isnan(value("au_mcp_trapezoid", scores))
+
+
+def read_rows(name: str, delimiter: str = ",") -> list[list[str]]:
+    """The rows of a file of the authors' package, without the header."""
+    with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
+        return list(csv.reader(file, delimiter=delimiter))[1:]
+
+
+def read_problem(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Codes from 0 and probabilities."""
+    rows = np.array(read_rows(name), dtype=float)
+    codes = rows[:, 0].astype(int)
+    return codes - codes.min(), rows[:, 1:]
+
+
+def test_reference_curve_of_the_authors() -> None:
+    """Their test data: 1,885 samples of 7 classes, and the MCP curve of these.
+
+    The heights agree to 1e-13 but for the lowest one: there p_true is 1.87591848e-08 in the file, and half a unit of
+    its last digit moves phi by as much.
+    """
+    y, p = read_problem("test_results")
+    reference = np.array(read_rows("test_mcp_curve"), dtype=float)
+    curve = performance(Scores(y, p))
+    assert reference.shape == (1885, 2)
+    apart = np.abs(curve.y[1:-1] - reference[:, 1])
+    assert (apart[1:] < 1e-13).all()
+    assert apart[0] < phi_of(curve.thresholds[1:2] + 5e-17)[0] - curve.y[1] + 5e-14
+    # Its x runs from 0 to 1 over the samples; here bars of width 1/n have their points in the middle.
+    np.testing.assert_allclose(reference[:, 0], np.arange(1885) / 1884, atol=1e-15)
+    np.testing.assert_allclose(curve.x[1:-1], (np.arange(1885) + 0.5) / 1885, atol=1e-12)
+    np.testing.assert_allclose(
+        value("au_mcp_trapezoid", Scores(y, p)), np.trapezoid(reference[:, 1], reference[:, 0]), rtol=1e-13
+    )
+    x, height = imcp.imcp_curve(y, p)
+    imbalanced = imbalanced_performance(Scores(y, p))
+    np.testing.assert_allclose(imbalanced.x, x, atol=1e-13)
+    np.testing.assert_allclose(imbalanced.y, height, atol=4e-13)
+
+
+def test_imbalanced_probabilities_of_the_authors() -> None:
+    """Classes of 100, 1,600 and 8,100, probabilities in 500ths: many ties, which the package leaves to rounding.
+
+    The heights agree, and so do the places where a run of equal heights ends.
+    """
+    y, p = read_problem("test_imbalanced_class_probs")
+    assert np.bincount(y).tolist() == [100, 1600, 8100]
+    # The rows are of single precision: their sums are off by up to 4e-8, which the package counts in.
+    rows = np.round(p, 3)
+    rows /= rows.sum(axis=1, keepdims=True)
+    x, height = imcp.imcp_curve(y, rows)
+    curve = imbalanced_performance(Scores(y, rows))
+    np.testing.assert_allclose(curve.y, height, atol=1e-12)
+    assert curve.widths is not None
+    assert curve.codes is not None
+    ends = np.append(np.flatnonzero(np.diff(curve.y[1:-1]) > 1e-9), y.size - 1)
+    ours = np.cumsum(curve.widths[1:-1])
+    package = np.cumsum(imcp_widths(x))
+    np.testing.assert_allclose(ours[ends], package[ends], atol=1e-9)
+    for code, count in enumerate((100, 1600, 8100)):
+        np.testing.assert_allclose(curve.widths[1:-1][curve.codes[1:-1] == code], 1 / (3 * count), rtol=1e-12)
+
+
+def imcp_widths(x: np.ndarray) -> np.ndarray:
+    """The widths of bars whose middles are known."""
+    widths, end = [], 0.0
+    for middle in x[1:-1]:
+        widths.append(2 * (middle - end))
+        end += widths[-1]
+    return np.array(widths)
+
+
+def test_more_imbalance_hides_the_small_class_from_accuracy_only() -> None:
+    """Figs. 2 and 3 on the authors' datasets A, B and C: naive Bayes, ten folds."""
+    found = []
+    for name in ("A_exp-0", "B_exp-2", "C_exp-4"):
+        rows = [row for row in read_rows(f"{name}.base-100", "\t") if row]
+        y = np.array(["ABC".index(row[0]) for row in rows])
+        variables = np.array([row[1:] for row in rows], dtype=float)
+        folds = StratifiedKFold(10, shuffle=True, random_state=0)
+        p = cross_val_predict(GaussianNB(), variables, y, cv=folds, method="predict_proba")
+        found.append(((p.argmax(axis=1) == y).mean(), float(value("au_imcp", Scores(y, p)))))
+    (accuracy_a, area_a), (_, area_b), (accuracy_c, area_c) = found
+    assert accuracy_a < accuracy_c
+    assert area_a > area_b + 0.02
+    assert area_b > area_c + 0.04
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bars_of_one_class_on_the_axis_of_all(weighted: bool) -> None:
+    y, p = tied_problem(400, 3, 5)
+    weights = np.random.default_rng(3).integers(0, 3, 400).astype(float) if weighted else None
+    scores = Scores(y, p, weights)
+    whole = imbalanced_performance(scores)
+    assert whole.codes is not None
+    assert whole.widths is not None
+    assert np.isnan(whole.widths[[0, -1]]).all()
+    assert whole.codes[[0, -1]].tolist() == [-1, -1]
+    areas = []
+    for code in range(3):
+        own = imbalanced_performance(scores, code)
+        places = whole.codes == code
+        assert own.widths is not None
+        np.testing.assert_array_equal(own.x, whole.x[places])
+        np.testing.assert_array_equal(own.y, whole.y[places])
+        assert own.widths.sum() == pytest.approx(1 / 3)
+        # A third of the area of the class on its own.
+        assert own.area == pytest.approx(float(value("mean_phi", scores)[code]) / 3, rel=1e-12)
+        assert own.area is not None
+        areas.append(own.area)
+    assert sum(areas) == pytest.approx(whole.area, rel=1e-12)
+    heights = dict(whole.references)
+    assert set(heights["certainly right above"]) == {threshold_correct()}
+    assert set(heights["certainly wrong below"]) == {threshold_incorrect(3)}

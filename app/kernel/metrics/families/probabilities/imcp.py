@@ -3,7 +3,6 @@ phi.
 """
 
 from functools import partial
-from math import sqrt
 
 import numpy as np
 
@@ -34,16 +33,6 @@ def _ruled_out(s: Scores, _: Parameters) -> Array:
 
 def _neither(s: Scores, parameters: Parameters) -> Array:
     return 1.0 - _sure(s, parameters) - _ruled_out(s, parameters)
-
-
-def threshold_correct() -> float:
-    """1 - eta = 1 - sqrt(1 - sqrt(1/2)): a phi above it means p_true > 1/2, so the prediction is right."""
-    return 1.0 - sqrt(1.0 - sqrt(0.5))
-
-
-def threshold_incorrect(n_classes: int) -> float:
-    """1 - theta = 1 - sqrt(1 - 1/sqrt(K)): a phi below it means p_true < 1/K, so the prediction is wrong."""
-    return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
 
 
 @_overall(
