@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import psutil
 
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
+COMPUTE = "/v1/metrics/compute"
 MB = 1024 * 1024
 
 
@@ -26,13 +27,13 @@ class Case:
 
     Attributes:
         name: Says what is wrong with it.
-        request: The bytes, or what makes them, since many are large.
+        request: The bytes, or what makes them, since many are large: at once, or piece by piece while they are sent.
         status: Of the answer.
         code: Of the problem, or of its first fault; None when the request is fine.
     """
 
     name: str
-    request: bytes | Callable[[], bytes]
+    request: bytes | Callable[[], bytes | Iterable[bytes]]
     status: int
     code: str | None
 
@@ -49,12 +50,26 @@ def http(method: str, path: str, body: bytes = b"", headers: Mapping[str, str] =
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
+def streamed(*pieces: tuple[bytes, int], path: str = COMPUTE) -> Callable[[], Iterator[bytes]]:
+    """A request whose body is these pieces, each so many times: made while it is sent, never held."""
+
+    def request() -> Iterator[bytes]:
+        length = sum(len(piece) * times for piece, times in pieces)
+        yield http("POST", path, b"", {**JSON, "Content-Length": str(length)}, length=False)
+        for piece, times in pieces:
+            at_once = max(MB // len(piece), 1)
+            for start in range(0, times, at_once):
+                yield piece * min(at_once, times - start)
+
+    return request
+
+
 def compute(source: Any, **members: Any) -> bytes:
     """A request to compute what is kept nowhere."""
-    return http("POST", "/v1/metrics/compute", json.dumps({"input": source, **members}).encode())
+    return http("POST", COMPUTE, json.dumps({"input": source, **members}).encode())
 
 
-def form(data: bytes, source: Mapping[str, Any], path: str = "/v1/metrics/compute", **more: Any) -> bytes:
+def form(data: bytes, source: Mapping[str, Any], path: str = COMPUTE, **more: Any) -> bytes:
     """A request with a file."""
     evaluation = json.dumps({"input": source, **more}).encode()
     return http("POST", path, *parts(("evaluation", None, evaluation), ("data", "samples", data)))
@@ -152,12 +167,13 @@ class Service:
         """A connection to it."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    def send(self, request: bytes, timeout: float = 60) -> Answer:
+    def send(self, request: bytes | Iterable[bytes], timeout: float = 150) -> Answer:
         """The answer to a request."""
         with self.connect(timeout) as connection:
             # It may be answered, and the connection closed, before all was sent.
             with contextlib.suppress(ConnectionError):
-                connection.sendall(request)
+                for piece in [request] if isinstance(request, bytes) else request:
+                    connection.sendall(piece)
             return read_answer(connection)
 
     def processes(self) -> list[psutil.Process]:

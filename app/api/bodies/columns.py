@@ -31,7 +31,8 @@ Column = NDArray[Any] | list[Any]
 
 # One entry per sample, and one row of numbers per sample or class, wherever they stand.
 COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores")
-ROWS = ("probabilities", "matrix")
+_MATRIX = "matrix"
+ROWS = ("probabilities", _MATRIX)
 # Those that the domain takes as arrays; others become lists of numbers again.
 ARRAYS = frozenset(COLUMNS) | {"probabilities"}
 # What may be left beside them. The largest request without columns is far below.
@@ -45,12 +46,19 @@ _LAST_ROW = re.compile(rb"\]" + _BLANK + rb"\]")
 _BETWEEN_ROWS = re.compile(_BLANK + b"," + _BLANK)
 _CLOSING = re.compile(_BLANK + rb"\]")
 _OPEN, _CLOSE, _COMMA = b"[],"
+# Types of whole numbers, each with the greatest that it holds.
+_WHOLE = [(np.dtype(kind), int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32, np.int64)]
+# As many columns as the largest batch of folds has, and as many that begin like one and are none: each of those costs
+# a look at a piece, so that a body of nothing else would take minutes.
+_MOST_COLUMNS = 100_000
+_MOST_UNREAD = 10_000
 # Texts that are used again where they come again, so that a million labels are not a million texts.
 _MOST_KNOWN_TEXTS = 10_000
 
 
 def parse_large_body(body: Buffer, model: type[Model], arrays: Container[str] = ARRAYS) -> Model:
-    """The body as a model. Columns that hold numbers only are arrays (int64 or float64) where ``arrays`` names them.
+    """The body as a model. Columns that hold numbers only are arrays where ``arrays`` names them: whole ones of the
+    narrowest type that holds them, others float64.
 
     Raises:
         MalformedRequest: 400 for what is no JSON, 422 for JSON of another form, or large outside its columns.
@@ -59,7 +67,8 @@ def parse_large_body(body: Buffer, model: type[Model], arrays: Container[str] = 
     if not split.columns:
         return parse_body(split.rest, model)
     try:
-        value = json.loads(split.rest, object_pairs_hook=split.joined)
+        # Decoded here: json itself would take halves of pairs, and a second mark of the order of bytes.
+        value = json.loads(split.rest.decode(), object_pairs_hook=split.joined)
     except (ValueError, RecursionError):
         # Said in the words that a small body gets; positions are counted without the columns.
         return parse_body(split.rest, model)
@@ -94,15 +103,19 @@ def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:
     """
     pieces: list[bytes] = []
     columns: dict[str, Column] = {}
-    kept = done = place = 0
+    kept = done = place = unread = 0
     fault: str | None = None
-    while found := _START.search(body, place, done + MOST_BESIDE):
+    while len(columns) < _MOST_COLUMNS and unread < _MOST_UNREAD:
+        found = _START.search(body, place, done + MOST_BESIDE)
+        if found is None:
+            break
         place = found.end()
         name = found[1].decode()
         try:
-            column, end = (_read_rows if name in ROWS else _read_column)(body, place)
+            column, end = _read_column(body, place) if name in COLUMNS else _read_rows(body, place, name)
         except _NoColumn as error:
             fault = fault or f"; {name} from byte {place} on cannot be read: {error}"
+            unread += 1
             continue
         except _TooMuch as error:
             raise MalformedRequest([Fault(_pointer(name, pieces, body[done:place]), error.code, str(error))]) from None
@@ -204,7 +217,10 @@ def _entries(text: bytes, known: dict[str, str]) -> Column:
             return []
         # Whole numbers would pass as floats too, and labels have to stay whole.
         with contextlib.suppress(TypeError, ValueError):
-            return np.frombuffer(array.as_buffer(of_type="i"), dtype=np.int64)
+            return _narrowed(np.frombuffer(array.as_buffer(of_type="i"), dtype=np.int64))
+        # As floats these would be other numbers: ids, say, that are hashes.
+        with contextlib.suppress(TypeError, ValueError):
+            return list(np.frombuffer(array.as_buffer(of_type="u"), dtype=np.uint64).tolist())
         with contextlib.suppress(TypeError, ValueError):
             return np.frombuffer(array.as_buffer(of_type="d"), dtype=np.float64)
     try:
@@ -215,6 +231,13 @@ def _entries(text: bytes, known: dict[str, str]) -> Column:
         # Ids, mostly: all different.
         return entries
     return list(map(known.setdefault, entries, entries))
+
+
+def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:
+    """The same numbers in the narrowest type that holds them: labels take a byte each, not eight."""
+    # Of every type the smallest number is -1 less the greatest.
+    greatest = max(int(whole.max()), -1 - int(whole.min()))
+    return whole.astype(next(kind for kind, limit in _WHOLE if greatest <= limit), copy=False)
 
 
 def _joined(parts: Sequence[Column]) -> Column:
@@ -230,22 +253,30 @@ def _joined(parts: Sequence[Column]) -> Column:
 # --- one row per sample or class -------------------------------------------------------------------------------------
 
 
-def _read_rows(body: Buffer, place: int) -> tuple[Column, int]:
+def _read_rows(body: Buffer, place: int, name: str) -> tuple[Column, int]:
     """Rows [n, K] from behind the outer opening bracket on, and the place behind the outer closing one."""
-    parts: list[NDArray[np.float64]] = []
+    found: NDArray[np.float64] | None = None
     count = 0
     while True:
         ending = _LAST_ROW.search(body, place, place + _PIECE)
         length = ending.start() + 1 - place if ending else body[place : place + _PIECE].rfind(b"]") + 1
         rows = _rows(body[place : place + length])
-        if parts and rows.shape[1] != parts[0].shape[1]:
+        if found is None:
+            found = np.empty_like(rows)
+        if rows.shape[1] != found.shape[1]:
             raise _NoColumn("expected rows of one length")
-        parts.append(rows)
+        if count + len(rows) > len(found):
+            # In its place, if the system can: parts that are joined at the end would take their room twice.
+            found.resize((count + max(len(rows), count // 4), found.shape[1]), refcheck=False)
+        found[count : count + len(rows)] = rows
         count += len(rows)
+        if name == _MATRIX and count > MOST_CLASSES:
+            raise _TooMuch("too_many_classes", f"expected at most {MOST_CLASSES} classes, got more rows")
         _check_samples(count)
         place += length
         if closing := _CLOSING.match(body, place):
-            return np.concatenate(parts), closing.end()
+            found.resize((count, found.shape[1]), refcheck=False)
+            return found, closing.end()
         between = _BETWEEN_ROWS.match(body, place)
         if between is None:
             raise _NoColumn("expected a comma between two rows")
@@ -290,7 +321,7 @@ def byte_size(value: Any) -> int:
     while waiting:
         found = waiting.pop()
         if isinstance(found, np.ndarray):
-            size += found.nbytes
+            size += 8 * found.size
         elif isinstance(found, dict):
             waiting += found.values()
         elif isinstance(found, list):

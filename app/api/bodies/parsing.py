@@ -3,7 +3,7 @@
 import codecs
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -21,6 +21,8 @@ Body = bytes | bytearray
 # The largest body of a request without columns of samples.
 MOST_PLAIN_BYTES = 1024 * 1024
 _MOST_FAULTS = 50
+# No object of a request has half as many. Each unknown one would be a fault of its own.
+_MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tag of a union.
 TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})
 
@@ -93,7 +95,8 @@ def parse_body(body: Body, model: type[Model]) -> Model:
 
 
 def refuse_repeated_members(body: Body) -> None:
-    """Refuse JSON with an object that names a member twice, since readers differ in which one they take.
+    """Refuse JSON with an object that names a member twice, since readers differ in which one they take, or has far
+    more members than any may have.
 
     Every member has one colon, so that as many colons as members are enough. Where texts have colons too, or arrays
     have not been looked into, each object is looked at. What is no JSON is for others to say.
@@ -112,6 +115,7 @@ def _count_members(value: Any) -> int:
     """Members of all objects, or fewer: of arrays only those are looked into that begin with an object."""
     kind = type(value)
     if kind is dict:
+        _refuse_crowd(value)
         return len(value) + sum(_count_members(one) for one in value.values() if type(one) in (dict, list))
     if kind is list and value and type(value[0]) is dict:
         return sum(map(_count_members, value))
@@ -122,14 +126,21 @@ def once(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """An object of its members.
 
     Raises:
-        MalformedRequest: it names one twice.
+        MalformedRequest: it names one twice, or has too many.
     """
+    _refuse_crowd(members)
     found = dict(members)
     if len(found) < len(members):
         twice = Counter(name for name, _ in members).most_common(1)[0][0]
         detail = f"expected each member once, got {twice[:60]!r} more than once"
         raise MalformedRequest([Fault("", "repeated_member", detail)])
     return found
+
+
+def _refuse_crowd(members: Sized) -> None:
+    if len(members) > _MOST_MEMBERS:
+        detail = f"expected objects of at most {_MOST_MEMBERS} members, got one of {len(members)}"
+        raise MalformedRequest([Fault("", "too_many_members", detail)])
 
 
 def parse_value(value: Any, model: type[Model]) -> Model:

@@ -24,7 +24,7 @@ from app.domain.report import (
 )
 from app.services.evaluate.evaluations import NewEvaluation
 
-PseudoCount = Annotated[float, Field(ge=0)]
+PseudoCounts = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]
 
 
 class OptionsField(Wire):
@@ -61,7 +61,7 @@ class OptionsField(Wire):
         description="With `posterior`: what every row is given before its counts. `edge`: nothing, except where a "
         "recall is 0 or 1. `custom`: `pseudo_counts`.",
     )
-    pseudo_counts: list[list[PseudoCount]] | None = Field(
+    pseudo_counts: list[PseudoCounts] | None = Field(
         None, max_length=MOST_CLASSES, description="K x K, rows actual; with the prior `custom` only."
     )
     prevalence_design: Literal["observed", "sampled"] = Field(

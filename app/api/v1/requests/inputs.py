@@ -11,6 +11,7 @@ from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
+    MOST_CLASSES,
     MOST_SAMPLES,
     MatrixInput,
     from_binary_counts,
@@ -56,14 +57,21 @@ Rows = Annotated[
         }
     ),
 ]
-Labels = Annotated[list[LabelField], Field(description="The classes in the order of the matrix, all different.")]
+# Far beyond any matrix: with fewer the domain says what is wrong with their number.
+_MOST_LABELS = 10 * MOST_CLASSES
+Labels = Annotated[
+    list[LabelField],
+    Field(max_length=_MOST_LABELS, description="The classes in the order of the matrix, all different."),
+]
+# Of a row the first fault is said: a large matrix of nothing else would have a million.
+MatrixRow = Annotated[list[float], Field(max_length=MOST_CLASSES, fail_fast=True)]
 
 
 class ConfusionMatrixInput(Wire):
     """A confusion matrix of counts, weights or rates."""
 
     kind: Literal["confusion_matrix"]
-    matrix: list[list[float]] = Field(description="K x K, non-negative.")
+    matrix: list[MatrixRow] = Field(max_length=MOST_CLASSES, description="K x K, non-negative.")
     labels: Labels | None = Field(None, description='The K classes; "0" to "K-1" when left out.')
     orientation: Literal["actual_rows", "predicted_rows"] = Field(
         "actual_rows", description="What the rows are. Answers always have the actual classes in rows."

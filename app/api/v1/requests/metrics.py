@@ -22,7 +22,7 @@ class RecommendationRequest(Wire):
     )
     chance_corrected: bool = False
     graphical: bool = False
-    inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1)
+    inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1, max_length=2)
 
     def to_domain(self) -> Question:
         """The question as the trees know it; there is one task so far."""

@@ -128,8 +128,9 @@ class EstimateRequest(Wire):
     predicted: dict[Sought, Annotated[int, Field(ge=0, le=2**53)]] | None = Field(
         None, min_length=1, max_length=1000, description="How often each class was predicted."
     )
-    probabilities: list[list[Share]] | None = Field(
-        None, min_length=1, max_length=_MOST_ROWS, description="N x K, in the order of the labels."
+    # The first fault is said: there may be a hundred thousand.
+    probabilities: list[Annotated[list[Share], Field(fail_fast=True)]] | None = Field(
+        None, min_length=1, max_length=_MOST_ROWS, fail_fast=True, description="N x K, in the order of the labels."
     )
     old_prevalence: Shares | None = Field(
         None, description="With probabilities: the shares they were calibrated to; the evaluation's when left out."
