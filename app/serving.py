@@ -5,6 +5,7 @@ import errno
 import logging
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -32,6 +33,8 @@ class CannotListen(RuntimeError):
 def configure_logging() -> None:
     """Lines of our own with the time; uvicorn has its handlers for its own."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # It warns of every form that is none, which the client is told.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 
 # --- the address -----------------------------------------------------------------------------------------------------
@@ -100,6 +103,36 @@ def _describe(error: OSError, host: str, port: int) -> CannotListen:
     return CannotListen(f"cannot listen on port {port} of {host} ({error.strerror}); see PREVAIL_HOST and PREVAIL_PORT")
 
 
+# --- open files ------------------------------------------------------------------------------------------------------
+
+
+def allow_open_files(settings: Settings) -> None:
+    """Raise the limit on open files of this process, and of those it starts, to what the settings need.
+
+    A thousand connections do not fit under the usual 1,024: the last ones would not be refused but hang.
+    """
+    # Connections up to the one that is cut without an answer, a file for the body of each that gets one, the database,
+    # pipes to compute processes, and what a Python process has open anyway.
+    needed = 3 * settings.connection_limit + settings.pool_size + 4 * settings.compute_processes + 128
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with contextlib.suppress(ValueError, OSError):
+        # Some systems refuse what their own limit allows; then it stays as it was.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    got = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if got < needed:
+        _log.warning(
+            "this system lets the service have %d open files, PREVAIL_CONNECTION_LIMIT=%d needs %d: raise its hard "
+            "limit (ulimit -Hn, LimitNOFILE), or lower the setting to %d",
+            got,
+            settings.connection_limit,
+            needed,
+            max(settings.connection_limit - (needed - got + 2) // 3, 1),
+        )
+
+
 # --- the server ------------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +142,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
     When the process is still there `GRACE_SECONDS` after the time that requests under way have, its work is cut off:
     worker processes are killed; without any `before_end` is called and this process ends there and then.
     """
+    allow_open_files(settings)
     import uvicorn
     from uvicorn.config import STARTUP_FAILURE
     from uvicorn.supervisors import Multiprocess

@@ -13,6 +13,8 @@ from app.domain.errors import Fault
 # What is unpacked at once: a millisecond's work, after which others get their turn.
 _PIECE = 256 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
+# Tools that pack pieces one by one make them of 64 KiB; empty ones take twenty bytes and as much time.
+_MOST_MEMBERS = 10_000
 _NAMES = frozenset({"gzip", "x-gzip"})
 
 
@@ -42,6 +44,7 @@ class _Gunzip:
         self._decoder = zlib.decompressobj(_GZIP)
         self._packed = b""
         self._begun = self._more = self._last = False
+        self._members = 1
 
     async def __call__(self) -> Message:
         """The next message.
@@ -71,6 +74,9 @@ class _Gunzip:
     def _unpack(self) -> bytes:
         if self._decoder.eof:
             # Files of gzip may be one after another.
+            self._members += 1
+            if self._members > _MOST_MEMBERS:
+                raise _malformed(f"there are more than {_MOST_MEMBERS} files of gzip one after another")
             self._decoder = zlib.decompressobj(_GZIP)
         self._begun = True
         try:

@@ -33,6 +33,8 @@ class ComputePool:
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._most = processes * (1 + _WAITING_PER_PROCESS)
         self._jobs: set[_Job] = set()
+        # Where there are several processes, one is left for requests that are alone.
+        self._in_turn = asyncio.Semaphore(max(processes - 1, 1))
         self._closed = False
 
     async def run(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
@@ -56,6 +58,14 @@ class ComputePool:
             raise
         finally:
             self._jobs.discard(job)
+
+    async def run_in_turn(self, function: Callable[..., Result]) -> Result:
+        """The same for one of many functions of a request: it waits for those before it, of all such requests.
+
+        So a request of a hundred large pieces neither fills the places of others nor is refused for its own number.
+        """
+        async with self._in_turn:
+            return await self.run(function)
 
     def _work(self, job: "_Job") -> Any:
         task = pickle.dumps(job.function, protocol=5)

@@ -1,6 +1,7 @@
 """Room for large bodies, and work for clients who are gone."""
 
 import asyncio
+import io
 import json
 import socket
 import time
@@ -9,6 +10,9 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
@@ -114,6 +118,21 @@ def test_too_long_and_too_much(database_url: str, settings_: dict[str, Any], sta
     with Served(Settings(database_url=SecretStr(database_url), **settings_)) as url:
         reply = httpx.post(f"{url}/v1/metrics/compute", content=body, headers=HEADERS, timeout=60)
     check_problem(reply, status, code)
+
+
+def test_a_file_that_needs_too_much_memory_is_not_called_unreadable(database_url: str) -> None:
+    """Half a megabyte that unpacks to twice what one request may take: Arrow says so while it reads."""
+    columns = {"y_true": np.arange(8_000_000, dtype=np.int64) % 2, "score": np.zeros(8_000_000)}
+    sink = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns), sink, compression="zstd")
+    with Served(Settings(database_url=SecretStr(database_url), compute_memory_bytes=2**26)) as url:
+        reply = httpx.post(
+            f"{url}/v1/metrics/compute",
+            data={"evaluation": '{"input": {"kind": "scores"}}'},
+            files={"data": ("scores.parquet", sink.getvalue())},
+            timeout=60,
+        )
+    check_problem(reply, 413, "not_enough_memory")
 
 
 def _exit(code: int) -> None:

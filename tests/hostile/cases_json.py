@@ -137,36 +137,35 @@ ENCODINGS = texts(
     "invalid_json",
 )
 
-NO_OBJECT = texts(
-    "no object",
-    [
-        ("null", b"null"),
-        ("true", b"true"),
-        ("a number", b"1"),
-        ("a text", b'"input"'),
-        ("an array", b"[" + FINE + b"]"),
-        ("an empty object", b"{}"),
-        ("an input that is null", b'{"input": null}'),
-        ("an input that is an array", b'{"input": []}'),
-        ("an input without a kind", b'{"input": {}}'),
-        ("an input of a kind that is null", b'{"input": {"kind": null}}'),
-        ("an input of a kind that is an object", b'{"input": {"kind": {}}}'),
-        ("an input of another kind", b'{"input": {"kind": "regression"}}'),
-        ("a matrix that is an object", MATRIX % b"{}"),
-        ("a matrix that is a text", MATRIX % b'"[[1, 2], [3, 4]]"'),
-        ("a matrix that is a number", MATRIX % b"4"),
-        ("rows that are numbers", MATRIX % b"[1, 2, 3, 4]"),
-        ("rows that are objects", MATRIX % b'[{"a": 1}, {"b": 2}]'),
-        ("rows within rows", MATRIX % b"[[[1, 2]], [[3, 4]]]"),
-        ("rows of two lengths", MATRIX % b"[[1, 2], [3]]"),
-        ("a row too many", MATRIX % b"[[1, 2], [3, 4], [5, 6]]"),
-        ("no rows", MATRIX % b"[]"),
-        ("empty rows", MATRIX % b"[[], []]"),
-        ("one class", MATRIX % b"[[1]]"),
-    ],
-    422,
-    None,
-)
+NO_OBJECT = [
+    case
+    for name, body, code in (
+        ("null", b"null", "model_type"),
+        ("true", b"true", "model_type"),
+        ("a number", b"1", "model_type"),
+        ("a text", b'"input"', "model_type"),
+        ("an array", b"[" + FINE + b"]", "model_type"),
+        ("an empty object", b"{}", "missing"),
+        ("an input that is null", b'{"input": null}', "dict_type"),
+        ("an input that is an array", b'{"input": []}', "dict_type"),
+        ("an input without a kind", b'{"input": {}}', "union_tag_not_found"),
+        ("an input of a kind that is null", b'{"input": {"kind": null}}', "union_tag_invalid"),
+        ("an input of a kind that is an object", b'{"input": {"kind": {}}}', "union_tag_invalid"),
+        ("an input of another kind", b'{"input": {"kind": "regression"}}', "union_tag_invalid"),
+        ("a matrix that is an object", MATRIX % b"{}", "list_type"),
+        ("a matrix that is a text", MATRIX % b'"[[1, 2], [3, 4]]"', "list_type"),
+        ("a matrix that is a number", MATRIX % b"4", "list_type"),
+        ("rows that are numbers", MATRIX % b"[1, 2, 3, 4]", "list_type"),
+        ("rows that are objects", MATRIX % b'[{"a": 1}, {"b": 2}]', "list_type"),
+        ("rows within rows", MATRIX % b"[[[1, 2]], [[3, 4]]]", "float_type"),
+        ("rows of two lengths", MATRIX % b"[[1, 2], [3]]", "not_square"),
+        ("a row too many", MATRIX % b"[[1, 2], [3, 4], [5, 6]]", "not_square"),
+        ("no rows", MATRIX % b"[]", "too_few_classes"),
+        ("empty rows", MATRIX % b"[[], []]", "not_square"),
+        ("one class", MATRIX % b"[[1]]", "too_few_classes"),
+    )
+    for case in in_both_sizes(f"no object: {name}", body, 422, code)
+]
 
 REPEATED = texts(
     "a member twice",
@@ -205,26 +204,22 @@ UNUSUAL = texts(
     None,
 )
 
+# As deep as readers go it is JSON of another form, and beyond it is refused as if it were none.
 DEEP = [
     case
     for depth in (150, 5_000, 100_000)
-    for name, body, status, code in (
-        ("arrays", b"[" * depth + b"]" * depth, None, None),
-        ("arrays without an end", b"[" * depth, 400, "invalid_json"),
-        ("objects", b'{"a":' * depth + b"1" + b"}" * depth, None, None),
-        ("objects without an end", b'{"a":' * depth, 400, "invalid_json"),
-        ("a column", b'{"input": {"kind": "predictions", "y_true": ' + b"[" * depth + b"]" * depth + b', "y_pred": [0]}}', None, None),
-        ("a matrix", MATRIX % (b"[" * depth + b"1" + b"]" * depth), None, None),
-        ("options", b'{"input": {}, "options": ' + b'{"metrics": [' * depth + b"]}" * depth + b"}", None, None),
+    for name, body, code in (
+        ("arrays", b"[" * depth + b"]" * depth, "model_type"),
+        ("arrays without an end", b"[" * depth, "invalid_json"),
+        ("objects", b'{"a":' * depth + b"1" + b"}" * depth, "missing"),
+        ("objects without an end", b'{"a":' * depth, "invalid_json"),
+        ("a column", FINE.replace(b'["a", "b"]', b"[" * depth + b"]" * depth), "wrong_length"),
+        ("a matrix", MATRIX % (b"[" * depth + b"1" + b"]" * depth), "float_type"),
+        ("options", FINE[:-1] + b', "options": ' + b"[" * depth + b"]" * depth + b"}", "model_type"),
     )
-    for case in in_both_sizes(
-        f"{depth} deep: {name}",
-        body,
-        # As deep as readers go it is JSON of another form.
-        (422 if depth == 150 and name != "options" else 400) if status is None else status,
-        code,
-    )
-]  # fmt: skip
+    for refused in ("invalid_json" if depth > 150 else code,)
+    for case in in_both_sizes(f"{depth} deep: {name}", body, 400 if refused == "invalid_json" else 422, refused)
+]
 
 CASES = [
     post("no JSON: nothing", b"", 400, "invalid_json"),

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -188,3 +189,31 @@ def _wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_many_pieces_of_one_request_wait_for_each_other_and_leave_room() -> None:
+    pool = pool_of(2, Limits(seconds=20, memory_bytes=2**28))
+
+    async def work() -> tuple[list[int], list[int]]:
+        ends: list[int] = []
+
+        async def piece(index: int) -> int:
+            found = await pool.run_in_turn(partial(_after, 0.05, index))
+            ends.append(found)
+            return found
+
+        # More than may wait in the pool at once.
+        pieces = asyncio.gather(*(piece(index) for index in range(30)))
+        await asyncio.sleep(0.1)
+        ends.append(await pool.run(partial(_after, 0.0, -1)))
+        return await pieces, ends
+
+    with closing(pool):
+        pieces, ends = run(work)
+    assert pieces == list(range(30))
+    assert ends.index(-1) < 29
+
+
+def _after(seconds: float, value: int) -> int:
+    time.sleep(seconds)
+    return value

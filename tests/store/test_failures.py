@@ -1,6 +1,7 @@
 """A database that goes away and comes back, and one whose disk is full."""
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -41,6 +42,16 @@ async def test_postgres_says_that_its_disk_is_full(engine: AsyncEngine) -> None:
     with pytest.raises(StoreFullError, match="space"):
         async with writing(engine) as connection:
             await connection.execute(text(FULL))
+
+
+async def test_a_quota_that_is_used_up_is_a_full_disk(engine: AsyncEngine) -> None:
+    """Postgres has no state for it: what it passes on is the sentence of the system."""
+    said = f'could not extend file "base/16384/1259": {os.strerror(errno.EDQUOT)}'
+    refusal = f"DO $$ BEGIN RAISE EXCEPTION '{said}' USING ERRCODE = 'XX000'; END $$"
+    with pytest.raises(StoreFullError, match="space"):
+        async with writing(engine) as connection:
+            await connection.execute(text(refusal))
+    assert not is_full(asyncpg.InternalServerError("could not open relation"))
 
 
 def test_other_shortages_are_none_of_space() -> None:

@@ -107,13 +107,14 @@ async def read_upload(request: Request) -> Upload:
     for name in _PARTS:
         if names.count(name) > 1:
             raise _malformed(f"/{name}", "repeated_part", "expected it once", HTTPStatus.UNPROCESSABLE_ENTITY)
-    evaluation, data = form.get("evaluation"), form.get("data")
-    if isinstance(evaluation, UploadFile):
-        if (evaluation.size or 0) > _LARGEST_JSON:
+    given, data = form.get("evaluation"), form.get("data")
+    evaluation = given.encode() if isinstance(given, str) else None
+    if isinstance(given, UploadFile):
+        if (given.size or 0) > _LARGEST_JSON:
             raise _malformed(
                 "/evaluation", "too_long", f"expected at most {_LARGEST_JSON} bytes", HTTPStatus.UNPROCESSABLE_ENTITY
             )
-        evaluation = (await evaluation.read()).decode("utf-8", "replace")
+        evaluation = await given.read()
     if evaluation is None:
         raise _malformed(
             "/evaluation", "missing", "expected a part evaluation with the JSON", HTTPStatus.UNPROCESSABLE_ENTITY
@@ -125,4 +126,4 @@ async def read_upload(request: Request) -> Upload:
             "expected a part data with a file, which has a filename",
             HTTPStatus.UNPROCESSABLE_ENTITY,
         )
-    return Upload(evaluation.encode(), data.file)
+    return Upload(evaluation, data.file)

@@ -34,7 +34,7 @@ _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
     *(pa.ArrowException, OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
-    *(struct.error, zipfile.BadZipFile, zlib.error, MemoryError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
     (b"PAR1", open_parquet),
@@ -99,7 +99,9 @@ def _reading() -> Iterator[None]:
     """What the libraries say of a file that they cannot read, said of the part with the file."""
     try:
         yield
-    except DomainError:
+    except (DomainError, MemoryError):
+        # Nothing need be wrong with a file that takes more memory than there is: whoever gives it says so. Arrow's own
+        # error of that kind is both a MemoryError and an ArrowException.
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "the file is damaged"

@@ -137,7 +137,7 @@ async def _batch_item(
         # Others get their turn between two items.
         await asyncio.sleep(0)
         if heavy:
-            written, record = await context.services.compute.run(
+            written, record = await context.services.compute.run_in_turn(
                 partial(_evaluate_value, value, _identifier(context, keep=store))
             )
             if record is not None:

@@ -1,5 +1,7 @@
 """Which errors mean that the database is not there, told apart from those that mean our SQL is wrong."""
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -15,6 +17,8 @@ _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
 # Wrong password, no such role or database.
 _REFUSED_CLASSES = ("28", "3D")
 _DISK_FULL = "53100"
+# Of a quota that is used up Postgres knows no state of its own, only what the system says.
+_INTERNAL, _QUOTA = "XX000", os.strerror(errno.EDQUOT)
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 NO_SPACE = "expected space for what is to be written, there is none left where the database keeps its files"
 
@@ -35,9 +39,12 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Tell whether an error says that the disk of the database is full: the transaction left nothing."""
+    """Tell whether an error says that the disk of the database, or what it may use of it, is full: the transaction left
+    nothing.
+    """
     found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    return _state(found) == _DISK_FULL
+    state = _state(found)
+    return state == _DISK_FULL or (state == _INTERNAL and _QUOTA in str(found))
 
 
 def _state(error: BaseException) -> str | None:
