@@ -4,10 +4,17 @@ import time
 
 import pytest
 
-from tests.hostile import cases_files, cases_http, cases_json, cases_large, cases_values
+from tests.hostile import cases_files, cases_http, cases_json, cases_large, cases_requests, cases_values
 from tests.hostile.harness import MB, Case, Service, http
 
-CASES = [*cases_files.CASES, *cases_http.CASES, *cases_json.CASES, *cases_large.CASES, *cases_values.CASES]
+CASES = [
+    *cases_files.CASES,
+    *cases_http.CASES,
+    *cases_json.CASES,
+    *cases_large.CASES,
+    *cases_requests.CASES,
+    *cases_values.CASES,
+]
 MOST_MEMORY = 1024 * MB
 LONGEST_WAIT = 1.0
 

@@ -37,8 +37,8 @@ def _name(value: str) -> str:
     return _text(value)
 
 
-def _expression(value: str) -> str:
-    """Expressions may go over several lines."""
+def _lines(value: str) -> str:
+    """Expressions and descriptions may go over several lines."""
     return _text(value) if unseen_character(value.translate(_SPACES)) else normalized(value)
 
 
@@ -73,7 +73,8 @@ def _identifier(value: Any) -> UUID:
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name)]
-Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_expression)]
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_lines)]
+Description = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_lines)]
 TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$"), AfterValidator(_name)]
 TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_text)]
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64), BeforeValidator(_distinct_keys)]

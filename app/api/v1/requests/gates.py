@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, Expression, Identifier
+from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, Identifier
 from app.domain.rules import Demand
 
 Baseline = Literal["baseline"]
@@ -49,7 +49,7 @@ class GateRequest(Wire):
 
     rules: list[RuleField] = Field(min_length=1, max_length=100)
     minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer nothing passes.")
-    description: str | None = Field(None, max_length=2000)
+    description: Description | None = None
 
 
 class CheckRequest(Wire):
