@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 # Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
 # locks and connections that a fork of the service itself would copy.
 _CONTEXT = multiprocessing.get_context("forkserver")
-# Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage, and
-# at the usual 700 half of the time of reading it is looked for.
+# Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage:
+# at the usual 700 half of the time of reading goes into looking for it.
 _GARBAGE_THRESHOLD = 100_000
 # A process that has grown by more than this ends after its work: what an allocator keeps is given back that way only.
 _MOST_GROWTH = 128 * 1024 * 1024

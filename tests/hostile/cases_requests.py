@@ -10,6 +10,7 @@ COUNTS = {"kind": "binary_counts", "tp": 8, "fn": 2, "fp": 1, "tn": 9}
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 7]]}
 FIRST, SECOND = (f"01900000-0000-7000-8000-00000000000{k}" for k in (1, 2))
 WRONG_TYPES: Mapping[str, Any] = {"null": None, "a number": 1, "true": True, "an array": ["a"], "an object": {"a": "b"}}
+Table = tuple[tuple[str, Any, int, str], ...]
 UNSEEN = {
     "NUL": "a\0b",
     "a zero-width space": "a\u200bb",
@@ -49,17 +50,19 @@ def names() -> Iterator[Case]:
         ("spaces", "   ", "blank"),
         ("a no-break space", "\u00a0", "blank"),
         ("257 characters", "a" * 257, "string_too_long"),
-        ("half of a pair", "\ud800", None),
     ):
-        # Half of a pair is no JSON at all.
-        status = 400 if code is None else 422
-        yield computed(f"name: {name}", {"input": COUNTS, "model": {"name": text}}, status, code or "invalid_json")
+        yield computed(f"name: {name}", {"input": COUNTS, "model": {"name": text}}, 422, code)
+    # As an escape it is plain text, of what no letter is.
+    yield computed("name: half of a pair", {"input": COUNTS, "model": {"name": "\ud800"}}, 400, "invalid_json")
     for kind, value in WRONG_TYPES.items():
-        yield computed(
-            f"name: {kind}", {"input": COUNTS, "model": {"name": value}}, 422, None if value is None else "string_type"
-        )
+        yield computed(f"name: {kind}", {"input": COUNTS, "model": {"name": value}}, 422, "string_type")
         if kind != "null":
-            yield computed(f"a model that is {kind}", {"input": COUNTS, "model": value}, 422, None)
+            yield computed(
+                f"a model that is {kind}",
+                {"input": COUNTS, "model": value},
+                422,
+                "missing" if kind == "an object" else "model_type",
+            )
         if kind != "an object":
             yield computed(f"tags that are {kind}", {"input": COUNTS, "tags": value}, 422, "dict_type")
         if kind not in ("a number",):
@@ -148,7 +151,7 @@ def comparisons() -> Iterator[Case]:
         ("300,000 wrong ids", {"evaluations": [0] * 300_000}, 422, "too_long"),
     ):
         yield sent(f"comparison: {name}", "/v1/comparisons", body, status, code)
-    for name, body, status, code in (
+    tournaments: Table = (
         ("one model", {"metric": "h_mean", "models": ["a"], "datasets": ["d"]}, 422, "too_short"),
         (
             "one model twice",
@@ -166,10 +169,11 @@ def comparisons() -> Iterator[Case]:
             "models that nobody knows",
             {"metric": "h_mean", "models": ["a", "b"], "datasets": [f"d{k}" for k in range(5)]},
             422,
-            None,
+            "incomparable_runs",
         ),
-        ("models that are arrays", {"metric": "h_mean", "models": [[], []], "datasets": ["d"]}, 422, None),
-    ):
+        ("models that are arrays", {"metric": "h_mean", "models": [[], []], "datasets": ["d"]}, 422, "string_type"),
+    )
+    for name, body, status, code in tournaments:
         yield sent(f"tournament: {name}", "/v1/comparisons/across-datasets", body, status, code)
 
 
@@ -235,7 +239,7 @@ def rest() -> Iterator[Case]:
 CASES = [
     *names(),
     *(computed(f"option: {name}", {"input": COUNTS, "options": members}, 422, code) for name, members, code in OPTIONS),
-    *(computed(f"option: options that are {kind}", {"input": COUNTS, "options": value}, 422, None) for kind, value in WRONG_TYPES.items() if kind != "an object"),
+    *(computed(f"option: options that are {kind}", {"input": COUNTS, "options": value}, 422, "model_type") for kind, value in WRONG_TYPES.items() if kind != "an object"),
     *(computed(f"expression: {name}", {"input": COUNTS, "options": {"metrics": [text]}}, 422 if code else 200, code or None) for name, text, code in EXPRESSIONS),
     *comparisons(),
     *gates(),

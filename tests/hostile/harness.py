@@ -180,6 +180,24 @@ class Service:
         """Its own and those that it has started."""
         return [self.process, *self.process.children(recursive=True)]
 
+    def busy_seconds(self) -> float:
+        """Seconds of a processor that all its processes have taken so far."""
+        total = 0.0
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += sum(process.cpu_times()[:2])
+        return total
+
+    def comes_to_rest(self, memory: int, seconds: float) -> bool:
+        """Whether within so many seconds it holds no more than these bytes and computes nothing."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            before = self.busy_seconds()
+            time.sleep(0.1)
+            if self.busy_seconds() - before < 0.03 and self.memory() <= memory:
+                return True
+        return False
+
     def memory(self) -> int:
         """Bytes of memory of all its processes."""
         total = 0
