@@ -17,8 +17,28 @@ _FILE_START, _FILE_END = b"ARROW1\0\0", b"ARROW1"
 _HEADER, _DICTIONARY_DATA, _BUFFERS, _COMPRESSION = 2, 1, 2, 3
 
 
-def open_arrow(file: BinaryIO) -> TableFile:
+class _UpToItsEnd:
+    """A file that is never asked for more than it has: room is made for what is asked, and a message may claim 2^60."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = file.seek(0, 2)
+        self.seek, self.tell = file.seek, file.tell
+        file.seek(0)
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._size - self._file.tell(), 0)
+        return self._file.read(left if size < 0 else min(size, left))
+
+    def close(self) -> None:
+        """The file is closed by who opened it."""
+
+
+def open_arrow(whole: BinaryIO) -> TableFile:
     """The columns of an Arrow IPC file or stream."""
+    file = _UpToItsEnd(whole)
     start = len(_FILE_START) if file.read(len(_FILE_START)) == _FILE_START else 0
     if start and (file.seek(-len(_FILE_END), 2) < start or file.read() != _FILE_END):
         raise ValueError("the file is cut off")
@@ -42,7 +62,7 @@ def open_arrow(file: BinaryIO) -> TableFile:
     return TableFile(schema.names, load)
 
 
-def _messages(file: BinaryIO) -> Iterator[pa.ipc.Message]:
+def _messages(file: _UpToItsEnd) -> Iterator[pa.ipc.Message]:
     reader = pa.ipc.MessageReader.open_stream(file)
     while True:
         try:
