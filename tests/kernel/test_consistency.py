@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from mlscorecheck.check.binary import check_1_dataset_known_folds_mos, check_1_testset_no_kfold
 
+import tests.kernel.exact_agreement
 import tests.kernel.exact_classes
+import tests.kernel.exact_information
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
 from app.kernel.consistency.integer_programmes import Answer, check_classes, check_folds, linear_means, linear_scores
 from app.kernel.consistency.linear import NotLinearError

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.kernel.exact_agreement
 import tests.kernel.exact_classes
+import tests.kernel.exact_information
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scope
