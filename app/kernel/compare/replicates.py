@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.matrix.prevalence import class_factors
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
@@ -128,11 +129,7 @@ def _columns(run: Run) -> tuple[Codes, Array]:
 
 def _scaled(pooled: Codes, own: Codes, shares: Array) -> Array:
     """What a sample of each class weighs in a run whose classes (n) are to have these shares."""
-    counts = np.bincount(own, minlength=shares.size)
-    with silently():
-        scale = np.where(counts > 0, shares * own.size / counts, 0.0)
-    found: Array = scale.take(pooled)
-    return found
+    return class_factors(np.bincount(own, minlength=shares.size).astype(np.float64), shares).take(pooled)
 
 
 def _memberships(

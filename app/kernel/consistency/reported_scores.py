@@ -130,7 +130,9 @@ def score_of(key: str, parameters: Mapping[str, Any], of: int | None) -> Score:
         KeyError: the metric has no exact form, or none for these parameters.
     """
     card = catalogue().by_name[key].card
-    chosen = any(parameters[one.name] != one.default for one in card.parameters if isinstance(one, Choice))
+    chosen = any(
+        parameters.get(one.name, one.default) != one.default for one in card.parameters if isinstance(one, Choice)
+    )
     if card.inference.exact is None or chosen:
         raise KeyError(key)
     numbers = {one.name: Fraction(repr(parameters[one.name])) for one in card.parameters if isinstance(one, Number)}

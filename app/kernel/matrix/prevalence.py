@@ -28,11 +28,18 @@ def project(counts: Array, shares: Array) -> Array:
     actual = counts.sum(axis=-1)
     if ((shares > 0) & (actual == 0)).any():
         raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
-    wanted = shares / shares.sum(axis=-1, keepdims=True) * actual.sum(axis=-1, keepdims=True)
-    projected: Array = (
-        counts * np.divide(wanted, actual, out=np.zeros_like(wanted + actual), where=actual > 0)[..., None]
-    )
+    projected: Array = counts * class_factors(actual, shares)[..., None]
     return projected
+
+
+def class_factors(actual: Array, shares: Array) -> Array:
+    """By how much (..., K) classes with so many samples (..., K) are weighted for shares (..., K); the total stays.
+
+    A class without samples has the factor 0.
+    """
+    wanted = shares / shares.sum(axis=-1, keepdims=True) * actual.sum(axis=-1, keepdims=True)
+    factors: Array = np.divide(wanted, actual, out=np.zeros_like(wanted + actual), where=actual > 0)
+    return factors
 
 
 def sweep_shares(shares: Array, class_index: int, grid: Array) -> Array:

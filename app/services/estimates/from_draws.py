@@ -28,6 +28,13 @@ class MissingLimits:
     constant: NoLimits | None
 
 
+MISSING_OF_RESAMPLES = MissingLimits(
+    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
+    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
+    constant=NoLimits.DEGENERATE,
+)
+
+
 def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
     """The values (V) of one estimand.
 

@@ -24,7 +24,7 @@ from app.kernel.uncertainty.of_samples.influence import Linearisation, area_limi
 from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MissingLimits, estimates_from
+from app.services.estimates.from_draws import MISSING_OF_RESAMPLES, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -34,11 +34,6 @@ FEW_EFFECTIVE: Final = 10
 _USUAL_SHARE = 0.2
 # So many metrics are as much work as all that have to be resampled of the catalogue.
 _METRICS_OF_A_LOAD = 8
-_MISSING = MissingLimits(
-    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
-    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
-    constant=NoLimits.DEGENERATE,
-)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -133,7 +128,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
-        estimates = estimates_from(summary, drawn, _MISSING)
+        estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
         found[index] = tuple(_reaching_for_zero(one, estimands[index], run, settings) for one in estimates)
     return found
 

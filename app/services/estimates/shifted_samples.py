@@ -12,7 +12,7 @@ import numpy as np
 
 from app.domain.inputs.probabilities import decide, decide_by_threshold
 from app.domain.inputs.samples import DecidedBy
-from app.kernel.matrix.prevalence import recalibrate
+from app.kernel.matrix.prevalence import class_factors, recalibrate
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
@@ -24,18 +24,13 @@ from app.kernel.uncertainty.of_samples.resampling import Plan, Run, part_of, pla
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MissingLimits, estimates_from
+from app.services.estimates.from_draws import MISSING_OF_RESAMPLES, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
 # Probabilities passed over at all points together, and at a time.
 MOST_ENTRIES = 100_000_000
 _AT_ONCE = 1 << 20
-_MISSING = MissingLimits(
-    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
-    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
-    constant=NoLimits.DEGENERATE,
-)
 
 
 def most_points(run: RunData) -> int:
@@ -68,7 +63,7 @@ def shifted_values(estimands: Sequence[Estimand], run: RunData, shares: ClassSha
     for start in range(0, len(shares) if moving else 0, size):
         part = slice(start, start + size)
         some = shares.points[part]
-        at_points = _AtPoint(samples.at(some[0]), own[None], samples.factors(some))
+        at_points = _AtPoint(samples.at(some[0]), own[None], class_factors(run.scores.actual, some))
         for place in moving:
             found[place][part] = at_points.values(estimands[place])
     return found
@@ -85,7 +80,7 @@ def resampled_all(
     drawn = _drawn(estimands, run, shares, values, made, form.seed)
     return [
         [
-            estimates_from(summarise(own[:, point], one, settings.level_of_each), form, _MISSING)
+            estimates_from(summarise(own[:, point], one, settings.level_of_each), form, MISSING_OF_RESAMPLES)
             for point, one in enumerate(of_estimand)
         ]
         for own, of_estimand in zip(drawn, values, strict=True)
@@ -128,13 +123,6 @@ class _Samples:
     def __init__(self, run: RunData, calibrated_to: Array | None) -> None:
         self._run, self._scores, self._old = run, run.scores, calibrated_to
 
-    def factors(self, shares: Array) -> Array:
-        """By how much (..., K) every class has to be weighted for shares (..., K); the total stays."""
-        weight = self._scores.actual
-        wanted = shares / shares.sum(axis=-1, keepdims=True) * weight.sum()
-        factors: Array = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0)
-        return factors
-
     def at(self, shares: Array) -> Run:
         """Scores and decisions for shares (K)."""
         if self._old is None:
@@ -156,7 +144,10 @@ class _Samples:
         self, estimands: Sequence[Estimand], runs: Sequence[Run], weights: Array, shares: Sequence[Array]
     ) -> list[Array]:
         """Values (d, G, V) of every estimand for weights (d, b), at each point with shares (1 or d, K)."""
-        points = [_AtPoint(run, weights, self.factors(one)) for run, one in zip(runs, shares, strict=True)]
+        points = [
+            _AtPoint(run, weights, class_factors(self._scores.actual, one))
+            for run, one in zip(runs, shares, strict=True)
+        ]
         return [np.stack([point.values(estimand) for point in points], axis=1) for estimand in estimands]
 
 
