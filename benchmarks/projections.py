@@ -19,8 +19,8 @@ from app.services.estimands import parse_estimands
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimates, LimitSettings
 from app.services.estimates.estimates import estimate_at, values_at_shares
+from app.services.estimates.methods.shifted_matrix import simulated
 from app.services.estimates.run_data import RunData
-from app.services.estimates.shifted_matrix import simulated
 from benchmarks.coverage import print_table
 
 DRAWS = 1000

@@ -15,9 +15,9 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import silently
 from app.services.estimands import EVERYTHING, parse_estimands
-from app.services.estimates import shifted_samples
 from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
+from app.services.estimates.methods import shifted_samples
 from app.services.estimates.run_data import run_data
 from app.services.project.answers import ExtremeValues, Highest, Lowest, ProjectedValue, Projection
 from app.services.project.scenarios import Scenario, Sweep

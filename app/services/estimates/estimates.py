@@ -16,10 +16,10 @@ from app.kernel.metrics.expression import Combination, is_about_sample, is_biase
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates import of_matrix, of_samples, shifted_matrix, shifted_samples
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods import of_matrix, of_samples, shifted_matrix, shifted_samples
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()

@@ -21,7 +21,7 @@ from app.kernel.uncertainty.of_matrices.headline import OverallInterval, RateInt
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings
 from app.services.estimates.estimates import estimate
-from app.services.estimates.of_matrix import REFUSALS
+from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.run_data import RunData
 
 _FIRST = (slice(None), slice(1))

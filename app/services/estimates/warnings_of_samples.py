@@ -10,7 +10,7 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.uncertainty.of_samples.influence import effective_samples
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates
-from app.services.estimates.of_samples import FEW_EFFECTIVE, resampling_plan
+from app.services.estimates.methods.of_samples import FEW_EFFECTIVE, resampling_plan
 from app.services.estimates.run_data import RunData
 
 # With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).

@@ -11,7 +11,7 @@ from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Opti
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Expression, of_probabilities
 from app.kernel.uncertainty.design import Prior
-from app.services.estimates.of_matrix import MOST_CELLS
+from app.services.estimates.methods.of_matrix import MOST_CELLS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,10 +13,10 @@ from app.kernel.matrix.prevalence import sweep_shares
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
-from app.services.estimates import shifted_matrix, shifted_samples
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimates, LimitSettings
 from app.services.estimates.estimates import estimate_at, values_at_shares
+from app.services.estimates.methods import shifted_matrix, shifted_samples
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.json_values import number, numbers

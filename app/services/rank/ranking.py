@@ -19,7 +19,7 @@ from app.kernel.uncertainty.design import seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
-from app.services.estimates.from_draws import affordable_draws
+from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.estimates.run_data import RunData, run_data
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison

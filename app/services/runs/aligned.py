@@ -19,7 +19,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.resampling import Run, values_of
 from app.services.estimands import Estimand
-from app.services.estimates.shifted_matrix import values_at
+from app.services.estimates.methods.shifted_matrix import values_at
 from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed

@@ -24,7 +24,7 @@ from app.kernel.uncertainty.of_groups.clusters import (
 )
 from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand
-from app.services.estimates.from_draws import affordable_draws
+from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 from app.services.runs.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup

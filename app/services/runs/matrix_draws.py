@@ -14,7 +14,7 @@ from app.kernel.uncertainty.design import ClassCounts, Prior
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.of_matrices.delta import variance
 from app.services.estimands import Estimand
-from app.services.estimates.from_draws import affordable_draws
+from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import Resampling, ResamplingDesign

@@ -23,7 +23,7 @@ from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
 from app.kernel.uncertainty.of_samples.resampling import Plan, Run, plan, subject_of
 from app.services.estimands import Estimand, make_estimand
-from app.services.estimates.from_draws import affordable_draws
+from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.reasons import requested_values
 from app.services.runs.differences import (
     NO_LIMITS,

@@ -24,7 +24,7 @@ from app.kernel.uncertainty.of_samples.resampling import Plan, Run, part_of, pla
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 

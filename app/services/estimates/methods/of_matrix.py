@@ -20,7 +20,7 @@ from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method, Refusal
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MissingLimits, affordable_draws, estimates_from
+from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 

@@ -17,7 +17,7 @@ from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_mat
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.from_draws import MissingLimits, affordable_draws, estimates_from
+from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
