@@ -173,11 +173,18 @@ class FoldValues:
     Attributes:
         mean: `null` when a fold has no value.
         sd: Standard deviation (n - 1), `null` likewise.
+        cv: Coefficient of variation, sd over the mean; `null` also where the mean is not above 0.
     """
 
     values: Sequence[Value]
     mean: Value
     sd: Value
+    cv: Value
+
+    @classmethod
+    def of(cls, values: Sequence[Value], mean: Value, sd: Value) -> Self:
+        """With what follows from mean and standard deviation."""
+        return cls(tuple(values), mean, sd, None if mean is None or sd is None or mean <= 0 else sd / mean)
 
 
 class GroupDesign(TypedDict):

@@ -248,13 +248,14 @@ def test_folds(client: httpx.Client) -> None:
     assert found["values"] == pytest.approx(accuracies)
     assert found["mean"] == pytest.approx(np.mean(accuracies))
     assert found["sd"] == pytest.approx(np.std(accuracies, ddof=1))
+    assert found["cv"] == pytest.approx(np.std(accuracies, ddof=1) / np.mean(accuracies))
     assert set(answer["folds"]) >= {"h_mean", "mcc", "balanced_accuracy"}
     assert answer["input"]["fold_kind"] == "confusion_matrix"
 
 
 def test_one_fold_has_no_deviation(client: httpx.Client) -> None:
     answer = compute(client, {"kind": "folds", "folds": [fold([[8, 2], [1, 9]])]})
-    assert answer["folds"]["accuracy"] == {"mean": 0.85, "sd": None, "values": [0.85]}
+    assert answer["folds"]["accuracy"] == {"mean": 0.85, "sd": None, "cv": None, "values": [0.85]}
 
 
 def test_a_fold_without_a_value_leaves_no_mean(client: httpx.Client) -> None:
@@ -263,6 +264,7 @@ def test_a_fold_without_a_value_leaves_no_mean(client: httpx.Client) -> None:
     assert answer["folds"]["h_mean"]["values"][1] is None
     assert answer["folds"]["h_mean"]["mean"] is None
     assert answer["folds"]["h_mean"]["sd"] is None
+    assert answer["folds"]["h_mean"]["cv"] is None
     assert answer["metrics"]["prevalence_insensitive"]["h_mean"] is not None
 
 

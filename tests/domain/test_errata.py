@@ -132,6 +132,35 @@ def test_values_of_the_harmonic_mean_paper() -> None:
         assert shown in PAGE
 
 
+# Table 2 of Aguilar-Ruiz (2025): samples and accuracy.
+TABLE_2 = {
+    "vertebral_column": (310, "0.842"), "hepatitis_c": (1385, "0.267"), "rice": (3810, "0.921"),
+    "banknote": (1372, "0.993"), "musk_v2": (6598, "0.979"), "magic": (19020, "0.882"),
+    "cardiotocography": (2126, "0.896"),
+    "divorce": (170, "0.977"), "australian_credit": (690, "0.873"), "musk_v1": (476, "0.899"), "sonar": (208, "0.822"),
+    "heart": (270, "0.833"), "iris": (150, "0.940"), "churn": (3150, "0.956"), "phishing": (11055, "0.972"),
+    "occupancy": (10129, "0.998"), "landsat": (6435, "0.916"), "vowel": (990, "0.973"),
+}  # fmt: skip
+
+
+def shares_that_round_to(printed: str, n: int) -> list[Fraction]:
+    """All k/n, exactly, that are printed so; a half may go either way."""
+    half = Fraction(1, 2 * 10 ** len(printed.partition(".")[2]))
+    return [Fraction(k, n) for k in range(n + 1) if abs(Fraction(k, n) - Fraction(printed)) <= half]
+
+
+def test_accuracies_of_the_harmonic_mean_paper_that_no_counts_give() -> None:
+    """In ten folds of equal size the mean over the folds is the pooled share, so it is k/n too."""
+    impossible = {name for name, (n, printed) in TABLE_2.items() if not shares_that_round_to(printed, n)}
+    assert {"divorce", "australian_credit"} <= impossible
+    # The others of sizes that no ten equal folds have may be means over unequal folds.
+    assert all(TABLE_2[name][0] % 10 for name in impossible - {"divorce", "australian_credit"})
+    for shown in ("166/170 = 0.9765", "167/170 = 0.9824", "602/690 = 0.8725", "603/690 = 0.8739"):
+        share, _, value_shown = shown.partition(" = ")
+        assert shown in PAGE
+        assert f"{float(Fraction(share)):.4f}" == value_shown
+
+
 def test_values_of_the_imcp_paper() -> None:
     assert f"{100 * 72 / 6756:.4f}" == "1.0657"
     assert f"{1 - math.sqrt(1 - math.sqrt(0.5)):.3f}" == "0.459"

@@ -4,8 +4,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import gmean, hmean
 
-from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, rounded_down
+from app.kernel.matrix.h_mean_bounds import (
+    critical_recall,
+    h_mean_upper_bound,
+    isocurve_a,
+    isocurve_g,
+    isocurve_h,
+    needed_recall,
+    rounded_down,
+)
 
 
 def harmonic(recalls: list[Fraction]) -> Fraction:
@@ -57,3 +66,29 @@ def test_the_papers_example_is_rounded_down() -> None:
     assert h_mean_upper_bound(classes=35, weak=1, weak_recall=0.103, max_recall=1.0) == pytest.approx(0.8007, abs=1e-4)
     assert rounded_down(0.5, 3) == 0.5
     assert rounded_down(0.29, 2) == 0.29
+
+
+def test_needed_recall_gives_the_target() -> None:
+    for others in ([1.0, 1.0, 1.0], [0.9, 0.6], [0.5]):
+        recall = needed_recall(others, 0.55)
+        assert recall is not None
+        exact = harmonic([Fraction(recall), *map(Fraction, others)])
+        assert float(exact) == pytest.approx(0.55, rel=1e-14)
+    assert needed_recall([1.0, 1.0, 1.0], 1.0) == 1.0
+    assert needed_recall([0.5], 0.7) is None
+    assert needed_recall([0.0, 1.0], 0.1) is None
+
+
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.8, 1.0])
+def test_points_of_an_isocurve_have_its_mean(level: float) -> None:
+    """Aguilar-Ruiz (2025), sec. 5, against the means of TPR and 1 - FPR by scipy."""
+    fpr = np.linspace(0.0, 0.99, 40)
+    for curve, average in ((isocurve_a, np.mean), (isocurve_g, gmean), (isocurve_h, hmean)):
+        tpr = curve(level, fpr)
+        reached = (tpr > 0) & (tpr <= 1 + 1e-12)
+        assert reached.any()
+        for x, y in zip(fpr[reached], tpr[reached], strict=True):
+            assert average([y, 1 - x]) == pytest.approx(level, rel=1e-12)
+    # Asymptotes of H: F = 1 - c/2 and T = c/2.
+    assert isocurve_h(level, np.array([1 - level / 2 - 1e-9]))[0] > 1
+    assert isocurve_h(level, np.array([-1e9]))[0] == pytest.approx(level / 2, rel=1e-6)

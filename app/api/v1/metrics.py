@@ -2,6 +2,7 @@
 
 from functools import cache
 from typing import Annotated, Literal
+from uuid import UUID
 
 import orjson
 from fastapi import Query, Request
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.deps import routes
+from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
@@ -18,8 +19,11 @@ from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
     BoundsOfWeakClasses,
     bounds_of_recalls,
+    bounds_of_stored,
     bounds_of_weak_classes,
 )
+from app.services.decide.isocurves import Isocurves, isocurves
+from app.services.evaluate.evaluations import Normalized
 
 router = routes("metrics")
 
@@ -80,7 +84,7 @@ async def bound_h_mean(request: Request) -> Response:
     """Bound the harmonic mean of the recalls by its weak classes (Aguilar-Ruiz 2025, Proposition 1)."""
     asked = parse_body(await read_body(request), requests.BoundsRequest)
     if asked.recalls is not None:
-        return json_response(bounds_of_recalls(asked.recalls, asked.target))
+        return json_response(bounds_of_recalls(asked.recalls, asked.target, asked.sweep))
     assert asked.classes is not None  # noqa: S101 - checked by the model
     assert asked.weak is not None  # noqa: S101 - likewise
     return json_response(
@@ -90,5 +94,34 @@ async def bound_h_mean(request: Request) -> Response:
             max_recall=asked.max_recall,
             weak_recall=asked.weak_recall,
             target=asked.target,
+            sweep=asked.sweep,
         )
     )
+
+
+@router.post(
+    "/evaluations/{identifier}/bounds/h-mean",
+    responses=answers(BoundsOfRecalls),
+    openapi_extra=body_schema(requests.StoredBoundsRequest, requests.STORED_BOUNDS),
+    operation_id="boundHMeanOfEvaluation",
+)
+async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
+    """Bound the harmonic mean of the recalls of an evaluation; classes are counted from 0, in the order of labels."""
+    asked = parse_body(await read_body(request), requests.StoredBoundsRequest)
+    shown = await context.services.evaluations.matrix(context.project, identifier, Normalized.TRUE)
+    if asked.recall_sweep is not None:
+        requests.refuse_sweep(asked.recall_sweep, len(shown.labels))
+    sweep = None if asked.recall_sweep is None else asked.recall_sweep.to_domain()
+    return json_response(bounds_of_stored(shown.labels, shown.confusion_matrix, asked.target, sweep))
+
+
+@router.post(
+    "/isocurves",
+    responses=answers(Isocurves),
+    openapi_extra=body_schema(requests.IsocurvesRequest, requests.ISOCURVES),
+    operation_id="computeIsocurves",
+)
+async def compute_isocurves(request: Request) -> Response:
+    """Draw what has the same arithmetic, geometric or harmonic mean of sensitivity and specificity as a point."""
+    asked = parse_body(await read_body(request), requests.IsocurvesRequest)
+    return json_response(isocurves(asked.tpr, asked.tnr, asked.steps))

@@ -1,6 +1,11 @@
-"""What weak classes do to the harmonic mean of the recalls: Proposition 1 of Aguilar-Ruiz (2025)."""
+"""What weak classes do to the means of the recalls: Proposition 1, figures 1 and 2 of Aguilar-Ruiz (2025)."""
 
+from collections.abc import Sequence
 from math import floor
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, silently
 
 
 def h_mean_upper_bound(*, classes: int, weak: int, weak_recall: float, max_recall: float) -> float:
@@ -23,6 +28,36 @@ def critical_recall(*, classes: int, weak: int, max_recall: float, target: float
     if target > max_recall:
         return None
     return weak / (classes / target - (classes - weak) / max_recall)
+
+
+def needed_recall(others: Sequence[float], target: float) -> float | None:
+    """Recall that one more class needs for H to be ``target`` while the others stay as they are.
+
+    1 / (K / target - sum 1/r). None when a recall of 1 would not be enough.
+    """
+    if 0.0 in others:
+        return None
+    left = (len(others) + 1) / target - sum(1 / recall for recall in others)
+    return 1 / left if left >= 1 else None
+
+
+def isocurve_a(level: float, fpr: Array) -> Array:
+    """TPR (n,) at which the arithmetic mean of TPR and 1 - FPR has a level: F + 2c - 1 (Aguilar-Ruiz 2025, sec. 5)."""
+    return fpr + 2.0 * level - 1.0
+
+
+def isocurve_g(level: float, fpr: Array) -> Array:
+    """The same for the geometric mean: c^2 / (1 - F)."""
+    with silently():
+        tpr: Array = level**2 / (1.0 - fpr)
+        return tpr
+
+
+def isocurve_h(level: float, fpr: Array) -> Array:
+    """The same for the harmonic mean: c (1 - F) / (2 - c - 2F), NaN from the asymptote F = 1 - c/2 on."""
+    left = 2.0 - level - 2.0 * fpr
+    with silently():
+        return np.where(left > 0.0, level * (1.0 - fpr) / left, np.nan)
 
 
 def rounded_down(value: float, decimals: int) -> float:

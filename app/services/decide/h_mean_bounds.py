@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.domain.members import LEFT_OUT, SPREAD
+import numpy as np
+
+from app.domain.errors import InvalidInput
+from app.domain.inputs.labels import listed
+from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.wording import significant
-from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, rounded_down
+from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound, needed_recall, rounded_down
+from app.kernel.numerics.arrays import Array, geometric_mean, harmonic_mean, mean, silently
 
 _DECIMALS, _DIGITS = 4, 6
 
@@ -27,6 +32,40 @@ class CriticalRecall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Recalls that some classes are given, all the same.
+
+    Attributes:
+        classes: By index; None for the worst class, or the weak ones.
+        shares: Mixes of the classes whose accuracy is wanted; each has a number per class, in any unit.
+    """
+
+    start: float
+    end: float
+    steps: int
+    classes: Sequence[int] | None = None
+    shares: Sequence[Sequence[float]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecallSweep:
+    """The means of the recalls while some classes go through a range and the others stay as they are.
+
+    Attributes:
+        classes: The classes that are varied, by index.
+        grid: Their recalls.
+        accuracy: For every mix of the classes that was given.
+    """
+
+    classes: Sequence[int]
+    grid: Array = field(metadata=typed(list[float]))
+    balanced_accuracy: Array = field(metadata=typed(list[float]))
+    g_mean: Array = field(metadata=typed(list[float]))
+    h_mean: Array = field(metadata=typed(list[float]))
+    accuracy: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[list[float]]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsOfRecalls:
     """H of known recalls between its bounds.
 
@@ -34,6 +73,8 @@ class BoundsOfRecalls:
         lower: The worst recall.
         upper: What the worst class alone allows, all others being as good as the best.
         weakest: Index of the worst recall.
+        needed_recall: The recall that the worst class needs for the target while all others stay as they are; `null`
+            without a target, or when 1 is not enough.
     """
 
     h_mean: float
@@ -41,7 +82,9 @@ class BoundsOfRecalls:
     upper: float
     weakest: int
     message: str
+    needed_recall: float | None
     critical: CriticalRecall | None = field(metadata=SPREAD)
+    recall_sweep: RecallSweep | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +105,49 @@ class BoundsOfWeakClasses:
     upper: float | None = field(metadata=LEFT_OUT)
     critical: CriticalRecall | None = field(metadata=SPREAD)
     target_reachable: bool | None = field(metadata=LEFT_OUT)
+    recall_sweep: RecallSweep | None = field(default=None, metadata=LEFT_OUT)
     message: str
 
 
-def bounds_of_recalls(recalls: Sequence[float], target: float | None) -> BoundsOfRecalls:
+def bounds_of_recalls(recalls: Sequence[float], target: float | None, sweep: Sweep | None = None) -> BoundsOfRecalls:
     """The universal bounds, and what the worst class alone allows (Aguilar-Ruiz 2025, Proposition 1)."""
     count, worst, best = len(recalls), min(recalls), max(recalls)
+    weakest = recalls.index(worst)
+    others = [recall for index, recall in enumerate(recalls) if index != weakest]
     return BoundsOfRecalls(
         h_mean=0.0 if worst == 0 else count / sum(1 / recall for recall in recalls),
         lower=worst,
         upper=h_mean_upper_bound(classes=count, weak=1, weak_recall=worst, max_recall=best),
-        weakest=recalls.index(worst),
+        weakest=weakest,
         message=f"H lies between the worst recall, {significant(worst, _DIGITS)}, and what the worst class alone "
         f"allows when all others are as good as the best, {significant(best, _DIGITS)}.",
+        needed_recall=None if target is None else needed_recall(others, target),
         critical=_critical(count, 1, best, target),
+        recall_sweep=None if sweep is None else _swept(np.array(recalls), [weakest], sweep),
     )
 
 
+def bounds_of_stored(labels: Sequence[str], rates: Array, target: float | None, sweep: Sweep | None) -> BoundsOfRecalls:
+    """The same of a matrix (K, K) whose rows are shares of the actual classes.
+
+    Raises:
+        InvalidInput: a class has no actual samples, so there is no H.
+    """
+    recalls: list[float] = np.diagonal(rates).tolist()
+    missing = [label for label, recall in zip(labels, recalls, strict=True) if np.isnan(recall)]
+    if missing:
+        raise InvalidInput.at("", "no_actual_samples", f"there is no H: no actual samples of {listed(missing)}")
+    return bounds_of_recalls(recalls, target, sweep)
+
+
 def bounds_of_weak_classes(
-    *, classes: int, weak: int, max_recall: float, weak_recall: float | None, target: float | None
+    *,
+    classes: int,
+    weak: int,
+    max_recall: float,
+    weak_recall: float | None,
+    target: float | None,
+    sweep: Sweep | None = None,
 ) -> BoundsOfWeakClasses:
     """What weak classes with a recall of at most ``weak_recall`` allow, and the recall that they need for a target."""
     upper = None
@@ -112,8 +179,27 @@ def bounds_of_weak_classes(
         upper=upper,
         critical=critical,
         target_reachable=needed is not None and (weak_recall or 0.0) >= needed if known else None,
+        recall_sweep=None if sweep is None else _swept(np.full(classes, max_recall), [*range(weak)], sweep),
         message=" ".join(said),
     )
+
+
+def _swept(recalls: Array, varied: Sequence[int], sweep: Sweep) -> RecallSweep:
+    """Means of the recalls (K) with some classes at each step of a range."""
+    classes = varied if sweep.classes is None else sorted(set(sweep.classes))
+    grid = np.linspace(sweep.start, sweep.end, sweep.steps)
+    rows = np.tile(recalls, (sweep.steps, 1))
+    rows[:, classes] = grid[:, None]
+    shares = np.array(sweep.shares, dtype=np.float64)
+    with silently():
+        return RecallSweep(
+            classes=classes,
+            grid=grid,
+            balanced_accuracy=mean(rows),
+            g_mean=geometric_mean(rows),
+            h_mean=harmonic_mean(rows),
+            accuracy=shares / shares.sum(axis=1, keepdims=True) @ rows.T if sweep.shares else None,
+        )
 
 
 def _critical(classes: int, weak: int, max_recall: float, target: float | None) -> CriticalRecall | None:

@@ -17,4 +17,4 @@ def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
         means = np.where(defined, values.mean(axis=1), np.nan)
         deviations = np.where(defined & (count > 1), values.std(axis=1, ddof=1) if count > 1 else np.nan, np.nan)
     rows = zip(keys, numbers(values), numbers(means), numbers(deviations), strict=True)
-    return {key: FoldValues(tuple(row), mean, sd) for key, row, mean, sd in rows}
+    return {key: FoldValues.of(row, mean, sd) for key, row, mean, sd in rows}

@@ -54,7 +54,7 @@ def _from_json(stored: Mapping[str, Any]) -> Section:
         findings=_findings(stored["findings"]),
         folds=None
         if folds is None
-        else {key: FoldValues(tuple(values), mean, sd) for key, (values, mean, sd) in folds.items()},
+        else {key: FoldValues.of(values, mean, sd) for key, (values, mean, sd) in folds.items()},
         intervals=stored.get("intervals", {}),
         details=stored["details"] if "details" in stored else stored["design"],
     )

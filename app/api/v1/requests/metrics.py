@@ -6,9 +6,14 @@ from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.domain.advice.recommendations import Request as Question
+from app.domain.errors import InvalidInput
+from app.services.decide.h_mean_bounds import Sweep
 
 # Reciprocals of smaller recalls would lose what they are added to.
 _SMALLEST_RECALL = 1e-9
+# Entries of a sweep: some milliseconds.
+_MOST_SWEPT = 1_000_000
+_Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class RecommendationRequest(Wire):
@@ -29,15 +34,63 @@ class RecommendationRequest(Wire):
         return Question(**self.model_dump(exclude={"task"}))
 
 
+class RecallSweepField(Wire):
+    """Some classes from a low recall to a high one, all others as they are (Aguilar-Ruiz 2025, figure 2)."""
+
+    classes: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None, min_length=1, max_length=10_000, description="By index; the worst class, or the weak ones, by default."
+    )
+    start: _Rate = Field(0.0, alias="from")
+    end: _Rate = Field(1.0, alias="to")
+    steps: int = Field(101, ge=2, le=1000)
+    shares: list[list[Annotated[float, Field(gt=0)]]] = Field(
+        [], max_length=10, description="Mixes of the classes whose accuracy is wanted, a number per class."
+    )
+
+    @model_validator(mode="after")
+    def check_order(self) -> Self:
+        """A sweep goes upwards."""
+        if not self.start < self.end:
+            raise ValueError("expected from to be smaller than to")
+        return self
+
+    def check_classes(self, count: int) -> None:
+        """There are so many classes, and so many steps of them are bearable."""
+        if count * self.steps > _MOST_SWEPT:
+            raise ValueError(f"expected at most {_MOST_SWEPT} classes times steps, got {count} times {self.steps}")
+        if self.classes is not None and max(self.classes) >= count:
+            raise ValueError(f"expected classes below {count}, got {max(self.classes)}")
+        if any(len(mix) != count for mix in self.shares):
+            raise ValueError(f"expected {count} shares in every mix")
+
+    def to_domain(self) -> Sweep:
+        """The sweep as the service knows it."""
+        return Sweep(start=self.start, end=self.end, steps=self.steps, classes=self.classes, shares=self.shares)
+
+
 class BoundsRequest(Wire):
     """Either the recalls of all classes, or how many classes are weak."""
 
-    recalls: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, min_length=1, max_length=10_000)
+    recalls: list[_Rate] | None = Field(None, min_length=1, max_length=10_000)
     classes: int | None = Field(None, ge=1, le=1_000_000)
     weak: int | None = Field(None, ge=1, description="Classes with a recall of at most weak_recall.")
     weak_recall: float | None = Field(None, ge=0, le=1)
     max_recall: float = Field(1.0, ge=_SMALLEST_RECALL, le=1, description="No class is better than this.")
     target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
+    recall_sweep: RecallSweepField | None = None
+
+    @property
+    def sweep(self) -> Sweep | None:
+        """The sweep as the service knows it."""
+        return None if self.recall_sweep is None else self.recall_sweep.to_domain()
+
+    @model_validator(mode="after")
+    def check_sweep(self) -> Self:
+        """A sweep is one of the classes there are."""
+        count = self.classes if self.recalls is None else len(self.recalls)
+        if self.recall_sweep is not None and count is not None:
+            self.recall_sweep.check_classes(count)
+        return self
 
     @model_validator(mode="after")
     def check_choice(self) -> Self:
@@ -52,11 +105,38 @@ class BoundsRequest(Wire):
             raise ValueError("expected recalls, or classes and weak")
         if self.weak > self.classes:
             raise ValueError(f"expected weak of at most classes, got {self.weak} of {self.classes}")
-        if self.target is None and self.weak_recall is None:
-            raise ValueError("expected target, weak_recall or both")
+        if self.target is None and self.weak_recall is None and self.recall_sweep is None:
+            raise ValueError("expected target, weak_recall or recall_sweep")
         if self.weak_recall is not None and self.weak_recall > self.max_recall:
             raise ValueError("expected weak_recall of at most max_recall")
         return self
+
+
+class StoredBoundsRequest(Wire):
+    """What is asked of the recalls of a stored evaluation."""
+
+    target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
+    recall_sweep: RecallSweepField | None = None
+
+
+class IsocurvesRequest(Wire):
+    """A point whose curves of equal means are wanted."""
+
+    tpr: _Rate = Field(description="Sensitivity.")
+    tnr: _Rate = Field(description="Specificity.")
+    steps: int = Field(101, ge=2, le=1000, description="Points over the false positive rate from 0 to 1.")
+
+
+def refuse_sweep(sweep: RecallSweepField, count: int) -> None:
+    """Refuse a sweep of classes that an evaluation does not have.
+
+    Raises:
+        InvalidInput: the sweep does not fit so many classes.
+    """
+    try:
+        sweep.check_classes(count)
+    except ValueError as error:
+        raise InvalidInput.at("/recall_sweep", "invalid_value", str(error)) from error
 
 
 RECOMMENDATIONS = {
@@ -74,4 +154,10 @@ BOUNDS = {
     "critical recall": {"classes": 35, "weak": 1, "max_recall": 1, "target": 0.8},
     "one weak class": {"classes": 4, "weak": 1, "max_recall": 1, "weak_recall": 0.16},
     "known recalls": {"recalls": [1, 1, 1, 0.16]},
+    "figure 2": {
+        "recalls": [1, 1, 1, 0.16],
+        "recall_sweep": {"from": 0, "to": 1, "steps": 101, "shares": [[25, 25, 25, 25], [80, 10, 5, 5]]},
+    },
 }
+STORED_BOUNDS = {"critical recall": {"target": 0.8}, "sweep": {"recall_sweep": {"steps": 11}}}
+ISOCURVES = {"sensitivity and specificity": {"tpr": 0.9, "tnr": 0.6}}
