@@ -27,11 +27,8 @@ LABELS = b"[" + b"0,1," * 4_000_000 + b"0]"
 
 @pytest.fixture(scope="module")
 def idle(service: Service) -> int:
-    """Bytes of memory once everything is loaded that the first large request loads."""
-    for _ in range(2):
-        assert service.send(http("POST", COMPUTE, cases_json.FINE + cases_json.BLANKS)).status == 200
-    assert service.comes_to_rest(2**40, 60)
-    return service.memory()
+    """Bytes of memory at rest."""
+    return service.idle_memory()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

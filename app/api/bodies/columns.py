@@ -39,6 +39,7 @@ ARRAYS = frozenset(COLUMNS) | {"probabilities"}
 MOST_BESIDE = 8 * 1024 * 1024
 # Small enough that a piece fits into the processor's cache.
 _PIECE = 1 << 18
+_LET_GO = 1 << 24
 _BLANK = rb"[ \t\n\r]*"
 # No text of a JSON document is followed by a colon unless it is the name of a member.
 _START = re.compile(rb'"(' + "|".join(COLUMNS + ROWS).encode() + rb')"' + _BLANK + b":" + _BLANK + rb"\[" + _BLANK)
@@ -172,6 +173,7 @@ def _read_column(body: Buffer, place: int) -> tuple[Column, int]:
         _check_samples(count)
         parts.append(part)
         place += length + 1
+        _let_go(body, place)
     return _joined(parts), place
 
 
@@ -250,6 +252,12 @@ def _joined(parts: Sequence[Column]) -> Column:
     return entries
 
 
+def _let_go(body: Buffer, place: int) -> None:
+    """Give back the memory of what was read of a file, about once in so many bytes: the file itself stays."""
+    if isinstance(body, mmap.mmap) and place % _LET_GO < _PIECE and place > _LET_GO:
+        body.madvise(mmap.MADV_DONTNEED, 0, place // mmap.PAGESIZE * mmap.PAGESIZE)
+
+
 # --- one row per sample or class -------------------------------------------------------------------------------------
 
 
@@ -270,6 +278,7 @@ def _read_rows(body: Buffer, place: int, name: str) -> tuple[Column, int]:
             found.resize((count + max(len(rows), count // 4), found.shape[1]), refcheck=False)
         found[count : count + len(rows)] = rows
         count += len(rows)
+        _let_go(body, place)
         if name == _MATRIX and count > MOST_CLASSES:
             raise _TooMuch("too_many_classes", f"expected at most {MOST_CLASSES} classes, got more rows")
         _check_samples(count)
