@@ -139,6 +139,7 @@ class MetricCard:
         aliases: `names` here, and the name in other libraries by library.
         differs: What is to be minded where a library gives another value under that name, by library.
         formula: LaTeX.
+        on_request: It stands in no report unless `options.metrics` asks for it.
         proper: Of a score of probabilities: is it best on average for the true ones alone? `null` for what is no such
             score: metrics of a matrix, of the order of scores, of calibration alone.
     """
@@ -159,6 +160,7 @@ class MetricCard:
     chance_corrected: bool
     symmetric: bool
     ordered_classes: bool
+    on_request: bool
     needs_counts: bool
     proper: bool | None
     parameters: Sequence[NumberParameter | ChoiceParameter]
@@ -246,6 +248,7 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
         chance_corrected=card.chance_corrected,
         symmetric=card.symmetric,
         ordered_classes=card.ordered,
+        on_request=card.on_request,
         needs_counts=card.needs_counts,
         proper=card.inference.proper,
         parameters=[_parameter(parameter) for parameter in card.parameters],

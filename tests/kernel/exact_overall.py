@@ -174,9 +174,9 @@ def no_information_rate(w: Whole) -> Number:
     return over(max(w.P), w.n)
 
 
-def _log_factorial(number: int) -> Decimal:
+def log_factorial(number: Number) -> Decimal:
     """ln(number!) by Stirling's series after lifting the argument above 80."""
-    z, lift = Decimal(number + 1), Decimal(1)
+    z, lift = decimal(number + 1), Decimal(1)
     while z < 80:
         lift *= z
         z += 1
@@ -202,7 +202,7 @@ def accuracy_p_value(w: Whole) -> Number:
     upper = successes > n * p
     start, step = (successes, 1) if upper else (successes - 1, -1)
     term = (
-        _log_factorial(n) - _log_factorial(start) - _log_factorial(n - start) + start * p.ln() + (n - start) * q.ln()
+        log_factorial(n) - log_factorial(start) - log_factorial(n - start) + start * p.ln() + (n - start) * q.ln()
     ).exp()
     total, j = term, start
     while 0 <= j + step <= n and term > total * Decimal("1e-25"):

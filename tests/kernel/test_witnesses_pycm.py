@@ -23,7 +23,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pycm
 
-METRICS = {metric.key: metric for metric in catalogue().of_matrices.metrics if "pycm" in metric.card.elsewhere}
+# PyCM's Anderberg has another formula, which the card says; its Gilbert and Wells divides factorials as whole numbers.
+OTHERWISE = {"anderberg_d", "gilbert_wells"}
+METRICS = {
+    metric.key: metric
+    for metric in catalogue().of_matrices.metrics
+    if "pycm" in metric.card.elsewhere and metric.key not in OTHERWISE
+}
 # PyCM adds up its binomial terms with exact integers: tens of milliseconds per matrix, and an overflow from n = 1030
 # on.
 ITERATED = ("aickin_alpha",)
@@ -41,7 +47,7 @@ GAPS = {
 # 1 - TPR, 1 - TNR and the like are differences in PyCM: a small rate loses digits, and so does what is divided by it.
 BY_DIFFERENCE = {
     "likelihood_ratio_positive", "likelihood_ratio_negative", "diagnostic_odds_ratio", "discriminant_power",
-    "roc_distance", "adjusted_rand",
+    "roc_distance", "adjusted_rand", "kent_foster_i", "kent_foster_ii",
 }  # fmt: skip
 DIFFERENCE = 1e-8
 # Its conditional entropies are differences, its p-value is 1 less a sum, and its weighted agreements add K^2 rounded
@@ -79,7 +85,9 @@ def said_by_pycm(metric: Metric[Table], name: str) -> list[float | None]:
         "weighted_alpha": lambda: cm.weighted_alpha(disagreement(k, "linear")),
         "aickin_alpha": lambda: cm.aickin_alpha(max_iter=4000, epsilon=1e-15),
     }
-    if source in methods:
+    if source in pycm.DistanceType.__members__:
+        raw = cm.distance(metric=pycm.DistanceType[source])
+    elif source in methods:
         raw = methods[source]()
     elif is_of_class(metric):
         raw = cm.class_stat[source.removesuffix(" (base 10)")]
@@ -162,6 +170,27 @@ def test_methods_with_parameters(name: str) -> None:
                 assert not np.isfinite(got)
             else:
                 assert got == pytest.approx(want, rel=RELATIVE, abs=CANCELLING), key
+
+
+@pytest.mark.parametrize("name", ["dense-2-0", "dense-3-0", "sparse-3-0", "below_chance-2-0"])
+def test_gilbert_and_wells(name: str) -> None:
+    """On matrices whose factorials can be divided."""
+    metric = catalogue().of_matrices.by_name["gilbert_wells"]
+    theirs = matrix(name).distance(metric=pycm.DistanceType.GilbertWells)
+    assert value_of(metric, matrices()[name]) == pytest.approx(list(theirs.values()), rel=1e-11)
+
+
+def test_every_similarity_coefficient_of_pycm_has_a_key() -> None:
+    """63 names: 60 metrics, and three that were there under another name."""
+    names = [card.elsewhere.get("pycm") for card in (metric.card for metric in catalogue().of_matrices.metrics)]
+    aliases = {"ForbesI": "forbes_i", "ForbesII": "forbes_ii", "FleissLevinPaik": "fleiss_levin_paik"}
+    assert len(pycm.DistanceType) == 63
+    for one in pycm.DistanceType:
+        assert one.name in names or aliases[one.name] in catalogue().by_name
+    for name, alias in aliases.items():
+        metric = catalogue().of_matrices.by_name[alias]
+        theirs = matrix("dense-3-0").distance(metric=pycm.DistanceType[name])
+        assert value_of(metric, matrices()["dense-3-0"]) == pytest.approx(list(theirs.values()), rel=1e-13)
 
 
 def test_gaps_are_real() -> None:

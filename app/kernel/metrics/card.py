@@ -206,6 +206,7 @@ class Card:
         range_of_matrix: The same where a parameter is a matrix, if that is another one.
         degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
             on the number of samples in a way of its own.
+        on_request: It stands in no report unless it is asked for.
     """
 
     key: str
@@ -226,6 +227,7 @@ class Card:
     chance_corrected: bool = False
     symmetric: bool = False
     ordered: bool = False
+    on_request: bool = False
     degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition[Any], ...] = ()

@@ -12,10 +12,11 @@ from app.kernel.metrics.card import AnyMetric, Metric, Scope, is_of_matrices, is
 from app.kernel.metrics.families.overall import accuracy, agreement, averages, gps, information, recall_means
 from app.kernel.metrics.families.per_class import detection, discrimination, rates
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
+from app.kernel.metrics.families.similarity import association, baulieu, resemblance
 from app.kernel.samples.scores import Scores
 
-# The order in which the catalogue lists them: the metrics of matrices, and those of probabilities behind them.
-FAMILIES: tuple[ModuleType, ...] = (
+# The order in which the catalogue lists them, modules and tables: the metrics of matrices, and those of probabilities behind them.
+FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     rates,
     detection,
     discrimination,
@@ -25,6 +26,9 @@ FAMILIES: tuple[ModuleType, ...] = (
     gps,
     agreement,
     information,
+    resemblance.COEFFICIENTS,
+    association.COEFFICIENTS,
+    baulieu.COEFFICIENTS,
     ranking,
     imcp,
     proper,
@@ -56,6 +60,11 @@ class Selection(Generic[_Kind]):
         """Those of one class, or those of the whole input."""
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)
 
+    @cached_property
+    def reported(self) -> "Selection[_Kind]":
+        """Those that stand in every report."""
+        return Selection(metric for metric in self.metrics if not metric.card.on_request)
+
 
 class Catalogue(Selection[AnyMetric]):
     """All metrics, and what there is for each kind of input."""
@@ -74,7 +83,14 @@ class Catalogue(Selection[AnyMetric]):
 @cache
 def catalogue() -> Catalogue:
     """The one catalogue, built at first use."""
-    return Catalogue(value for family in FAMILIES for value in vars(family).values() if isinstance(value, Metric))
+    return Catalogue(metric for family in FAMILIES for metric in _declared(family))
+
+
+def _declared(family: ModuleType | tuple[AnyMetric, ...]) -> tuple[AnyMetric, ...]:
+    """The metrics of a module, or those of a table."""
+    if isinstance(family, tuple):
+        return family
+    return tuple(value for value in vars(family).values() if isinstance(value, Metric))
 
 
 def _by_key(key: str) -> AnyMetric:

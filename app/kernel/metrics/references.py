@@ -66,6 +66,29 @@ REFERENCES: dict[str, str] = {
         "Measurement, 20(1), 37-46. "
         "https://doi.org/10.1177/001316446002000104"
     ),
+    "warrens2008": (
+        "Warrens, M. J. (2008). Similarity coefficients for binary data. Doctoral thesis, Leiden University."
+    ),
+    "choi2010": (
+        "Choi, S.-S., Cha, S.-H., & Tappert, C. C. (2010). A survey of binary similarity and distance measures. "
+        "Journal of Systemics, Cybernetics and Informatics, 8(1), 43-48."
+    ),
+    "baulieu1989": (
+        "Baulieu, F. B. (1989). A classification of presence/absence based dissimilarity coefficients. Journal of "
+        "Classification, 6, 233-246."
+    ),
+    "baulieu1997": (
+        "Baulieu, F. B. (1997). Two variant axiom systems for presence/absence based dissimilarity coefficients. "
+        "Journal of Classification, 14, 159-170."
+    ),
+    "consonni2012": (
+        "Consonni, V., & Todeschini, R. (2012). New similarity coefficients for binary data. MATCH Communications in "
+        "Mathematical and in Computer Chemistry, 68, 581-592."
+    ),
+    "kuhns1964": (
+        "Kuhns, J. L. (1964). The continuum of coefficients of association. In Statistical Association Methods for "
+        "Mechanized Documentation, 33-39. National Bureau of Standards."
+    ),
     "stolarsky1975": (
         "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
         "https://doi.org/10.1080/0025570X.1975.11976447"

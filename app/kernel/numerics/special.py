@@ -94,6 +94,12 @@ def fair_binomial_mass(successes: Array | float, trials: Array | float) -> Array
     return mass
 
 
+def log_factorial(values: Array) -> Array:
+    """ln(x!), for numbers between the whole ones by the gamma function."""
+    found: Array = _scipy().gammaln(values + 1.0)
+    return found
+
+
 def incomplete_beta(a: float, b: float, x: Array) -> Array:
     """Regularised incomplete beta function I_x(a, b): the distribution function of Beta(a, b), elementwise in x."""
     values: Array = _scipy().betainc(a, b, x)

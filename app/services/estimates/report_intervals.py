@@ -146,7 +146,7 @@ def _every_value(metric: AnyMetric, labels: Sequence[str]) -> Estimand:
 
 def matrix_metrics(options: Options) -> list[AnyMetric]:
     """The metrics of a matrix of which a report gives intervals, overall ones in front."""
-    metrics = catalogue().of_matrices
+    metrics = catalogue().of_matrices.reported
     everything = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
     if options.intervals is IntervalChoice.ALL:
         return list(everything)

@@ -72,8 +72,8 @@ class MetricOrder:
 def metric_order(*, binary: bool) -> MetricOrder:
     """The order for two classes, or for more."""
     n_classes = 2 if binary else 3
-    by_class = catalogue().of_matrices.of_scope(Scope.CLASS)
-    overall = catalogue().of_matrices.of_scope(Scope.OVERALL)
+    metrics = catalogue().of_matrices.reported
+    by_class, overall = metrics.of_scope(Scope.CLASS), metrics.of_scope(Scope.OVERALL)
     return MetricOrder(
         class_metrics=by_class,
         overall_metrics=overall,
