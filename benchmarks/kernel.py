@@ -25,7 +25,7 @@ from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 
-METRICS = [metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX]
+METRICS = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]
 OVERALL = [metric for metric in METRICS if metric.card.scope is Scope.OVERALL]
 

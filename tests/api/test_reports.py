@@ -11,7 +11,7 @@ from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import FOUR_CLASSES, Json, check_problem, compute, evaluation, matrix_input
 
-OF_MATRICES = [metric for metric in catalogue().of_matrices.metrics if metric.card.inputs is Inputs.MATRIX]
+OF_MATRICES = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
 
 
 def keys(scope: Scope, n_classes: int, *, insensitive: bool) -> set[str]:

@@ -15,7 +15,8 @@ from app.kernel.metrics.families.probabilities import calibration, imcp, proper,
 from app.kernel.metrics.families.similarity import association, baulieu, resemblance
 from app.kernel.samples.scores import Scores
 
-# The order in which the catalogue lists them, modules and tables: the metrics of matrices, and those of probabilities behind them.
+# The order in which the catalogue lists them, modules and tables: the metrics of matrices, and those of probabilities
+# behind them.
 FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     rates,
     detection,
