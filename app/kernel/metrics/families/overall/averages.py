@@ -191,7 +191,7 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
     sentence="Mean per-class F-beta.",
     elsewhere={"sklearn": "fbeta_score(average=macro)", "torchmetrics": "MulticlassFBetaScore(average=macro)"},
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), _FORM, UNDEFINED),
-    undefined=(ABSENT, NO_ACTUAL, NEVER_PREDICTED),
+    undefined=(ABSENT,),
     references=("beddar2025",),
     exact=Exact(_exact_macro_f_beta),
 )
