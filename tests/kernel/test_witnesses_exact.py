@@ -18,8 +18,6 @@ import tests.kernel.exact_classes
 import tests.kernel.exact_information
 import tests.kernel.exact_overall
 import tests.kernel.exact_similarity  # noqa: F401 - importing them fills CLASS and OVERALL
-import tests.kernel.exact_overall
-import tests.kernel.exact_similarity  # noqa: F401 - importing them fills CLASS and OVERALL
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
