@@ -57,7 +57,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     comparisons = PostgresComparisonStore(engine)
     try:
         if await _is_current(readiness):
-            await store.prepare([metric.key for metric in catalogue().of_scope(Scope.OVERALL)])
+            await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
         warm_up()
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)

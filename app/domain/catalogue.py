@@ -44,9 +44,11 @@ def find_metrics(
 
 
 def overall_key(name: str) -> str | None:
-    """The key of the overall metric of that name, None when there is none."""
+    """The key of the overall metric of that name whose values are stored, None when there is none."""
     metric = catalogue().by_name.get(name)
-    return metric.key if metric is not None and metric.card.scope is Scope.OVERALL else None
+    if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
+        return None
+    return metric.key
 
 
 def tasks(card: Card) -> tuple[str, ...]:

@@ -171,7 +171,8 @@ def stored_key(expression: Expression) -> str | None:
     if not isinstance(expression, Measure):
         return None
     card = expression.metric.card
-    return card.key if card.scope is Scope.OVERALL and dict(expression.parameters) == card.defaults else None
+    stored = card.scope is Scope.OVERALL and not card.on_request
+    return card.key if stored and dict(expression.parameters) == card.defaults else None
 
 
 def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], pointer: str = "/metrics") -> None:

@@ -1,4 +1,4 @@
-"""Similarity coefficients: in no report, and everywhere where they are asked for."""
+"""Similarity coefficients and some averages: in no report, and everywhere where they are asked for."""
 
 from uuid import uuid4
 
@@ -62,4 +62,17 @@ def test_comparisons_gates_leaderboards_and_projections_take_them(client: httpx.
 def test_the_catalogue_marks_them(client: httpx.Client) -> None:
     page = client.get("/v1/metrics").json()["items"]
     assert {one["key"] for one in page if one["on_request"]} == set(ON_REQUEST)
-    assert len(ON_REQUEST) == 60
+    assert len(ON_REQUEST) == 63
+
+
+def test_averages_on_request_are_in_no_list_of_stored_values(client: httpx.Client) -> None:
+    """Leaderboards compute them; a list is in the order of what is stored."""
+    dataset = f"similar-{uuid4().hex[:8]}"
+    keep(client, MATRIX, "one", dataset)
+    keep(client, OTHER, "two", dataset)
+    answer = compute(client, matrix_input(MATRIX), metrics=["micro_jaccard", "weighted_specificity", "weighted_npv"])
+    assert answer["requested"]["micro_jaccard"] == pytest.approx(125 / (340 - 125))
+    board = client.get("/v1/leaderboard", params={"dataset": dataset, "metric": "micro_jaccard"}).json()
+    assert [item["model"]["name"] for item in board["items"]] == ["one", "two"]
+    assert client.get("/v1/evaluations", params={"sort": "-micro_jaccard"}).status_code == 422
+    assert client.get("/v1/evaluations", params={"where": "weighted_npv>=0.5"}).status_code == 422

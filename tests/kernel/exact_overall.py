@@ -111,6 +111,21 @@ def weighted_jaccard(w: Whole) -> Number:
     return _weighted(w, CLASS["jaccard"])
 
 
+@overall
+def weighted_specificity(w: Whole) -> Number:
+    return _weighted(w, CLASS["specificity"])
+
+
+@overall
+def weighted_npv(w: Whole) -> Number:
+    return _weighted(w, CLASS["npv"])
+
+
+@overall
+def micro_jaccard(w: Whole) -> Number:
+    return over(sum(c.tp for c in w.classes), sum(c.tp + c.fp + c.fn for c in w.classes))
+
+
 # Counts of the whole and pooled counts.
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from tests.kernel.exact import CLASS, PI, Number, OneVsRest, add, decimal, ln, over, power, root
 from tests.kernel.exact_overall import log_factorial
@@ -134,7 +135,7 @@ def gilbert_wells(c: OneVsRest) -> Number:
     return ln(share) - ln(2 * PI) + 2 * (inside - outside)
 
 
-COEFFICIENTS = tuple(metric for metric in catalogue().of_matrices.metrics if metric.card.on_request)
+COEFFICIENTS = tuple(metric for metric in catalogue().of_matrices.of_scope(Scope.CLASS) if metric.card.on_request)
 for _metric in COEFFICIENTS:
     CLASS[_metric.key] = of_pycm(_metric.card.elsewhere["pycm"])
 CLASS["anderberg_d"] = anderberg

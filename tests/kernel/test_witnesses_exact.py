@@ -169,6 +169,8 @@ WEIGHTED: dict[str, Callable[[Any], Any]] = {
     "weighted_f1": AVERAGED["macro_f1"],
     "weighted_jaccard": AVERAGED["macro_jaccard"],
     "prevalence_weighted_auc": AVERAGED["survey_balanced_accuracy"],
+    "weighted_specificity": AVERAGED["macro_specificity"],
+    "weighted_npv": AVERAGED["macro_npv"],
 }
 
 

@@ -9,7 +9,15 @@ from typing import Generic, TypeVar
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Metric, Scope, is_of_matrices, is_of_probabilities
-from app.kernel.metrics.families.overall import accuracy, agreement, averages, gps, information, recall_means
+from app.kernel.metrics.families.overall import (
+    accuracy,
+    agreement,
+    averages,
+    gps,
+    information,
+    more_averages,
+    recall_means,
+)
 from app.kernel.metrics.families.per_class import detection, discrimination, rates
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
 from app.kernel.metrics.families.similarity import association, baulieu, resemblance
@@ -27,6 +35,7 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     gps,
     agreement,
     information,
+    more_averages,
     resemblance.COEFFICIENTS,
     association.COEFFICIENTS,
     baulieu.COEFFICIENTS,

@@ -27,7 +27,7 @@ _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE,
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
 # Weighted averages leave out classes without actual samples; what is left needs a specificity.
-_ONE_CLASS = where(
+ONE_CLASS = where(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),
@@ -74,7 +74,7 @@ def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
     aliases=("aunp",),
     elsewhere={"pycm": "AUNP"},
     parameters=(UNDEFINED,),
-    undefined=(NO_SAMPLES, _ONE_CLASS),
+    undefined=(NO_SAMPLES, ONE_CLASS),
     exact=Exact(lambda m: m.weighted(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
 )
 def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
