@@ -144,7 +144,7 @@ def test_folds() -> None:
     stack = np.array([[[8, 2], [1, 9]], [[6, 4], [3, 7]], [[10, 0], [5, 5]]])
     report = evaluate(source(stack.sum(axis=0), folds=stack), Options())
     assert report.folds is not None
-    metrics = catalogue().of_matrices.of_scope(Scope.OVERALL)
+    metrics = catalogue().of_matrices.reported.of_scope(Scope.OVERALL)
     for metric in metrics:
         values = [float(metric(_table(fold))) for fold in stack]
         found = report.folds[metric.key]

@@ -76,8 +76,9 @@ COEFFICIENTS: tuple[Metric[Table], ...] = (
         "baulieu_xi", "BaulieuXI", "Baulieu XI", r"\frac{FP+FN}{FP+FN+TN}", lambda t: t.errors / (t.errors + t.tn),
         "One less the Jaccard index of the rest.", undefined=(NO_SAMPLES, UNIVERSAL), sources=("baulieu1997",),
     ),
+    # 0 is added since 0 over -1 is a negative zero.
     distance(
-        "baulieu_xii", "BaulieuXII", "Baulieu XII", r"\frac{FP+FN}{TP+FP+FN-1}", lambda t: t.errors / (t.union - 1.0),
+        "baulieu_xii", "BaulieuXII", "Baulieu XII", r"\frac{FP+FN}{TP+FP+FN-1}", lambda t: t.errors / (t.union - 1.0) + 0.0,
         "One less the Jaccard index, with one member less.",
         range=(0.0, None), degree=None, undefined=(_ONE_AND_RIGHT, _ONE_AND_WRONG), sources=("baulieu1997",),
     ),

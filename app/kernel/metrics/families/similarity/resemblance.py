@@ -69,7 +69,8 @@ def _margin_modes(t: Table) -> Array:
 
 def _kent_foster(t: Table, common: Array) -> Array:
     """-FP FN / (u (FP + FN) - FP FN) with u = common + FP + FN: the formula with TP - TP + FP FN/u taken out."""
-    return -t.mixed_up / ((common + t.errors) * t.errors - t.mixed_up)
+    # Subtracted from 0, which leaves no negative zero.
+    return 0.0 - t.mixed_up / ((common + t.errors) * t.errors - t.mixed_up)
 
 
 COEFFICIENTS = (
