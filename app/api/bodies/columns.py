@@ -43,6 +43,7 @@ _LET_GO = 1 << 24
 _BLANK = rb"[ \t\n\r]*"
 # No text of a JSON document is followed by a colon unless it is the name of a member.
 _START = re.compile(rb'"(' + "|".join(COLUMNS + ROWS).encode() + rb')"' + _BLANK + b":" + _BLANK + rb"\[" + _BLANK)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LAST_ROW = re.compile(rb"\]" + _BLANK + rb"\]")
 _BETWEEN_ROWS = re.compile(_BLANK + b"," + _BLANK)
 _CLOSING = re.compile(_BLANK + rb"\]")
@@ -69,7 +70,11 @@ def parse_large_body(body: Buffer, model: type[Model], arrays: Container[str] = 
         return parse_body(split.rest, model)
     try:
         # Decoded here: json itself would take halves of pairs, and a second mark of the order of bytes.
-        value = json.loads(split.rest.decode(), object_pairs_hook=split.joined)
+        text = split.rest.decode()
+        if _SURROGATE.search(split.rest):
+            # Pairs are fine, and of a half no bytes can be made, which is an error of values too.
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
+        value = json.loads(text, object_pairs_hook=split.joined)
     except (ValueError, RecursionError):
         # Said in the words that a small body gets; positions are counted without the columns.
         return parse_body(split.rest, model)
