@@ -48,6 +48,8 @@ def test_independent_runs(client: httpx.Client, pair: tuple[str, str]) -> None:
     assert metric["best"] == pair[1]
     assert sorted(metric["may_be_best"]) == sorted(pair)
     assert sum(metric["probability_best"]) == pytest.approx(1)
+    # Recalls 0.8 and 0.9 against 0.9 and 0.88.
+    assert answer["recall_orders"] == [{"a": pair[0], "b": pair[1], "preferred": "b"}]
 
 
 def test_plain_shares_are_compared_by_score_methods(client: httpx.Client) -> None:

@@ -9,6 +9,7 @@ from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.many.multiplicity import Adjustment
 from app.services.compare.fold_tests import FoldTest
+from app.services.compare.recall_order import RecallOrder
 from app.services.estimands import Better
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, ResamplingDesign
@@ -177,6 +178,7 @@ class RunComparison:
 
     Attributes:
         baseline: The run that all others were compared with, if it was not every pair.
+        recall_orders: Do all means of the recalls agree on a pair of runs?
         findings: Where a score that is not proper prefers the run that a proper one finds worse, and where it is not
             known how often a cross-validation was repeated.
     """
@@ -190,5 +192,6 @@ class RunComparison:
     disagreements: Sequence[Disagreement]
     omnibus: OmnibusTest | None = field(default=None, metadata=LEFT_OUT)
     prediction_drift: PredictionDrift | None = field(default=None, metadata=LEFT_OUT)
+    recall_orders: Sequence[RecallOrder] | None = field(default=None, metadata=LEFT_OUT)
     findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
     notes: Sequence[str]

@@ -24,6 +24,7 @@ from app.services.compare.answers import (
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
 from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
+from app.services.compare.recall_order import recall_orders
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
 from app.services.runs.propriety import improper_preferences
@@ -60,6 +61,7 @@ def comparison_answer(
         disagreements=disagreements(comparison, values),
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
+        recall_orders=recall_orders(comparison),
         findings=[*improper, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
         notes=_notes(comparison),
     )
