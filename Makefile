@@ -16,7 +16,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check bench fmt migrate openapi docs lock clean
+.PHONY: help run test test-fast fuzz check bench fmt migrate openapi docs lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
 
 test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database
 	$(PY) -m pytest $(FAST_TESTS) $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.installed-dev ## generated requests, inputs and files, twenty times as many and new ones every time
+	FUZZ_FACTOR=20 HOSTILE_EXAMPLES=1200 $(PY) -m pytest -n $(WORKERS) tests/api/generated tests/hostile/test_generated.py $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, imports, unreached code, generated files
 	$(PY) -m ruff check .

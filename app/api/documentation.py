@@ -1,6 +1,7 @@
 """Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi import FastAPI
@@ -8,13 +9,22 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api.answers import answer_model
+from app.api.answers import Documented, answer_model, answers
 from app.api.problems import ProblemValue
 
+# Of every answer, and of those that say when to try again.
+_REQUEST_ID = {
+    "description": "The id of the request in the log: the caller's own, when it sent a sane one.",
+    "required": True,
+    "schema": {"type": "string"},
+}
+_RETRY_AFTER = {"description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 0}}
 
-def _problem(description: str) -> dict[str, Any]:
+
+def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {
         "description": description,
+        **({"headers": dict(headers)} if headers else {}),
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemValue"}}},
     }
 
@@ -27,13 +37,36 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     415: _problem("The body is not announced as JSON, or compressed in an unknown way."),
     422: _problem("The request has a fault; `errors` points at it."),
     431: _problem("The headers are too large."),
-    503: _problem("Overloaded, or the database does not answer; see `Retry-After`."),
-    507: _problem("No space left where the database keeps its files; nothing was kept, see `Retry-After`."),
+    503: _problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
+    504: _problem("Computing it took longer than is allowed and was ended; nothing was kept."),
+    507: _problem(
+        "No space left where the database keeps its files; nothing was kept, see `Retry-After`.",
+        {"Retry-After": _RETRY_AFTER},
+    ),
 }
 
 
 # Of routes that need the samples of an evaluation.
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
+
+
+def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "") -> Documented:
+    """The member ``responses`` of a route that makes something and tells its address.
+
+    ``uses`` are the operations that it can be given to, and ``values`` where the values of their parameters stand.
+    """
+    documented = answers(shape, status=HTTPStatus.CREATED, description=description)
+    documented[HTTPStatus.CREATED.value] |= {
+        "headers": {
+            "Location": {
+                "description": "The address of what was made.",
+                "required": True,
+                "schema": {"type": "string", "format": "uri-reference"},
+            }
+        },
+        "links": {use: {"operationId": use, "parameters": dict(values)} for use in uses},
+    }
+    return documented
 
 
 _WITHOUT_ARRAYS = (
@@ -96,6 +129,10 @@ def install(app: FastAPI) -> None:
             components.update(definitions["$defs"])
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
+            schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
+            for operation in (one for methods in schema["paths"].values() for one in methods.values()):
+                for answer in operation["responses"].values():
+                    answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import Draft202012Validator
 
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
@@ -145,30 +143,3 @@ def test_the_pages(client: httpx.Client) -> None:
     assert "<script>" not in page.text
     assert "http" not in client.get("/docs/start.js").text
     assert b"SwaggerUIBundle" in client.get("/docs/swagger-ui-bundle.js").content
-
-
-# What nobody thought of.
-
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
-
-
-@SCHEMA.parametrize()
-@settings(
-    max_examples=10,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_generated_requests_are_answered_as_documented(case: schemathesis.Case[Any], base_url: str) -> None:
-    reply = case.call(base_url=base_url)
-    if case.method == "OPTIONS":
-        assert reply.status_code == 204
-        return
-    documented = case.operation.definition.raw["responses"]
-    assert str(reply.status_code) in documented or reply.status_code == 405, (reply.status_code, reply.text)
-    assert reply.status_code != 500
-    if reply.status_code >= 400:
-        assert reply.headers["content-type"] == ["application/problem+json"]
-        assert reply.json()["code"]

@@ -266,3 +266,11 @@ def test_a_misspelt_name_is_answered_with_the_right_one(client: httpx.Client) ->
     assert "h_mean" in client.get("/v1/evaluations?sort=h_men").json()["detail"]
     assert "did you mean model?" in client.get("/v1/evaluations?modle=m").json()["detail"]
     assert "did you mean store?" in client.post("/v1/evaluations?stor=false", json=evaluation()).json()["detail"]
+
+
+@pytest.mark.parametrize("parameter", ["created_after", "created_before"])
+@pytest.mark.parametrize("value", ["2026", "0.5", "-1", "1760000000"])
+def test_a_number_is_no_moment(client: httpx.Client, parameter: str, value: str) -> None:
+    """2026 would be taken for seconds since 1970, and the list for one of that year."""
+    problem = check_problem(client.get("/v1/evaluations", params={parameter: value}), 422, "invalid_query")
+    assert problem["errors"][0]["parameter"] == parameter

@@ -9,18 +9,19 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
-from app.api.documentation import body_schema
+from app.api.documentation import body_schema, made
 from app.api.v1.requests import comparisons as requests
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
 
 router = routes("comparisons")
+_READ = (["getComparison"], {"identifier": "$response.body#/id"})
 
 
 @router.post(
     "/comparisons",
     status_code=HTTPStatus.CREATED,
-    responses=answers(RunComparison, status=201),
+    responses=made(RunComparison, *_READ),
     openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
     operation_id="createComparison",
 )
@@ -44,7 +45,7 @@ async def get_comparison(identifier: UUID, context: UseContext) -> Response:
 @router.post(
     "/comparisons/across-datasets",
     status_code=HTTPStatus.CREATED,
-    responses=answers(ModelComparison, status=201),
+    responses=made(ModelComparison, *_READ),
     openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
     operation_id="compareAcrossDatasets",
 )

@@ -19,10 +19,10 @@ from app.api.bodies.parsing import parse_body, parse_value, read_body
 from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Context, UseContext, routes
-from app.api.documentation import body_schema
+from app.api.documentation import body_schema, made
 from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
-from app.api.v1.requests.fields import SOUGHT, Sought
+from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
 from app.domain.catalogue import overall_key
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, EvaluationSummary, ModelRef, Position
@@ -40,6 +40,10 @@ from app.services.evaluate.evaluations import (
 router = routes()
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
 _BATCH_AT_ONCE = 32
+_USES = (
+    *("getEvaluation", "replaceTags", "deleteEvaluation", "getCurve", "findThreshold"),
+    *("projectEvaluation", "estimatePrevalence"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 @router.post(
     "/evaluations",
     status_code=HTTPStatus.CREATED,
-    responses=answers(Evaluation, status=201) | answers(Evaluation, description="Not kept."),
+    responses=made(Evaluation, _USES, {"identifier": "$response.body#/id"})
+    | answers(Evaluation, description="Not kept."),
     openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
@@ -246,9 +251,11 @@ async def list_evaluations(
     dataset: Filter = None,
     dataset_version: Filter = None,
     split: Filter = None,
-    tag: Annotated[list[Sought] | None, Query(description="key:value; all of them must match.", max_length=20)] = None,
-    created_after: Annotated[datetime | None, Query(description="From this moment on.")] = None,
-    created_before: Annotated[datetime | None, Query(description="Before this moment.")] = None,
+    tag: Annotated[
+        list[SoughtTag] | None, Query(description="key:value; all of them must match.", max_length=20)
+    ] = None,
+    created_after: Annotated[Moment | None, Query(description="From this moment on.")] = None,
+    created_before: Annotated[Moment | None, Query(description="Before this moment.")] = None,
     sort: Annotated[
         str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
     ] = "-created_at",

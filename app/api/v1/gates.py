@@ -11,18 +11,21 @@ from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
-from app.api.documentation import body_schema
+from app.api.documentation import body_schema, made
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate.answers import CheckAnswer
 
 router = routes("gates")
+_USES = ("getGate", "listGateVersions", "deleteGate", "createCheck", "listChecks")
+_OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
 GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 @router.put(
     "/gates/{name}",
-    responses=answers(GateVersion) | answers(GateVersion, status=201, description="There was no such gate."),
+    responses=answers(GateVersion)
+    | made(GateVersion, _USES, {"name": "$response.body#/name"}, "There was no such gate."),
     openapi_extra=body_schema(requests.GateRequest, requests.GATES),
     operation_id="putGate",
 )
@@ -73,7 +76,7 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 @router.post(
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
-    responses=answers(CheckAnswer, status=201),
+    responses=made(CheckAnswer, ["getCheck"], _OF_A_CHECK),
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.deps import UseContext, routes
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.fields import SOUGHT
+from app.api.v1.requests.fields import EXPRESSION_FORMAT, SOUGHT
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
@@ -34,6 +34,7 @@ async def get_leaderboard(
         str,
         Query(
             max_length=2000,
+            json_schema_extra=EXPRESSION_FORMAT,
             description="An overall metric, at any size of the dataset; any other expression up to 300 model versions.",
         ),
         SOUGHT,

@@ -109,6 +109,9 @@ def _crossing(excess: Callable[[float], float], inside: float, end: float) -> fl
     if above <= 0.0:
         return end
     below = excess(inside)
+    if below >= 0.0:
+        # Of a level so small that rounding alone is beyond it.
+        return inside
     for step in range(_STEPS):
         if abs(outside - inside) <= _TOLERANCE:
             break

@@ -1,9 +1,12 @@
 """Fields that several requests have."""
 
+import re
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
@@ -14,6 +17,7 @@ from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 # Stand for ids of evaluations that exist: the tests put their own in their place.
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SPACES = {ord(one): " " for one in "\t\r\n"}
 
 
@@ -69,17 +73,44 @@ def _identifier(value: Any) -> UUID:
         raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
 
 
+def _date_first(value: Any) -> Any:
+    if isinstance(value, str) and not _DATE.match(value):
+        raise PydanticCustomError("datetime", "expected a date and a time, such as 2026-01-31T12:00:00Z")
+    return value
+
+
+# A bare number is no moment: 2026 would be taken for seconds since 1970.
+Moment = Annotated[datetime, BeforeValidator(_date_first)]
 # Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name)]
-Expression = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_lines)]
-Description = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_lines)]
+# Formats that JSON Schema has no word for: text with nothing in it that is not seen, and metric expressions.
+_SEEN = Field(json_schema_extra={"format": "visible-text"})
+EXPRESSION_FORMAT: JsonDict = {"format": "metric-expression"}
+SoughtTag = Annotated[Sought, WithJsonSchema({"type": "string", "pattern": "^[^:]+:"})]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name), _SEEN]
+Expression = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2000),
+    AfterValidator(_lines),
+    Field(json_schema_extra=EXPRESSION_FORMAT),
+]
+Description = Annotated[
+    str,
+    StringConstraints(max_length=2000),
+    AfterValidator(_lines),
+    Field(json_schema_extra={"format": "visible-lines"}),
+]
 TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^:\x00]+$"), AfterValidator(_name)]
-TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_text)]
-Tags = Annotated[dict[TagKey, TagValue], Field(max_length=64), BeforeValidator(_distinct_keys)]
+TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_text), _SEEN]
+Tags = Annotated[
+    dict[TagKey, TagValue],
+    Field(max_length=64, json_schema_extra={"additionalProperties": False}),
+    BeforeValidator(_distinct_keys),
+]
 Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
-LABEL_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}, {"type": "integer"}]}
+LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
+LABEL_SCHEMA = {"anyOf": [LABEL_TEXT, {"type": "integer"}, {"type": "boolean"}]}
 LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(LABEL_SCHEMA)]
 
 

@@ -4,13 +4,15 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import LABEL_SCHEMA, LabelField
+from app.api.v1.requests.fields import LABEL_TEXT, LabelField
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
+    LARGEST_TOTAL,
     MOST_CLASSES,
     MOST_SAMPLES,
     MatrixInput,
@@ -18,6 +20,7 @@ from app.domain.inputs.matrices import (
     from_matrix,
     from_predictions,
 )
+from app.domain.inputs.names import LONGEST_NAME
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
 _GROUPS = (
@@ -34,44 +37,52 @@ def _column(value: Any) -> Any:
     return value
 
 
+def _array(**facts: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "minItems": 1, "maxItems": MOST_SAMPLES, **facts})
+
+
+_WHOLE = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
+# Entries of one type: integers sort by value, texts by alphabet.
+_LABELS = {"anyOf": [{"items": one} for one in (LABEL_TEXT, _WHOLE, {"type": "boolean"})]}
+_IDS = {
+    "anyOf": [{"items": one} for one in ({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE, {"type": "boolean"})]
+}
 # Checked as a whole in the domain: a validator per element would take seconds for ten million of them.
-LabelColumn = Annotated[
-    Any,
-    PlainValidator(_column),
-    WithJsonSchema({"type": "array", "items": LABEL_SCHEMA, "minItems": 1, "maxItems": MOST_SAMPLES}),
-]
-NumberColumn = Annotated[
-    Any,
-    PlainValidator(_column),
-    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MOST_SAMPLES}),
-]
+LabelColumn = Annotated[Any, PlainValidator(_column), _array(**_LABELS)]
+SampleIds = Annotated[Any, PlainValidator(_column), _array(**_IDS, uniqueItems=True)]
+GroupIds = Annotated[Any, PlainValidator(_column), _array(**_IDS)]
+NumberColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number"})]
+WeightColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number", "minimum": 0})]
 Rows = Annotated[
     Any,
     PlainValidator(_column),
-    WithJsonSchema(
-        {
-            "type": "array",
-            "items": {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 2},
-            "minItems": 1,
-            "maxItems": MOST_SAMPLES,
-        }
-    ),
+    _array(items={"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 2, "maxItems": MOST_CLASSES}),
 ]
+# What the domain says of them, in its own words, where it does not hold.
+_CLASSES: JsonDict = {"minItems": 2, "maxItems": MOST_CLASSES}
+_ENTRY: JsonDict = {"type": "number", "minimum": 0, "maximum": LARGEST_TOTAL}
 # Far beyond any matrix: with fewer the domain says what is wrong with their number.
 _MOST_LABELS = 10 * MOST_CLASSES
 Labels = Annotated[
     list[LabelField],
-    Field(max_length=_MOST_LABELS, description="The classes in the order of the matrix, all different."),
+    Field(
+        max_length=_MOST_LABELS,
+        description="The classes in the order of the matrix, all different.",
+        json_schema_extra={**_CLASSES, "uniqueItems": True},
+    ),
 ]
+Entry = Annotated[float, Field(json_schema_extra=_ENTRY)]
 # Of a row the first fault is said: a large matrix of nothing else would have a million.
-MatrixRow = Annotated[list[float], Field(max_length=MOST_CLASSES, fail_fast=True)]
+MatrixRow = Annotated[list[Entry], Field(max_length=MOST_CLASSES, fail_fast=True, json_schema_extra=_CLASSES)]
 
 
 class ConfusionMatrixInput(Wire):
     """A confusion matrix of counts, weights or rates."""
 
     kind: Literal["confusion_matrix"]
-    matrix: list[MatrixRow] = Field(max_length=MOST_CLASSES, description="K x K, non-negative.")
+    matrix: list[MatrixRow] = Field(
+        max_length=MOST_CLASSES, description="K x K, non-negative.", json_schema_extra=_CLASSES
+    )
     labels: Labels | None = Field(None, description='The K classes; "0" to "K-1" when left out.')
     orientation: Literal["actual_rows", "predicted_rows"] = Field(
         "actual_rows", description="What the rows are. Answers always have the actual classes in rows."
@@ -97,10 +108,10 @@ class BinaryCountsInput(Wire):
     """The four counts of two classes."""
 
     kind: Literal["binary_counts"]
-    tp: float = Field(description="True positives.")
-    fn: float = Field(description="False negatives.")
-    fp: float = Field(description="False positives.")
-    tn: float = Field(description="True negatives.")
+    tp: Entry = Field(description="True positives.")
+    fn: Entry = Field(description="False negatives.")
+    fp: Entry = Field(description="False positives.")
+    tn: Entry = Field(description="True negatives.")
     negative: LabelField = Field("0", description="Name of the negative class.")
     positive: LabelField = Field("1", description="Name of the positive class.")
 
@@ -125,9 +136,9 @@ class _SamplesInput(Wire):
     positive: LabelField | None = Field(
         None, description="The positive class, K = 2 only; the second label by default."
     )
-    sample_ids: LabelColumn | None = Field(None, description="One id per sample; runs are paired by them.")
-    sample_weight: NumberColumn | None = Field(None, description="One weight per sample, 0 or more.")
-    group_ids: LabelColumn | None = Field(None, description=_GROUPS)
+    sample_ids: SampleIds | None = Field(None, description="One id per sample; runs are paired by them.")
+    sample_weight: WeightColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    group_ids: GroupIds | None = Field(None, description=_GROUPS)
 
     def _accompanying(self, threshold: float | None) -> Accompanying:
         return Accompanying(

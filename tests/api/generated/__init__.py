@@ -1,0 +1,1 @@
+"""Requests that nobody thought of, held against the document of the API."""

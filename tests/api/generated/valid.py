@@ -1,0 +1,439 @@
+"""Generated requests made right where their schema cannot say what is right.
+
+JSON Schema knows one member at a time. What holds between them (equal lengths, one of two members, classes that the
+evaluation has, runs that exist) is brought about here, from what was generated.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from schemathesis.checks import CheckFunction
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from app.domain.inputs.labels import declared_label
+from app.domain.inputs.names import fault_of_name, normalized
+from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
+
+Json = dict[str, Any]
+# Of schemathesis; its parts are any JSON.
+Case = Any
+_ROWS = 8
+_LABELS = ("0", "1")
+
+
+def operation_id(case: Case) -> str:
+    return str(case.operation.definition.raw["operationId"])
+
+
+def is_positive(case: Case) -> bool:
+    """Is all of it as the document wants it?"""
+    return case.meta is not None and case.meta.generation.mode.is_positive
+
+
+def left_out(case: Case) -> list[CheckFunction]:
+    """Checks that an operation cannot pass, each for its reason."""
+    if operation_id(case) == "createEvaluations":
+        # Every evaluation of a batch fails on its own, with a status of its own in a 207.
+        return [negative_data_rejection]
+    if case.media_type == "multipart/form-data":
+        # A file is bytes to the document; what it has to hold stands in words. `test_files` sends right ones.
+        return [positive_data_acceptance]
+    return []
+
+
+def fill_addresses(case: Case, kept: Kept) -> None:
+    """Let an address lead to something that is there, unless it is what is wrong or what is there would be removed."""
+    path = None if case.meta is None else case.meta.components.get(ParameterLocation.PATH)
+    if not case.path_parameters or (path is not None and path.mode.is_negative) or case.method == "DELETE":
+        return
+    if operation_id(case) in ("putGate", "getMetric", "getProblemType"):
+        return
+    if "name" in case.path_parameters:
+        case.path_parameters["name"] = kept.gate
+    if "identifier" in case.path_parameters:
+        case.path_parameters["identifier"] = _identifier(operation_id(case), kept)
+
+
+def _identifier(operation: str, kept: Kept) -> str:
+    return {
+        "getCheck": kept.check,
+        "getComparison": kept.comparison,
+        "getCurve": kept.by_probabilities,
+        "findThreshold": kept.by_probabilities,
+        "estimatePrevalence": kept.by_probabilities,
+    }.get(operation, kept.runs[0])
+
+
+def make_valid(case: Case, kept: Kept) -> None:
+    """Make a request right that is right member by member."""
+    if case.query:
+        # A page gives it; none can be made up.
+        case.query.pop("cursor", None)
+    if not isinstance(case.body, bytes | str) and case.media_type in (None, "application/json"):
+        # JSON Schema calls 5.0 an integer; the service wants whole numbers written as such.
+        case.body = _whole(case.body)
+        if change := _CHANGES.get(operation_id(case)):
+            change(case, kept)
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _whole(one) for name, one in value.items()}
+        case list():
+            return [_whole(one) for one in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
+
+
+def make_valid_evaluation(body: Any) -> None:
+    """The same of the body of an evaluation."""
+    _tags(body)
+    body["model"] = body.get("model") or {"name": "m"}
+    body["dataset"] = body.get("dataset") or {"name": "d"}
+    body["input"] = _input(body["input"])
+    options = body.get("options", {})
+    # What they say has to go with each other and with the input.
+    for name in ("interval_method", "prior", "pseudo_counts"):
+        options.pop(name, None)
+    if options.get("intervals") == "all":
+        # Takes numbers of samples, and not weights.
+        options["intervals"] = "headline"
+
+
+# --- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def _input(source: Json) -> Json:
+    return _INPUTS[source["kind"]](dict(source))
+
+
+def _cycled(values: Any, size: int) -> list[Any]:
+    return [values[index % len(values)] for index in range(size)]
+
+
+def _entry(value: float) -> float:
+    """A count or a weight that arithmetic can do with."""
+    return min(max(abs(value), 1e-6), 1e9)
+
+
+def _matrix(source: Json) -> Json:
+    size = min(len(source["matrix"]), 5)
+    source["matrix"] = [[_entry(value) for value in _cycled(row, size)] for row in _cycled(source["matrix"], size)]
+    _fit_labels(source, [str(index) for index in range(size)])
+    return source
+
+
+def _counts(source: Json) -> Json:
+    for name in ("tp", "fn", "fp", "tn"):
+        source[name] = _entry(source[name])
+    if declared_label(source.get("negative", "0")) == declared_label(source.get("positive", "1")):
+        source |= {"negative": "0", "positive": "1"}
+    return source
+
+
+def _fit_labels(source: Json, found: list[Any]) -> None:
+    """Labels that are there, one for each class, and a positive one among them."""
+    if source.get("labels") is not None:
+        source["labels"] = found
+    if source.get("positive") is not None:
+        source["positive"] = found[-1] if len(found) == 2 else None
+
+
+def _classes(column: list[Any]) -> list[Any]:
+    """Those of a column, two or more of one type."""
+    found = list({declared_label(value): value for value in column}.values())
+    return found if len(found) > 1 else [0, 1]
+
+
+def _beside(source: Json, size: int) -> None:
+    if source.get("sample_ids") is not None and len(set(map(str, source["sample_ids"][:size]))) < size:
+        source["sample_ids"] = list(range(size))
+    elif source.get("sample_ids") is not None:
+        source["sample_ids"] = source["sample_ids"][:size]
+    if source.get("sample_weight") is not None:
+        source["sample_weight"] = [_entry(value) for value in _cycled(source["sample_weight"], size)]
+    if source.get("group_ids") is not None:
+        source["group_ids"] = [index % max(size - 1, 2) for index in range(size)] if size > 1 else None
+
+
+def _predictions(source: Json) -> Json:
+    size = min(max(len(source["y_true"]), 2), _ROWS)
+    classes = _classes(source["y_true"])
+    source["y_true"], source["y_pred"] = _cycled(classes, size), _cycled(classes[::-1], size)
+    _fit_labels(source, _classes(source["y_true"]))
+    _beside(source, size)
+    return source
+
+
+def _probabilities(source: Json) -> Json:
+    size = min(max(len(source["y_true"]), 2), _ROWS)
+    classes = _classes(source["y_true"])[: 2 if source.get("threshold") is not None else _ROWS]
+    size = max(size, len(classes))
+    source["y_true"] = _cycled(classes, size)
+    rows = [[_entry(value) for value in _cycled(row, len(classes))] for row in _cycled(source["probabilities"], size)]
+    source["probabilities"] = [[value / math.fsum(row) for value in row] for row in rows]
+    source["sum_tolerance"] = max(source.get("sum_tolerance", 0), 1e-6)
+    _fit_labels(source, classes)
+    _beside(source, size)
+    return source
+
+
+def _scores(source: Json) -> Json:
+    size = min(max(len(source["y_true"]), 2), _ROWS)
+    classes = _classes(source["y_true"])[:2]
+    source["y_true"], source["scores"] = _cycled(classes, size), _cycled(source["scores"], size)
+    _fit_labels(source, classes)
+    _beside(source, size)
+    return source
+
+
+def _folds(source: Json) -> Json:
+    """The first of them as often as there are any, so that all have the same classes."""
+    fold = _input(source["folds"][0])
+    fold.pop("normalized", None)
+    fold.pop("sample_ids", None)
+    source["folds"] = [fold] * min(max(len(source["folds"]), 2), 4)
+    source.pop("repeats", None)
+    return source
+
+
+_INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
+    "confusion_matrix": _matrix,
+    "binary_counts": _counts,
+    "predictions": _predictions,
+    "probabilities": _probabilities,
+    "scores": _scores,
+    "folds": _folds,
+}
+
+
+# --- operations ------------------------------------------------------------------------------------------------------
+
+
+def _evaluation(case: Case, _: Kept) -> None:
+    if not _is_example(case):
+        make_valid_evaluation(case.body)
+
+
+def _is_example(case: Case) -> bool:
+    return case.meta is not None and case.meta.phase.name.value == "examples"
+
+
+def _tags(body: Json) -> None:
+    """Names with nothing in them that is not seen."""
+    if body.get("tags"):
+        names = {name.strip() for name in body["tags"] if fault_of_name(name.strip()) is None}
+        body["tags"] = dict(zip(sorted(map(normalized, names)), body["tags"].values(), strict=False))
+
+
+def _new_tags(case: Case, _: Kept) -> None:
+    _tags(case.body)
+
+
+def _sorted_list(case: Case, _: Kept) -> None:
+    if "sort" in (case.query or {}):
+        case.query["sort"] = "-h_mean"
+
+
+def _curve(case: Case, kept: Kept) -> None:
+    """Parameters that the curve is made with, a class that there is, and other runs that there are."""
+    query = case.query or {}
+    _fit_curve(case.path_parameters["curve"], query)
+    if "with" in query:
+        query["with"] = kept.by_probabilities
+
+
+def _curve_of_input(case: Case, _: Kept) -> None:
+    if _is_example(case):
+        return
+    case.body["input"] = PROBABILITIES
+    _fit_curve(case.path_parameters["curve"], case.body)
+
+
+def _fit_curve(curve: str, given: Json) -> None:
+    belongs: tuple[str, ...] = {"calibration": ("form", "bins"), "decision": ("prevalence",), "roc": _OF_A_BAND}.get(
+        curve, ()
+    )
+    if "form" in belongs and given.get("form") is not None:
+        belongs = ("form",)
+    if given.get("band") is None:
+        belongs = tuple(name for name in belongs if name not in _OF_A_BAND)
+    for name in ("form", "bins", "prevalence", *_OF_A_BAND):
+        if name not in belongs:
+            given.pop(name, None)
+    if "class" in given:
+        given["class"] = "1"
+    if "band" in given and "max_points" in given:
+        given["max_points"] = min(int(given["max_points"]), 2000)
+
+
+_OF_A_BAND = ("band", "level", "seed")
+
+
+def _of_input(change: Callable[[Case, Kept], None]) -> Callable[[Case, Kept], None]:
+    """The same for a question about an input that comes with it."""
+
+    def changed(case: Case, kept: Kept) -> None:
+        if not _is_example(case):
+            case.body["input"] = PROBABILITIES
+            change(case, kept)
+
+    return changed
+
+
+def _threshold(case: Case, _: Kept) -> None:
+    """No limits, and no guarantee, that no rule can meet: whether one does is a matter of the data."""
+    case.body["constraints"] = [{"metric": one["metric"]} | {"min": -1e9} for one in case.body.get("constraints", [])]
+    case.body.pop("guarantee", None)
+    case.body["objective"] = "balanced_accuracy"
+    case.body["resamples"] = 10
+
+
+def _comparison(case: Case, kept: Kept) -> None:
+    """Runs that there are, all different."""
+    count = min(len(case.body["evaluations"]), 3)
+    case.body["evaluations"] = list(kept.runs[:count])
+    if case.body.get("baseline") is not None:
+        case.body["baseline"] = kept.runs[0]
+    # These runs have no ids of samples.
+    if case.body.get("paired") in ("true", True):
+        case.body["paired"] = "auto"
+    case.body["draws"] = 200
+
+
+def _tournament(case: Case, _: Kept) -> None:
+    """Models that all have an evaluation on all datasets."""
+    case.body["models"] = list(MODELS[: max(2, min(len(case.body["models"]), len(MODELS)))])
+    case.body["datasets"] = list(DATASETS)
+    if case.body.get("control") is not None:
+        case.body["control"] = MODELS[0]
+
+
+def _check(case: Case, kept: Kept) -> None:
+    case.body = {"evaluation": kept.runs[0], "baseline": kept.runs[1]}
+
+
+_DEMANDS = ("min", "max", "not_worse_than", "better_than", "equivalent_to")
+
+
+def _gate(case: Case, _: Kept) -> None:
+    """Rules with one demand each, and what goes with it."""
+    for rule in case.body["rules"]:
+        demand = next((name for name in _DEMANDS if rule.get(name) is not None), "min")
+        value = rule.get(demand) if rule.get(demand) is not None else 0.5
+        margin = rule.get("margin")
+        for name in (*_DEMANDS, "margin"):
+            rule.pop(name, None)
+        rule[demand] = value
+        if demand not in ("min", "max"):
+            rule["margin"] = max(margin or 0, 1e-3)
+        if demand in ("better_than", "equivalent_to") and rule.get("bound") == "upper":
+            rule["bound"] = "lower"
+
+
+def _projection(case: Case, kept: Kept) -> None:
+    """One scenario, of classes that there are."""
+    body = case.body
+    body["metrics"] = [one for one in body.get("metrics", []) if "@" not in one or "@*" in one] or ["accuracy"]
+    for name in ("prevalence", "prevalence_range", "sweep", "prevalence_samples", "against", "old_prevalence"):
+        value = body.pop(name, None)
+        if value is not None and not {"prevalence", "prevalence_range", "sweep"} & set(body):
+            body |= _SCENARIOS.get(name, {})
+    if not {"prevalence", "prevalence_range", "sweep"} & set(body):
+        body["prevalence"] = {"0": 0.5}
+    # That takes probabilities, and these runs are of matrices.
+    body["recalibrate"] = False
+    body["draws"] = 200
+    if "sweep" in body and operation_id(case) == "projectEvaluation":
+        body["against"] = kept.runs[1]
+
+
+_SCENARIOS: Final[Mapping[str, Json]] = {
+    "prevalence": {"prevalence": {"1": 0.2}, "prevalence_samples": 40},
+    "prevalence_range": {"prevalence_range": {"1": [0.1, 0.3]}},
+    "sweep": {"sweep": {"class": "1", "from": 0.1, "to": 0.4, "steps": 5}},
+}
+
+
+def _estimate(case: Case, _: Kept) -> None:
+    """Counts of the classes, or probabilities of them."""
+    body = case.body
+    if body.get("probabilities") is not None:
+        rows = _cycled([row or [0.5] for row in body["probabilities"]], ROWS)
+        body["probabilities"] = [[row[0], 1 - row[0]] for row in rows]
+        body.pop("predicted", None)
+        if body.get("old_prevalence") is not None:
+            body["old_prevalence"] = {"0": 0.5, "1": 0.5}
+    else:
+        for name in ("probabilities", "old_prevalence", "recalibrate"):
+            body.pop(name, None)
+        body["predicted"] = {"0": 30, "1": 20}
+
+
+def _bounds(case: Case, _: Kept) -> None:
+    """One of the two forms, whole."""
+    body = case.body
+    if body.get("recalls") is not None:
+        for name in ("classes", "weak", "weak_recall", "max_recall"):
+            body.pop(name, None)
+        return
+    body.pop("recalls", None)
+    body["classes"] = body.get("classes") or 3
+    body["weak"] = min(body.get("weak") or 1, body["classes"])
+    body["target"] = body.get("target") or 0.5
+    if body.get("weak_recall") is not None:
+        body["weak_recall"] = min(body["weak_recall"], body.get("max_recall", 1))
+
+
+def _consistency(case: Case, _: Kept) -> None:
+    """One of the forms, with scores that it has."""
+    form = next((name for name in ("folds", "classes", "total") if case.body.get(name) is not None), "p")
+    metrics = [] if form != "p" else ["mcc"] * bool(case.body.get("metrics"))
+    case.body = {
+        **_REPORTS[form],
+        "scores": dict(zip(("accuracy", "recall"), [*case.body["scores"].values()][:2], strict=False)),
+        "rounding": case.body.get("rounding", "nearest"),
+        "metrics": metrics,
+    }
+    if form == "classes":
+        case.body["scores"] = {"accuracy": case.body["scores"]["accuracy"]}
+
+
+_REPORTS: Final[Mapping[str, Json]] = {
+    "p": {"p": 20, "n": 30},
+    "total": {"total": 40},
+    "classes": {"classes": {"A": 10, "B": 7}},
+    "folds": {"folds": [{"p": 5, "n": 6}, {"p": 6, "n": 5}]},
+}
+
+
+def _batch(case: Case, _: Kept) -> None:
+    case.body["evaluations"] = case.body["evaluations"][:5]
+    for one in [] if _is_example(case) else case.body["evaluations"]:
+        make_valid_evaluation(one)
+
+
+_CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
+    "createEvaluation": _evaluation,
+    "computeMetrics": _evaluation,
+    "createEvaluations": _batch,
+    "listEvaluations": _sorted_list,
+    "replaceTags": _new_tags,
+    "getCurve": _curve,
+    "findThreshold": _threshold,
+    "computeCurve": _curve_of_input,
+    "findThresholdOfInput": _of_input(_threshold),
+    "projectInput": _of_input(_projection),
+    "createComparison": _comparison,
+    "compareAcrossDatasets": _tournament,
+    "createCheck": _check,
+    "putGate": _gate,
+    "projectEvaluation": _projection,
+    "estimatePrevalence": _estimate,
+    "boundHMean": _bounds,
+    "checkConsistency": _consistency,
+}
