@@ -117,6 +117,13 @@ BENCHMARKS = (
     ),
     Benchmark("few_samples", "Few samples per class", ("numpy", "scipy")),
     Benchmark("weakest", "The weakest class", ("numpy",), ("--replicates", "200"), ("--replicates", "2000")),
+    Benchmark(
+        "operating_points",
+        "A rate at a rate",
+        ("numpy",),
+        ("--replicates", "100"),
+        ("--replicates", "2000"),
+    ),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 

@@ -97,7 +97,7 @@ class ChoiceParameter:
     """A parameter that is one of some words.
 
     Attributes:
-        matrix_allowed: It can be a matrix of numbers too, one row and column for each class.
+        matrix_allowed: It can be a matrix of numbers too, one row for each actual class.
     """
 
     name: str
@@ -286,6 +286,6 @@ def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter:
                 name=parameter.name,
                 default=parameter.default,
                 options=parameter.options,
-                matrix_allowed=parameter.matrix,
+                matrix_allowed=parameter.matrix is not None,
                 description=parameter.description,
             )

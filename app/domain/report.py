@@ -99,6 +99,14 @@ class Sampling:
     draws: int = DRAWS
 
 
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What decisions cost: ``matrix`` has actual classes as rows, ``decisions`` as columns; None are the classes."""
+
+    matrix: tuple[tuple[float, ...], ...]
+    decisions: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What is computed beyond the report that everyone gets.
@@ -109,6 +117,7 @@ class Options:
         seed: Of everything random; None derives it from the input.
         interpretation: Whether verbal scales of the literature are answered too.
         sampling: How intervals of everything are made.
+        costs: Of decisions, for metrics of costs that name none.
         retain: What is kept of the samples, for curves, thresholds and paired comparisons.
     """
 
@@ -118,6 +127,7 @@ class Options:
     intervals: IntervalChoice = IntervalChoice.HEADLINE
     interpretation: bool = False
     sampling: Sampling = Sampling()
+    costs: Costs | None = None
     retain: Retain = Retain.FULL
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Prior, Shares
 
@@ -78,6 +78,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "intervals": options.intervals.value,
         "interpretation": options.interpretation,
         "retain": options.retain.value,
+        "costs": _costs_as_json(options.costs),
         **_sampling_as_json(options.sampling),
     }
     left_out = {
@@ -87,6 +88,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "intervals": defaults.intervals.value,
         "interpretation": False,
         "retain": defaults.retain.value,
+        "costs": None,
         **_sampling_as_json(defaults.sampling),
     }
     return {key: value for key, value in chosen.items() if value != left_out[key]}
@@ -103,7 +105,19 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         interpretation=stored.get("interpretation", False),
         retain=Retain(stored.get("retain", defaults.retain)),
         sampling=_sampling_from_json(stored),
+        costs=_costs_from_json(stored.get("costs")),
     )
+
+
+def _costs_as_json(costs: Costs | None) -> dict[str, Any] | None:
+    return None if costs is None else {"matrix": costs.matrix, "decisions": costs.decisions}
+
+
+def _costs_from_json(stored: Mapping[str, Any] | None) -> Costs | None:
+    if stored is None:
+        return None
+    decisions = stored["decisions"]
+    return Costs(tuple(map(tuple, stored["matrix"])), None if decisions is None else tuple(decisions))
 
 
 def _sampling_as_json(sampling: Sampling) -> dict[str, Any]:

@@ -108,6 +108,7 @@ class OfSamples(Kind):
             "expected_calibration_error",
             "adaptive_calibration_error",
             "maximum_calibration_error",
+            "minimum_cost",
         }
     )
 

@@ -111,7 +111,8 @@ def values_to_try(parameter: Number | Choice) -> list[Any]:
     """The default, the ends where they are allowed, and something just inside where not."""
     if isinstance(parameter, Choice):
         return list(parameter.options)
-    values = [parameter.default, 3.0 if parameter.integral else 0.75]
+    inside = parameter.below is None or parameter.below > 0.75
+    values = [parameter.default, *([3.0 if parameter.integral else 0.75] if inside else [])]
     values += [end for end in (parameter.minimum, parameter.maximum) if end is not None]
     values += [end + 1e-9 for end in (parameter.above,) if end is not None]
     values += [end - 1e-9 for end in (parameter.below,) if end is not None]

@@ -158,7 +158,9 @@ def test_scores_of_probabilities_say_whether_they_are_proper() -> None:
     assert {metric.key for metric in catalogue().metrics if metric.card.inference.proper} == {
         "brier_score",
         "brier_skill_score",
+        "d2_log_loss",
         "log_loss",
+        "ranked_probability_score",
         "spherical_score",
     }
 
@@ -170,7 +172,14 @@ def test_a_proper_score_is_best_for_the_true_probabilities(n_classes: int, sharp
     random = np.random.default_rng(7)
     true = random.dirichlet(np.full(n_classes, 0.8), 400)
     stated = true**sharpening / (true**sharpening).sum(axis=1, keepdims=True)
-    for key in ("log_loss", "brier_score", "spherical_score", "brier_skill_score"):
+    for key in (
+        "log_loss",
+        "brier_score",
+        "spherical_score",
+        "brier_skill_score",
+        "d2_log_loss",
+        "ranked_probability_score",
+    ):
         metric = catalogue().of_probabilities.by_name[key]
         sign = 1.0 if metric.card.ideal == 1.0 else -1.0
         assert sign * expected(metric, true, true) > sign * expected(metric, stated, true), key

@@ -19,6 +19,8 @@ METRICS = catalogue().metrics
 EACH = pytest.mark.parametrize("metric", METRICS, ids=[metric.key for metric in METRICS])
 # Of two classes these cannot move: the UPM is one and the same number, the two most probable are both, there is but one
 # pair of classes.
+# Whoever recognises everything with certainty has nothing to be calibrated.
+NOT_OF_RECOGNITION = {"calibration_intercept", "calibration_slope"}
 NOTHING_FOR_TWO_CLASSES = {"gps_upm_sd", "top_k_accuracy", "roc_auc_ovo_weighted"}
 
 
@@ -133,6 +135,8 @@ def test_range_and_ideal(metric: AnyMetric) -> None:
 def test_perfection(metric: AnyMetric) -> None:
     """Whoever recognises everything has the ideal value, and nobody has a better one on the same data."""
     card, kind = metric.card, kind_of(metric)
+    if metric.key in NOT_OF_RECOGNITION:
+        return
     for classes in (2, 3, 5):
         for example in kind.cases(classes):
             perfect, other = kind.values(metric, kind.perfect(example)), kind.values(metric, example)

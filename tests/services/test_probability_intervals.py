@@ -63,8 +63,8 @@ def codes(part: Section) -> set[str]:
 def test_all_are_every_metric_of_every_class(classes: int) -> None:
     source = source_of(*softmax_problem(120, classes, 0))
     part = answered(source)
-    expected = {metric.key for metric in catalogue().of_probabilities.of_scope(Scope.OVERALL)}
-    for metric in catalogue().of_probabilities.of_scope(Scope.CLASS):
+    expected = {metric.key for metric in catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)}
+    for metric in catalogue().of_probabilities.reported.of_scope(Scope.CLASS):
         expected |= {f"{metric.key}@{label}" for label in source.labels}
     assert set(part.intervals) == expected
     values = {**part.values}

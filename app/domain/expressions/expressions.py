@@ -339,7 +339,7 @@ def _accepted(card: Card) -> str:
 def describe(parameter: Parameter) -> str:
     """What a parameter takes, in words."""
     if isinstance(parameter, Choice):
-        return " or ".join(parameter.options) + (", or a matrix as '0,1; 1,0'" if parameter.matrix else "")
+        return " or ".join(parameter.options) + (", or a matrix as '0,1; 1,0'" if parameter.matrix is not None else "")
     bounds = [
         f"{word} {bound:g}"
         for word, bound in (
@@ -362,8 +362,9 @@ def _value(key: str, parameter: Parameter, literal: Literal, context: _Context) 
     if isinstance(parameter, Choice):
         if literal.text in parameter.options:
             return literal.text
-        if parameter.matrix and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
-            return matrix_of(f"{parameter.name} of {key}", literal, len(context.labels) if context.complete else None)
+        if parameter.matrix is not None and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
+            size = len(context.labels) if context.complete else None
+            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size)
         raise refused
     if literal.kind is not TokenKind.NUMBER:
         raise refused

@@ -11,6 +11,7 @@ from typing import Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
 from app.domain.expressions.syntax import Literal, shown, unquoted
+from app.kernel.metrics.card import MatrixOf
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _QUOTED: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
@@ -57,17 +58,18 @@ def labels_in(literal: Literal) -> tuple[str, ...]:
         return ()
 
 
-def matrix_of(name: str, literal: Literal, n_classes: int | None) -> tuple[tuple[float, ...], ...]:
-    """The rows of a matrix of weights.
+def matrix_of(name: str, literal: Literal, of: MatrixOf, n_classes: int | None) -> tuple[tuple[float, ...], ...]:
+    """The rows of a matrix, actual classes in label order.
 
     Args:
         name: What they are, for messages.
         literal: As written: rows behind each other with ; between, numbers with commas.
-        n_classes: Of rows and columns; None where the classes are not known yet.
+        of: What its numbers are.
+        n_classes: How many rows; None where the classes are not known yet.
 
     Raises:
-        InvalidParameter: it is not square, has not the size of the classes, holds something that is no number, or is
-            neither a disagreement with 0 on its diagonal nor an agreement with 1 there.
+        InvalidParameter: it has not the size of the classes, holds something that is no number, a cost below 0, or
+            weights that are neither a disagreement with 0 on the diagonal nor an agreement with 1 there.
     """
     rows = tuple(
         tuple(_number(name, literal, text, f"row {i + 1}, column {j + 1}") for j, text in enumerate(row.split(",")))
@@ -76,10 +78,14 @@ def matrix_of(name: str, literal: Literal, n_classes: int | None) -> tuple[tuple
     size = len(rows) if n_classes is None else n_classes
     if len(rows) != size:
         raise _wrong(literal, f"expected {size} rows in {name}, one for each class, got {len(rows)}")
+    width = max(len(rows[0]), 2) if of is MatrixOf.COSTS_OF_ANYTHING else size
     for i, row in enumerate(rows):
-        if len(row) != size:
-            raise _wrong(literal, f"expected {size} numbers in row {i + 1} of {name}, got {len(row)}")
-    _require_a_scale(name, literal, rows)
+        if len(row) != width:
+            raise _wrong(literal, f"expected {width} numbers in row {i + 1} of {name}, got {len(row)}")
+    if of is MatrixOf.WEIGHTS:
+        _require_a_scale(name, literal, rows)
+    elif (negative := next((value for row in rows for value in row if value < 0.0), None)) is not None:
+        raise _wrong(literal, f"{name} holds {write_number(negative)}: a cost is at least 0")
     return rows
 
 

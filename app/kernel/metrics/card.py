@@ -85,15 +85,25 @@ class Number:
     integral: bool = False
 
 
+class MatrixOf(StrEnum):
+    """What the numbers of a matrix among the parameters are, actual classes as rows."""
+
+    WEIGHTS = "weights"
+    COSTS = "costs"
+    COSTS_OF_ANYTHING = "costs_of_anything"
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parameter with named values. ``matrix`` allows one of numbers (K, K) too, as a tuple of its rows."""
+    """A parameter with named values. ``matrix`` allows one of numbers too, as a tuple of its K rows: K columns, or any
+    number of them where what is decided need not be a class.
+    """
 
     name: str
     default: str
     description: str
     options: tuple[str, ...]
-    matrix: bool = False
+    matrix: MatrixOf | None = None
 
 
 Parameter = Number | Choice

@@ -18,8 +18,17 @@ from app.kernel.metrics.families.overall import (
     more_averages,
     recall_means,
 )
+from app.kernel.metrics.families.overall import costs as matrix_costs
 from app.kernel.metrics.families.per_class import detection, discrimination, rates
-from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
+from app.kernel.metrics.families.probabilities import (
+    calibration,
+    costs,
+    imcp,
+    operating_points,
+    proper,
+    ranking,
+    recalibration,
+)
 from app.kernel.metrics.families.similarity import association, baulieu, resemblance
 from app.kernel.samples.scores import Scores
 
@@ -39,10 +48,14 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     resemblance.COEFFICIENTS,
     association.COEFFICIENTS,
     baulieu.COEFFICIENTS,
+    matrix_costs,
     ranking,
+    operating_points,
     imcp,
     proper,
     calibration,
+    recalibration,
+    costs,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)

@@ -152,6 +152,11 @@ def _of_samples(code: str, reason: str, holds: Callable[[Scores], Mask]) -> Cond
     return Condition(code, reason, holds, overall=True)
 
 
+def _separated(values: Array, members: Mask) -> bool:
+    mine, rest = values[members], values[~members]
+    return mine.size > 0 and rest.size > 0 and bool(mine.min() >= rest.max() or mine.max() <= rest.min())
+
+
 NOT_PROBABILITIES = _of_samples(
     "not_probabilities",
     "the input holds scores that are no probabilities",
@@ -165,6 +170,21 @@ WEIGHTED = _of_samples(
     "weighted",
     "the samples carry weights, for which the package's curve is not defined",
     lambda s: np.full(s.n.shape, s.weights is not None),
+)
+CERTAIN: Condition[Scores] = Condition(
+    "certain_probabilities",
+    "class {label} was given probability 0 or 1, whose log odds are infinite",
+    lambda s: np.logical_or(s.columns.min(axis=1) <= 0.0, s.columns.max(axis=1) >= 1.0),
+)
+CONSTANT: Condition[Scores] = Condition(
+    "constant_probabilities",
+    "class {label} has the same probability in all samples, so there is no slope",
+    lambda s: np.equal(s.columns.min(axis=1), s.columns.max(axis=1)),
+)
+SEPARATED: Condition[Scores] = Condition(
+    "infinite",
+    "a threshold separates the members of class {label} from all others, so the slope is infinite",
+    lambda s: np.array([_separated(s.columns[code], s.y == code) for code in range(s.n_classes)]),
 )
 RULED_OUT: Condition[Scores] = Condition(
     "infinite",

@@ -21,6 +21,11 @@ REFERENCES: dict[str, str] = {
         "to Cohen's kappa. Biometrics, 46(2), 293-302. https://doi.org/10.2307/2531434"
     ),
     "altman1990": "Altman, D. G. (1990). Practical Statistics for Medical Research. Chapman and Hall.",
+    "austin2019": (
+        "Austin, P. C., & Steyerberg, E. W. (2019). The Integrated Calibration Index (ICI) and related metrics for "
+        "quantifying the calibration of logistic regression models. Statistics in Medicine, 38(21), 4051-4065. "
+        "https://doi.org/10.1002/sim.8281"
+    ),
     "bangdiwala1985": (
         "Bangdiwala, S. I. (1985). A graphical test for observer agreement. Proceedings of the 45th International "
         "Statistical "
@@ -61,6 +66,10 @@ REFERENCES: dict[str, str] = {
         "assessment "
         "instruments in psychology. Psychological Assessment, 6(4), 284-290. https://doi.org/10.1037/1040-3590.6.4.284"
     ),
+    "cleveland1979": (
+        "Cleveland, W. S. (1979). Robust locally weighted regression and smoothing scatterplots. Journal of the "
+        "American Statistical Association, 74(368), 829-836. https://doi.org/10.1080/01621459.1979.10481038"
+    ),
     "cohen1960": (
         "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological "
         "Measurement, 20(1), 37-46. "
@@ -88,6 +97,26 @@ REFERENCES: dict[str, str] = {
     "kuhns1964": (
         "Kuhns, J. L. (1964). The continuum of coefficients of association. In Statistical Association Methods for "
         "Mechanized Documentation, 33-39. National Bureau of Standards."
+    ),
+    "cox1958": (
+        "Cox, D. R. (1958). Two further applications of a model for binary regression. Biometrika, 45(3/4), 562-565. "
+        "https://doi.org/10.1093/biomet/45.3-4.562"
+    ),
+    "drummond2006": (
+        "Drummond, C., & Holte, R. C. (2006). Cost curves: an improved method for visualizing classifier performance. "
+        "Machine Learning, 65(1), 95-130. https://doi.org/10.1007/s10994-006-8199-5"
+    ),
+    "elkan2001": (
+        "Elkan, C. (2001). The foundations of cost-sensitive learning. International Joint Conference on Artificial "
+        "Intelligence, 973-978."
+    ),
+    "epstein1969": (
+        "Epstein, E. S. (1969). A scoring system for probability forecasts of ranked categories. Journal of Applied "
+        "Meteorology, 8(6), 985-987. https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
+    ),
+    "mcfadden1974": (
+        "McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka (Ed.), "
+        "Frontiers in Econometrics, 105-142. Academic Press."
     ),
     "stolarsky1975": (
         "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
@@ -284,6 +313,10 @@ REFERENCES: dict[str, str] = {
         "Research, 12, 2825-2830. "
         "https://www.jmlr.org/papers/v12/pedregosa11a.html"
     ),
+    "pepe2003": (
+        "Pepe, M. S. (2003). The Statistical Evaluation of Medical Tests for Classification and Prediction. Oxford "
+        "University Press."
+    ),
     "provost2000": (
         "Provost, F., & Domingos, P. (2000). Well-trained PETs: improving probability estimation trees. CeDER "
         "Working Paper IS-00-04, "
@@ -295,6 +328,10 @@ REFERENCES: dict[str, str] = {
         "Evolutionary Computation, 2254-2261. https://doi.org/10.1109/CEC.2006.1688586"
     ),
     "rea1992": "Rea, L. M., & Parker, R. A. (1992). Designing and Conducting Survey Research. Jossey-Bass.",
+    "robin2011": (
+        "Robin, X., Turck, N., Hainard, A., et al. (2011). pROC: an open-source package for R and S+ to analyze and "
+        "compare ROC curves. BMC Bioinformatics, 12, 77. https://doi.org/10.1186/1471-2105-12-77"
+    ),
     "scott1955": (
         "Scott, W. A. (1955). Reliability of content analysis: the case of nominal scale coding. Public Opinion "
         "Quarterly, 19(3), "
@@ -313,6 +350,10 @@ REFERENCES: dict[str, str] = {
     "tversky1977": (
         "Tversky, A. (1977). Features of similarity. Psychological Review, 84(4), 327-352. "
         "https://doi.org/10.1037/0033-295X.84.4.327"
+    ),
+    "vancalster2019": (
+        "Van Calster, B., McLernon, D. J., van Smeden, M., Wynants, L., & Steyerberg, E. W. (2019). Calibration: the "
+        "Achilles heel of predictive analytics. BMC Medicine, 17, 230. https://doi.org/10.1186/s12916-019-1466-7"
     ),
     "vickers2006": (
         "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction "

@@ -156,7 +156,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
 
 def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
     """The metrics of probabilities or scores of which a report gives intervals, overall ones in front."""
-    metrics = catalogue().of_probabilities
+    metrics = catalogue().of_probabilities.reported
     overall = metrics.of_scope(Scope.OVERALL)
     if options.intervals is IntervalChoice.ALL:
         return [*overall, *metrics.of_scope(Scope.CLASS)]

@@ -37,6 +37,7 @@ from app.services.estimates.warnings_of_samples import (
     few_members,
     few_out_of_order,
 )
+from app.services.evaluate.costs import decided
 from app.services.evaluate.folds import over_folds
 from app.services.evaluate.probability_findings import probability_findings
 from app.services.evaluate.questions import Question
@@ -54,8 +55,8 @@ def probability_section(question: Question, run: RunData) -> Section:
         run: With its samples.
     """
     source, scores = question.source, run.scores
-    overall_metrics = catalogue().of_probabilities.of_scope(Scope.OVERALL)
-    class_metrics = catalogue().of_probabilities.of_scope(Scope.CLASS)
+    overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
+    class_metrics = catalogue().of_probabilities.reported.of_scope(Scope.CLASS)
     overall = evaluate_table(scores, overall_metrics)
     by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
@@ -66,6 +67,8 @@ def probability_section(question: Question, run: RunData) -> Section:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
     details = _details(run, chosen_seed(question.options.seed, source.counts))
+    if question.options.costs is not None and scores.are_probabilities:
+        details["costs"] = decided(question.options.costs, scores, labels)
     class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
     findings = [*probability_findings(source, scores, class_values, details), *_chance_of_groups(source, scores)]
     intervals = {}
@@ -193,7 +196,7 @@ def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
 
 def _by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
     """Calibration errors beside those that perfect probabilities would show on as many samples."""
-    metrics = catalogue().of_probabilities.of_scope(Scope.OVERALL)
+    metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     chances = {metric.key: run.by_chance(metric, metric.card.defaults, seed) for metric in metrics}
     return {
         name: {

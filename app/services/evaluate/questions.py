@@ -1,7 +1,6 @@
 """An input and what is asked of it: understood, and refused where it makes no sense."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.domain.errors import InvalidExpression, InvalidInput
 from app.domain.expressions.expressions import parse
@@ -12,6 +11,7 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Expression, of_probabilities
 from app.kernel.uncertainty.design import Prior
 from app.services.estimates.methods.of_matrix import MOST_CELLS
+from app.services.evaluate.costs import asked_of, checked, with_costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,15 +66,19 @@ def ask(source: MatrixInput, options: Options) -> Question:
         _check_groups(source, options)
     if options.intervals is IntervalChoice.ALL:
         _check_sampling(source, options.sampling)
-    return Question(source, options, _parsed(options.metrics, source))
+    if options.costs is not None:
+        costs = checked(options.costs, source)
+        options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
+    return Question(source, options, _parsed(options, source))
 
 
-def _parsed(texts: Sequence[str], source: MatrixInput) -> tuple[Expression, ...]:
+def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
     inputs = frozenset(Inputs) if source.is_scored else frozenset({Inputs.MATRIX})
     parsed = []
-    for index, text in enumerate(texts):
+    for index, text in enumerate(options.metrics):
         try:
-            parsed.append(parse(text, source.labels, source.positive, inputs=inputs))
+            expression = parse(text, source.labels, source.positive, inputs=inputs)
+            parsed.append(expression if options.costs is None else with_costs(expression, options.costs, source))
         except InvalidExpression as error:
             error.pointer = f"/options/metrics/{index}"
             raise

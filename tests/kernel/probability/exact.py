@@ -158,3 +158,13 @@ def _lowest(lines: Sequence[tuple[Fraction, Fraction]], density: Polynomial) -> 
         fp, fn = min(lines, key=lambda line: middle * line[0] + (1 - middle) * line[1])
         total += _integral(_times({0: fn, 1: fp - fn}, density), low, high)
     return total
+
+
+def rates_at(members: Sequence[Fraction], others: Sequence[Fraction], limit: Fraction) -> tuple[Number, Number, Number]:
+    """Highest recall with specificity >= limit, specificity with recall >= limit, precision with recall >= limit."""
+    points = [(Fraction(tp, len(members)), 1 - Fraction(fp, len(others)), tp, fp) for tp, fp in cuts(members, others)]
+    return (
+        max(recall for recall, specificity, *_ in points if specificity >= limit),
+        max(specificity for recall, specificity, *_ in points if recall >= limit),
+        max(Fraction(tp, tp + fp) for recall, _, tp, fp in points if recall >= limit and tp + fp),
+    )

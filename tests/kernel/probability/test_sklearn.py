@@ -72,6 +72,7 @@ WITNESSES: dict[str, Witness] = {
     "brier_score": brier,
     "brier_skill_score": brier_skill,
     "top_k_accuracy": top_two,
+    "d2_log_loss": lambda y, p, w: sk.d2_log_loss_score(y, p, sample_weight=w, labels=np.arange(p.shape[1])),
 }
 # Pairs of classes take no weights there.
 UNWEIGHTED_THERE = {"roc_auc_ovo_macro", "roc_auc_ovo_weighted"}

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import DatasetField, Expression, ModelField, Tags
+from app.api.v1.requests.fields import DatasetField, Expression, LabelField, ModelField, Tags
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import (
     DRAWS,
     FEWEST_DRAWS,
+    Costs,
     IntervalChoice,
     IntervalMethod,
     Options,
@@ -24,7 +25,27 @@ from app.domain.report import (
 )
 from app.services.evaluate.evaluations import NewEvaluation
 
-PseudoCounts = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]
+NonNegativeRow = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]
+
+
+class CostsField(Wire):
+    """What decisions cost."""
+
+    matrix: list[NonNegativeRow] = Field(
+        min_length=2, max_length=MOST_CLASSES, description="Rows are actual classes, columns what is decided."
+    )
+    decisions: list[LabelField] | None = Field(
+        None,
+        min_length=2,
+        max_length=MOST_CLASSES,
+        description="Names of the columns; the classes in their order when left out. Where they are not the classes, "
+        "probabilities are needed: what is decided is what costs least by them.",
+    )
+
+    def to_domain(self) -> Costs:
+        """The domain's form."""
+        decisions = None if self.decisions is None else tuple(map(str, self.decisions))
+        return Costs(tuple(map(tuple, self.matrix)), decisions)
 
 
 class OptionsField(Wire):
@@ -61,13 +82,18 @@ class OptionsField(Wire):
         description="With `posterior`: what every row is given before its counts. `edge`: nothing, except where a "
         "recall is 0 or 1. `custom`: `pseudo_counts`.",
     )
-    pseudo_counts: list[PseudoCounts] | None = Field(
+    pseudo_counts: list[NonNegativeRow] | None = Field(
         None, max_length=MOST_CLASSES, description="K x K, rows actual; with the prior `custom` only."
     )
     prevalence_design: Literal["observed", "sampled"] = Field(
         "observed",
         description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
         "(`sampled`)? Groups are drawn whole, so with `group_ids` they are random whatever stands here.",
+    )
+    costs: CostsField | None = Field(
+        None,
+        description="For metrics of costs that name none; `requested` then has `expected_cost`, `normalized_cost` and "
+        "`cost_savings`, and with probabilities `minimum_cost`.",
     )
     draws: int = Field(
         DRAWS,
@@ -86,6 +112,7 @@ class OptionsField(Wire):
             intervals=IntervalChoice(self.intervals),
             interpretation=self.interpretation,
             retain=Retain(self.retain),
+            costs=None if self.costs is None else self.costs.to_domain(),
             sampling=Sampling(
                 method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
                 prior=Prior(self.prior),

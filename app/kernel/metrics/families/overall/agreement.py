@@ -13,7 +13,7 @@ from app.kernel.matrix import aickin
 from app.kernel.matrix.disagreement import Weights, disagreements, weighted_alpha_parts
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Choice, MatrixOf, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_SAMPLES,
@@ -61,7 +61,7 @@ _ANY_WEIGHTS = replace(
     _WEIGHTS,
     description=f"{_WEIGHTS.description}, or a matrix as '0,1,4; 1,0,1; 4,1,0' with actual classes as rows in label "
     "order: disagreement with 0 on the diagonal, or agreement with 1 there (and at most 1 elsewhere)",
-    matrix=True,
+    matrix=MatrixOf.WEIGHTS,
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
-from app.kernel.numerics.arrays import Array, mean, ratio, total
+from app.kernel.numerics.arrays import Array, mean, ratio, total, x_log_x
 from app.kernel.samples.areas import centred
 from app.kernel.samples.influence import (
     Form,
@@ -85,6 +85,27 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_log_loss_sums(s, clip)), s.n)
+
+
+def _share_of_surprise_saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
+    """1 - L/H, a ratio of the log loss to that of the shares, H = -sum pi ln pi."""
+    s = of.scores
+    losses, share = _log_losses(s, parameters), s.prevalence
+    entropy = -float(np.sum(x_log_x(share)))
+    # The derivative of H by the share of a class is -ln pi - 1; the constant cancels in the centring.
+    moves = -np.log(share[s.y])
+    influence = centred(-losses / entropy + losses.mean() / entropy**2 * moves)
+    return Influence(influence, LinearMethod.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
+
+
+def _ranked_errors(s: Scores, _: Parameters) -> Array:
+    """Squared distances of the cumulative probabilities from what happened, over K - 1 splits of the classes."""
+    errors = np.zeros(s.n_samples)
+    cumulative = np.zeros(s.n_samples)
+    for code in range(s.n_classes - 1):
+        cumulative = cumulative + s.columns[code]
+        errors += (cumulative - (s.y <= code)) ** 2
+    return errors / (s.n_classes - 1)
 
 
 @_loss(
@@ -172,3 +193,47 @@ def brier_skill_score(s: Scores) -> Array:
 )
 def spherical_score(s: Scores) -> Array:
     return ratio(total(s.losses.cosine), s.n)
+
+
+@_loss(
+    name="D2 of the log loss",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"1 - \frac{-\sum_i \ln p_{i y_i}}{-n \sum_k \pi_k \ln \pi_k}",
+    sentence="Share of the log loss that is saved against always saying the shares of the classes; 0 or less is no skill.",
+    elsewhere={"sklearn": "d2_log_loss_score"},
+    orientation=Orientation.HIGHER,
+    ideal=1.0,
+    range=(None, 1.0),
+    chance_corrected=True,
+    parameters=_CLIPPED,
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS, RULED_OUT),
+    references=("mcfadden1974",),
+    proper=True,
+    influence=Form(LinearMethod.INFLUENCE, _share_of_surprise_saved),
+    on_request=True,
+)
+def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
+    entropy = -total(x_log_x(s.prevalence))
+    # Of one class nothing can be saved: without a reference there is no skill, however large the loss.
+    return 1.0 - ratio(ratio(total(_log_loss_sums(s, clip)), s.n), np.where(entropy > 0, entropy, np.nan))
+
+
+@_loss(
+    name="ranked probability score",
+    symbol="RPS",
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\frac{1}{n (K-1)} \sum_i \sum_{k<K} \left(\sum_{j \le k} p_{ij} - [y_i \le k]\right)^2",
+    sentence="Mean squared distance of the cumulative probabilities from what happened, for classes in order; for two classes the Brier score.",
+    aliases=("rps",),
+    range=(0.0, 1.0),
+    ordered=True,
+    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
+    references=("epstein1969", "murphy1973"),
+    proper=True,
+    influence=mean_of(_ranked_errors),
+    on_request=True,
+)
+def ranked_probability_score(s: Scores) -> Array:
+    if not s.are_probabilities:
+        return np.full(s.n.shape, np.nan)
+    return ratio(total(s.sums_of(_ranked_errors(s, {}))), s.n)

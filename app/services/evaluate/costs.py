@@ -1,0 +1,116 @@
+"""Costs that belong to a question: what they are applied to, and decisions that need not be classes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.domain.errors import InvalidExpression, InvalidInput
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import Costs
+from app.kernel.metrics.card import MatrixOf
+from app.kernel.metrics.costs import COSTS
+from app.kernel.metrics.expression import Expression, Measure
+from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost
+from app.kernel.metrics.families.probabilities.costs import cheapest_decisions, minimum_cost
+from app.kernel.numerics.arrays import silently
+from app.kernel.samples.scores import Scores
+from app.services.json_values import number, numbers
+
+_OF_CLASSES = (expected_cost, normalized_cost, cost_savings)
+
+
+def checked(costs: Costs, source: MatrixInput) -> Costs:
+    """Costs whose rows are the classes, and whose columns are too where the decisions are the classes.
+
+    Raises:
+        InvalidInput: they do not fit the input; the pointer says where.
+    """
+    labels, rows = source.labels, costs.matrix
+    if len(rows) != len(labels):
+        raise _refused("matrix", f"expected {len(labels)} rows of costs, one for each actual class, got {len(rows)}")
+    names = labels if costs.decisions is None else costs.decisions
+    for index, row in enumerate(rows):
+        if len(row) != len(names):
+            what = "a cost for each class, or decisions that name the columns" if costs.decisions is None else "costs"
+            raise _refused(f"matrix/{index}", f"expected {len(names)} numbers, {what}, got {len(row)}")
+    if len(set(names)) < len(names):
+        raise _refused("decisions", "expected decisions that all differ")
+    if set(names) == set(labels):
+        order = [names.index(label) for label in labels]
+        return Costs(tuple(tuple(row[place] for place in order) for row in rows), tuple(labels))
+    if not _has_probabilities(source):
+        raise _refused(
+            "decisions",
+            "expected the classes: what is decided otherwise follows from probabilities, and this input has none",
+        )
+    return costs
+
+
+def _refused(where: str, words: str) -> InvalidInput:
+    return InvalidInput.at(f"/options/costs/{where}", "invalid_costs", words)
+
+
+def _has_probabilities(source: MatrixInput) -> bool:
+    outputs = None if source.samples is None else source.samples.outputs
+    # What was kept of a run without its samples answers as it did.
+    return source.is_scored if outputs is None else outputs.ndim == 2
+
+
+def asked_of(costs: Costs, texts: Sequence[str], source: MatrixInput) -> tuple[str, ...]:
+    """Expressions, and what costs let ask besides."""
+    found = _OF_CLASSES if _are_of_classes(costs, source) else ()
+    keys = [metric.key for metric in found] + ([minimum_cost.key] if _has_probabilities(source) else [])
+    return tuple(dict.fromkeys((*texts, *keys)))
+
+
+def with_costs(expression: Expression, costs: Costs, source: MatrixInput) -> Expression:
+    """An expression whose metrics of costs have these where it names none.
+
+    Raises:
+        InvalidExpression: decisions are no classes, and the metric needs that they are.
+    """
+    if not isinstance(expression, Measure):
+        return replace(expression, parts=tuple(with_costs(part, costs, source) for part in expression.parts))
+    card = expression.metric.card
+    parameter = next((one for one in card.parameters if one.name == COSTS.name), None)
+    if parameter is None or expression.parameters[COSTS.name] != parameter.default:
+        return expression
+    if card.parameters[0].matrix is MatrixOf.COSTS and not _are_of_classes(costs, source):  # type: ignore[union-attr]  # a choice
+        raise InvalidExpression(f"{card.key} needs decisions that are the classes; {minimum_cost.key} takes others")
+    return replace(expression, parameters={**expression.parameters, COSTS.name: costs.matrix})
+
+
+def _are_of_classes(costs: Costs, source: MatrixInput) -> bool:
+    return costs.decisions == tuple(source.labels)
+
+
+def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
+    """What deciding by the lowest expected cost would do: a matrix of actual classes and decisions, and its rates."""
+    matrix, names = np.array(costs.matrix), costs.decisions or tuple(labels)
+    codes = cheapest_decisions(scores, matrix)
+    counts = np.zeros((len(labels), len(names)))
+    np.add.at(counts, (scores.y, codes), 1.0 if scores.weights is None else scores.weights)
+    with silently():
+        total = float(counts.sum())
+        paid = float((counts * matrix).sum()) / total
+        constant = counts.sum(axis=1) @ matrix / total
+        of_class, of_decision = counts / counts.sum(axis=1, keepdims=True), counts / counts.sum(axis=0)
+        cheapest = int(constant.argmin())
+        relative = paid / float(constant[cheapest]) if constant[cheapest] > 0 else float("nan")
+    return {
+        "decisions": list(names),
+        "matrix": counts.tolist(),
+        expected_cost.key: paid,
+        normalized_cost.key: number(relative),
+        cost_savings.key: number(1.0 - relative),
+        "best_constant": {"decision": names[cheapest], expected_cost.key: float(constant[cheapest])},
+        "share_of_class": {
+            label: dict(zip(names, numbers(row), strict=True)) for label, row in zip(labels, of_class, strict=True)
+        },
+        "share_of_decision": {
+            name: dict(zip(labels, numbers(column), strict=True))
+            for name, column in zip(names, of_decision.T, strict=True)
+        },
+    }
