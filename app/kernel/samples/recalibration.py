@@ -165,7 +165,7 @@ def _radii(grid: Array, points: Array, mass: Array) -> Array:
         enough = reached[upto] - reached[np.searchsorted(points, grid - middle, side="left")] >= needed
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     # 0 where all that is needed stands at one point.
-    return np.maximum(high, np.finfo(float).tiny)
+    return np.asarray(np.maximum(high, np.finfo(float).tiny))
 
 
 def share_quantile(values: Array, weight: Array, share: float) -> float:
