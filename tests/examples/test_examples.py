@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 from sklearn.metrics import accuracy_score, recall_score
 
+from app.kernel.metrics.catalogue import catalogue
 from app.settings import Settings
 from examples import cross_validate
 from tests.serving import Served
@@ -110,6 +111,13 @@ def test_every_curl_line_is_in_a_block_that_is_run() -> None:
         lines = [line for line in (ROOT / document).read_text().splitlines() if line.lstrip().startswith("curl ")]
         run_lines = [line for example in examples(document) for line in example.shell.splitlines()]
         assert set(lines) <= set(run_lines)
+
+
+def test_the_readme_counts_the_metrics() -> None:
+    metrics = catalogue().metrics
+    on_request = sum(metric.card.on_request for metric in metrics)
+    said = f"Each of its {len(metrics)} metrics ({on_request} of them on request)"
+    assert said in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_cross_validation_shows_where_accuracy_and_h_disagree(
