@@ -139,6 +139,27 @@ def error_rate(w: Whole) -> Number:
     return 1 - w.observed
 
 
+# With 1 for every mistake; other costs are tried in test_costs.
+
+
+@overall
+def expected_cost(w: Whole) -> Number:
+    return 1 - w.observed
+
+
+@overall
+def normalized_cost(w: Whole) -> Number:
+    constant = w.n - max(c.P for c in w.classes)
+    if constant == 0:
+        raise Undefined
+    return over(w.n - w.trace, constant)
+
+
+@overall
+def cost_savings(w: Whole) -> Number:
+    return 1 - normalized_cost(w)
+
+
 @overall
 def zero_one_loss_count(w: Whole) -> Number:
     return w.n - w.trace

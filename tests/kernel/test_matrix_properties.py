@@ -81,7 +81,7 @@ def test_equal_prevalence(metric: Metric[Table], classes: int) -> None:
 
 
 # With their default parameters these are symmetric.
-UNEVEN = {
+UNEVEN: dict[str, dict[str, Any]] = {
     "f_beta": {"beta": 2.0},
     "f_beta_negative": {"beta": 2.0},
     "macro_f_beta": {"beta": 2.0},
@@ -98,6 +98,9 @@ def test_symmetry(metric: Metric[Table]) -> None:
             stands(metric, before, after, "transposed")
     else:
         uneven = UNEVEN.get(metric.key, {})
+        if metric.key == "expected_cost":
+            # Of one kind of mistake alone.
+            pairs, uneven = [pair for pair in pairs if len(pair[0]) == 2], {"costs": ((0.0, 1.0), (0.0, 0.0))}
         assert any(
             (value_of(metric, before, **uneven) != value_of(metric, after, **uneven)).any() for before, after in pairs
         )

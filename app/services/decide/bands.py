@@ -75,7 +75,7 @@ class Banded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
+class CurveBand:
     """Limits around a curve.
 
     Attributes:
@@ -95,7 +95,7 @@ class Band:
     seed: int | None = None
 
 
-def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, Band]:
+def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, CurveBand]:
     """Limits (m) at the points of a curve, and how they were made.
 
     Raises:
@@ -128,8 +128,8 @@ def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, 
     return limits, _said(settings, method, made.draws, seed)
 
 
-def _said(settings: BandSettings, method: str, draws: int = 0, seed: int | None = None) -> Band:
-    return Band(form=settings.form, level=settings.level, method=method, draws=draws, seed=seed)
+def _said(settings: BandSettings, method: str, draws: int = 0, seed: int | None = None) -> CurveBand:
+    return CurveBand(form=settings.form, level=settings.level, method=method, draws=draws, seed=seed)
 
 
 def _filled(ranking: Ranking, bins: int) -> Codes:

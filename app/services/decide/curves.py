@@ -28,7 +28,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_groups.clusters import Grouping
 from app.kernel.uncertainty.of_samples.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.of_samples.curve_bands import BandSettings
-from app.services.decide.bands import BANDED, MOST_POINTS, Band, Banded, band_of
+from app.services.decide.bands import BANDED, MOST_POINTS, Banded, CurveBand, band_of
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
@@ -75,7 +75,7 @@ class CurvePoints:
     references: Mapping[str, Array] = field(metadata=typed(dict[str, list[float]]))
     low: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
     high: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
-    band: Band | None = field(default=None, metadata=LEFT_OUT)
+    band: CurveBand | None = field(default=None, metadata=LEFT_OUT)
     weights: Array | None = field(metadata=typed(list[float] | None))
     classes: Sequence[str | None] | None = field(default=None, metadata=LEFT_OUT)
     widths: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))

@@ -33,6 +33,21 @@ CURVES = [
     get("no-samples", "/v1/evaluations/$matrix/curves/roc"),
     get("not-retained", "/v1/evaluations/$forgotten/curves/roc"),
     get("no-curve", "/v1/evaluations/$two/curves/bow"),
+    get("band", "/v1/evaluations/$two/curves/roc", band="pointwise", max_points=20, seed=1),
+    get(
+        "band-of-all", "/v1/evaluations/$three/curves/pr", band="simultaneous", max_points=20, seed=1, **{"class": "A"}
+    ),
+    get("band-of-bins", "/v1/evaluations/$two/curves/calibration", band="pointwise", level=0.9),
+    get("consistency-band", "/v1/evaluations/$two/curves/calibration", form="isotonic", band="pointwise", seed=1),
+    get("band-of-weighted", "/v1/evaluations/$weighted/curves/roc", band="pointwise", max_points=20, seed=1),
+    get("micro", "/v1/evaluations/$three/curves/roc", **{"class": "micro"}),
+    get("macro", "/v1/evaluations/$three/curves/det", **{"class": "macro"}),
+    get("with-another", "/v1/evaluations/$two/curves/roc", max_points=10, **{"with": "$weighted"}),
+    post(
+        "of-an-input", "/v1/curves/roc", {"input": of_scores(_BINARY, scores(_BINARY, 3, decimals=1)), "max_points": 20}
+    ),
+    post("of-a-matrix", "/v1/curves/roc", {"input": of_matrix([[40, 10], [5, 45]])}),
+    get("matrix-of-shares", "/v1/evaluations/$three/confusion-matrix", normalized="true"),
     get("no-points", "/v1/evaluations/$two/curves/roc", max_points=1),
 ]
 
@@ -73,6 +88,11 @@ THRESHOLDS = [
             "constraints": [{"metric": "min(recall@*)", "min": 0.5}],
             "correction": "none",
         },
+    ),
+    post(
+        "of-an-input",
+        "/v1/thresholds",
+        {"input": of_scores(_BINARY, scores(_BINARY, 3, decimals=1)), "objective": "f1", "resamples": 20, "seed": 1},
     ),
     post("infeasible", _AT("two"), {"objective": "mcc", "constraints": [{"metric": "accuracy", "min": 1.5}]}),
     post("a-list", _AT("two"), {"objective": "recall@*"}),

@@ -157,6 +157,13 @@ CATALOGUE = [
     *(post(f"advice-{name}", "/v1/metrics/recommendations", body) for name, body in _ADVICE.items()),
     post("no-advice", "/v1/metrics/recommendations", {"classes": "some", "balanced": "yes"}),
     *(post(f"bounds-{name}", "/v1/bounds/h-mean", body) for name, body in _BOUNDS.items()),
+    post(
+        "bounds-sweep", "/v1/bounds/h-mean", {"classes": 4, "weak": 1, "recall_sweep": {"from": 0, "to": 1, "steps": 5}}
+    ),
+    keep("weak", of_matrix([[80, 5, 3], [4, 60, 5], [20, 3, 10]])),
+    post("bounds-of-a-run", "/v1/evaluations/$weak/bounds/h-mean", {"target": 0.8}),
+    post("bounds-of-a-run-swept", "/v1/evaluations/$weak/bounds/h-mean", {"recall_sweep": {"steps": 5}}),
+    post("isocurves", "/v1/isocurves", {"tnr": 0.6, "tpr": 0.9}),
     get("alive", "/healthz"),
     get("ready", "/readyz"),
     get("problem", "/problems/invalid_input"),

@@ -93,6 +93,12 @@ PROJECTIONS = [
     _project("matrix-of-loss", "two", ["log_loss"], prevalence={"1": 0.1}),
     _project("matrix-recalibrated", "two", ["accuracy"], prevalence={"1": 0.1}, recalibrate=True),
     _project("scores-recalibrated", "scores", ["accuracy"], prevalence={"1": 0.1}, recalibrate=True),
+    post(
+        "of-an-input",
+        "/v1/projections",
+        {"input": of_matrix([[90, 10], [10, 40]]), "prevalence": {"1": 0.01}, "seed": 1, "draws": 500},
+    ),
+    post("of-no-input", "/v1/projections", {"prevalence": {"1": 0.01}}),
     _project("unknown-metric", "two", ["accuarcy"], prevalence={"1": 0.1}),
     _estimate("shares-of-labels", "two", predicted={"0": 690, "1": 310}),
     _estimate("shares-of-four", "four", predicted={"A": 40, "B": 10, "C": 30, "D": 60}, level=0.8),
