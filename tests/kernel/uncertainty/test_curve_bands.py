@@ -164,6 +164,9 @@ def test_where_there_are_no_samples_left_the_limits_are_open() -> None:
     low, high = simulated_band(ranking, tpr_between(np.array([0.0, 0.2])), POINTWISE, draws=2000, seed=1)
     assert (high == 1).all()
     assert (low < 0.75).all()
+    low, high = simulated_band(ranking, fnr_between(np.array([0.2, 1.0])), POINTWISE, draws=2000, seed=1)
+    assert (low[1], high[1]) == (0, 0)
+    assert high[0] > 0.25
     low, high = simulated_band(ranking, precision_between(np.array([0.0, 0.5])), POINTWISE, draws=2000, seed=1)
     assert np.isnan([low[0], high[0]]).all()
     assert low[1] < 0.9

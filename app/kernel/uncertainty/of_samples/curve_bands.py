@@ -129,7 +129,9 @@ def tpr_between(fpr: Array) -> Envelope:
     def read(rates: Rates) -> Array:
         last = np.searchsorted(rates.fpr[1], fpr, side="right") - 1
         first = np.minimum(np.searchsorted(rates.fpr[0], fpr, side="right"), rates.thresholds.size - 1)
-        return np.stack([np.where(last < 0, 0.0, rates.tpr[0].take(last)), rates.tpr[1].take(first)])
+        low = np.where(last < 0, 0.0, rates.tpr[0].take(last))
+        # Where everything is predicted nothing is missed, in any population.
+        return np.where(fpr >= 1.0, 1.0, np.stack([low, rates.tpr[1].take(first)]))
 
     return read
 
