@@ -33,7 +33,7 @@ _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
 # The index of a table of pandas, as it is written to Parquet and to CSV, the latter also once it was read again.
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
-    *(pa.ArrowException, OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
+    *(pa.ArrowException, OSError, ValueError, KeyError, EOFError, RuntimeError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (

@@ -82,8 +82,8 @@ class CurveBand:
         form: `pointwise`: each point of the curve of the population lies within with this level; `simultaneous`: all
             of it does.
         method: `posterior` of the rates of both classes, `bootstrap` where samples weigh, `cluster_bootstrap` of whole
-            groups, `wilson` of the frequency in each bin, or
-            `consistency`: where the curve would lie if all probabilities were right.
+            groups, `wilson` of the frequency in each bin, or `consistency`: where the curve would lie if all
+            probabilities were right.
         draws: Resamples, or simulated sets of outcomes; 0 where there are none.
         seed: Of the draws; `null` where there are none.
     """
@@ -133,7 +133,7 @@ def _said(settings: BandSettings, method: str, draws: int = 0, seed: int | None 
 
 
 def _filled(ranking: Ranking, bins: int) -> Codes:
-    """The bins that hold samples, rising, as the curve has them."""
+    """Numbers (m) of the bins that hold samples, from the lowest up, as the curve has them."""
     return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
 
 

@@ -79,7 +79,10 @@ def precision_at(recall: Array) -> Reading:
 
 
 def net_benefit_at(threshold: Array, prevalence: float | None) -> Reading:
-    """Net benefit (m) of acting from threshold probabilities (m) on, at a share of the class or at the observed one."""
+    """Net benefit (m) of acting from threshold probabilities (m) on, at a share of the class or at the observed one.
+
+    TP/n - FP/n t/(1-t), Vickers & Elkin (2006).
+    """
     odds = threshold / (1.0 - threshold)
 
     def read(ranking: Ranking) -> Array:
@@ -124,7 +127,7 @@ class Rates:
 
 
 def tpr_between(fpr: Array) -> Envelope:
-    """True positive rates at false positive rates (m)."""
+    """Lowest and highest true positive rates (2, m) at false positive rates (m)."""
 
     def read(rates: Rates) -> Array:
         last = np.searchsorted(rates.fpr[1], fpr, side="right") - 1
@@ -137,13 +140,13 @@ def tpr_between(fpr: Array) -> Envelope:
 
 
 def fnr_between(fpr: Array) -> Envelope:
-    """False negative rates at false positive rates (m)."""
+    """Lowest and highest false negative rates (2, m) at false positive rates (m)."""
     found = tpr_between(fpr)
     return lambda rates: 1.0 - found(rates)[::-1]
 
 
 def precision_between(recall: Array) -> Envelope:
-    """Precision at recalls (m); NaN at a recall of 0."""
+    """Lowest and highest precision (2, m) at recalls (m) by Bayes' rule; the highest is NaN at a recall of 0."""
 
     def read(rates: Rates) -> Array:
         last = np.searchsorted(rates.tpr[1], recall, side="right") - 1
@@ -156,7 +159,10 @@ def precision_between(recall: Array) -> Envelope:
 
 
 def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
-    """Net benefit of acting from threshold probabilities (m) on, at a share of the class or at the population's."""
+    """Net benefit (2, m) of acting from threshold probabilities (m) on, at a share of the class or at the population's.
+
+    As of ``net_benefit_at``.
+    """
     odds = threshold / (1.0 - threshold)
 
     def read(rates: Rates) -> Array:
