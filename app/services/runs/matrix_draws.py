@@ -105,7 +105,7 @@ class IndependentMatrices(MatrixDraws):
             return lambda table: on_scale(estimand.functional(table), estimand.scale)
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
-    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002
+    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002 - for others
         """Normal tests with derivatives; a range of them where the runs are of one test set."""
         estimand, counts = self.estimands[index], self.runs.counts
         if not self._derivable(counts) or not self.setup.prevalence.reaches(estimand):
