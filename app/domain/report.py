@@ -13,6 +13,7 @@ from app.domain.inputs.content import Content, InputFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.uncertainty.design import Prior as Prior
+from app.kernel.uncertainty.design import ProportionInterval as ProportionInterval
 from app.kernel.uncertainty.design import Shares as Shares
 from app.kernel.uncertainty.of_matrices.estimation import DRAWS as DRAWS
 from app.kernel.uncertainty.of_samples.resampling import FEWEST_DRAWS as FEWEST_DRAWS
@@ -118,6 +119,7 @@ class Options:
         interpretation: Whether verbal scales of the literature are answered too.
         sampling: How intervals of everything are made.
         costs: Of decisions, for metrics of costs that name none.
+        proportion_interval: Limits of what is a proportion of the samples.
         retain: What is kept of the samples, for curves, thresholds and paired comparisons.
     """
 
@@ -128,6 +130,7 @@ class Options:
     interpretation: bool = False
     sampling: Sampling = Sampling()
     costs: Costs | None = None
+    proportion_interval: ProportionInterval = ProportionInterval.WILSON
     retain: Retain = Retain.FULL
 
 

@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
-from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample
+from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.kernel.compare.gates import Bound
 from app.kernel.metrics.card import Inputs
+from app.kernel.uncertainty.design import ProportionInterval
 
 
 class Demand(StrEnum):
@@ -34,6 +35,7 @@ class Rule:
         limit: The floor or ceiling, or the margin (0 or more) of a demand on the difference to the baseline.
         bound: Which end of the interval is held against the limit.
         level: Of the interval; half of what it leaves is the one-sided error.
+        proportion_interval: Limits of a metric that is a proportion.
         stated: The rule as it was put, to be given back.
     """
 
@@ -42,6 +44,7 @@ class Rule:
     limit: float
     bound: Bound
     level: float
+    proportion_interval: ProportionInterval = ProportionInterval.WILSON
     stated: Mapping[str, Any]
 
 
@@ -73,6 +76,7 @@ def _rule(stated: Mapping[str, Any]) -> Rule:
         limit=stated.get("margin", 0.0) if demand.needs_baseline else stated[demand],
         bound=Bound(stated["bound"]),
         level=stated["level"],
+        proportion_interval=ProportionInterval(stated.get("proportion_interval", ProportionInterval.WILSON)),
         stated=stated,
     )
 
@@ -88,6 +92,8 @@ def check_rules(definition: Definition) -> None:
         try:
             expression = parse_for_any_classes(rule.metric, inputs=frozenset(Inputs))
             refuse_about_sample(expression, rule.metric)
+            if rule.proportion_interval is not ProportionInterval.WILSON:
+                refuse_unless_proportion(expression, rule.metric)
         except InvalidExpression as error:
             faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail))
     if faults:

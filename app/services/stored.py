@@ -9,7 +9,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Prior, Shares
+from app.kernel.uncertainty.design import Prior, ProportionInterval, Shares
 
 _DEFAULTS = Options()
 
@@ -79,6 +79,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "interpretation": options.interpretation,
         "retain": options.retain.value,
         "costs": _costs_as_json(options.costs),
+        "proportion_interval": options.proportion_interval.value,
         **_sampling_as_json(options.sampling),
     }
     left_out = {
@@ -89,6 +90,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "interpretation": False,
         "retain": defaults.retain.value,
         "costs": None,
+        "proportion_interval": defaults.proportion_interval.value,
         **_sampling_as_json(defaults.sampling),
     }
     return {key: value for key, value in chosen.items() if value != left_out[key]}
@@ -106,6 +108,7 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         retain=Retain(stored.get("retain", defaults.retain)),
         sampling=_sampling_from_json(stored),
         costs=_costs_from_json(stored.get("costs")),
+        proportion_interval=ProportionInterval(stored.get("proportion_interval", defaults.proportion_interval)),
     )
 
 

@@ -8,10 +8,11 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.deps import UseContext, routes
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.fields import EXPRESSION_FORMAT, SOUGHT
+from app.api.v1.requests.fields import EXPRESSION_FORMAT, SOUGHT, ProportionIntervalName
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
+from app.domain.report import ProportionInterval
 from app.services.rank.ranking import Leaderboard, LeaderboardQuery
 
 router = routes("comparisons")
@@ -41,11 +42,19 @@ async def get_leaderboard(
     ] = RANKED,
     limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
+    proportion_interval: Annotated[
+        ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
+    ] = "wilson",
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
 ) -> Response:
     """Rank the latest evaluation of each model version on a dataset, with intervals and groups."""
     query = LeaderboardQuery(
-        dataset=DatasetRef(dataset, dataset_version, split), metric=metric, limit=limit, level=level, seed=seed
+        dataset=DatasetRef(dataset, dataset_version, split),
+        metric=metric,
+        limit=limit,
+        level=level,
+        proportion_interval=ProportionInterval(proportion_interval),
+        seed=seed,
     )
     try:
         board = await context.services.leaderboards.rank(context.project, query)

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator
 
-from app.domain.errors import NotComparable
+from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.expressions.expressions import parse
 from app.domain.expressions.syntax import Assignment, Call, read
 from app.domain.expressions.weights import labels_in
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Every, Expression, is_about_sample
+from app.kernel.metrics.expression import Every, Expression, Measure, is_about_sample
 
 
 def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({Inputs.MATRIX})) -> Expression:
@@ -32,6 +32,27 @@ def refuse_about_sample(expression: Expression, text: str, *, pointer: str | Non
             "classifier: nothing can be decided by it",
             pointer=pointer,
         )
+
+
+def refuse_unless_proportion(expression: Expression, text: str) -> None:
+    """Refuse another method for limits of proportions where the limits are of something else.
+
+    Raises:
+        InvalidExpression: the metric is neither a proportion nor the smallest or largest of some.
+    """
+    if not _follows_from_proportions(expression):
+        raise InvalidExpression(
+            f"{text} is no proportion of the samples, and proportion_interval is about the limits of these"
+        )
+
+
+def _follows_from_proportions(expression: Expression) -> bool:
+    if isinstance(expression, Measure):
+        fact = expression.metric.card.inference
+        if fact.same_as is not None:
+            return _follows_from_proportions(parse_for_any_classes(fact.same_as))
+        return fact.proportion is not None or (fact.influence is not None and fact.influence.is_share)
+    return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
 
 
 def _labels(call: Call) -> Iterator[str]:

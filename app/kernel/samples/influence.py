@@ -34,6 +34,9 @@ class LinearMethod(StrEnum):
     INFLUENCE = "influence"
     T = "t"
     WILSON = "wilson"
+    CLOPPER_PEARSON = "clopper_pearson"
+    JEFFREYS = "jeffreys"
+    WALD = "wald"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +89,11 @@ class Form:
 
     method: LinearMethod
     make: Make
+
+    @property
+    def is_share(self) -> bool:
+        """Is it of a share of the samples, with the limits of a proportion?"""
+        return self.method is LinearMethod.WILSON
 
 
 def mean_of(values: Values) -> Form:

@@ -35,6 +35,15 @@ class Prior(StrEnum):
     CUSTOM = "custom"
 
 
+class ProportionInterval(StrEnum):
+    """How limits of a proportion are made; see ``intervals``."""
+
+    WILSON = "wilson"
+    CLOPPER_PEARSON = "clopper_pearson"
+    JEFFREYS = "jeffreys"
+    WALD = "wald"
+
+
 def seed_of(*content: object) -> int:
     """A seed that the same content always gives: 63 bits of its BLAKE2 digest.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import beta_quantile, normal_quantile
+from app.kernel.uncertainty.design import ProportionInterval
 
 Limits = tuple[Array, Array]
 
@@ -67,6 +68,31 @@ def jeffreys(x: Array, n: Array, level: float = 0.95) -> Limits:
     tail = (1.0 - level) / 2.0
     a, b = x + 0.5, (n - x) + 0.5
     return _closed(beta_quantile(a, b, tail), beta_quantile(a, b, 1.0 - tail), x, n)
+
+
+def wald(x: Array, n: Array, level: float = 0.95) -> Limits:
+    """Normal interval p -+ z sqrt(p(1-p)/n); what reaches beyond 0 and 1 is cut there. Laplace (1812).
+
+    For comparison with what others report: it misses its level for few samples and near 0 and 1, and has no width at
+    all at x = 0 and x = n (Brown, Cai & DasGupta 2001).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = x / n
+        half_width = two_sided_z(level) * np.sqrt(rate * (1.0 - rate) / n)
+    return np.maximum(rate - half_width, 0.0), np.minimum(rate + half_width, 1.0)
+
+
+_FORMS = {
+    ProportionInterval.WILSON: wilson,
+    ProportionInterval.CLOPPER_PEARSON: clopper_pearson,
+    ProportionInterval.JEFFREYS: jeffreys,
+    ProportionInterval.WALD: wald,
+}
+
+
+def proportion_limits(x: Array, n: Array, level: float, interval: ProportionInterval) -> Limits:
+    """Limits of a proportion by the method that is asked for."""
+    return _FORMS[interval](x, n, level)
 
 
 def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:

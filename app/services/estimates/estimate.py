@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from app.domain.report import Interval, Sampling
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
 
 _SAMPLING: Final = Sampling()
@@ -48,6 +49,7 @@ class LimitSettings:
         together: One of so many values is picked for what it shows, so that the limits of all have to hold together.
         simulate: Prefer simulation to approximations in closed form. Rates have their own methods all the same.
         sampling: Of what is simulated.
+        proportions: Limits of what is a proportion of independent samples.
     """
 
     level: float = 0.95
@@ -55,6 +57,7 @@ class LimitSettings:
     together: int = 1
     simulate: bool = False
     sampling: Sampling = _SAMPLING
+    proportions: ProportionInterval = ProportionInterval.WILSON
 
     @property
     def level_of_each(self) -> float:

@@ -122,7 +122,13 @@ def estimate_for_report(
         options: Of the report.
     """
     everything = options.intervals is IntervalChoice.ALL
-    settings = LimitSettings(level=options.level, seed=options.seed, simulate=everything, sampling=options.sampling)
+    settings = LimitSettings(
+        level=options.level,
+        seed=options.seed,
+        simulate=everything,
+        sampling=options.sampling,
+        proportions=options.proportion_interval,
+    )
     labels = run.source.labels
     estimands = [_every_value(metric, labels) for metric in metrics]
     aliases = {text: render(expression, labels) for text, expression in asked} if everything else {}

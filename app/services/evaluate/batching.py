@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import IntervalChoice, Options, Report, Section, SectionName, Value
+from app.domain.report import Options, Report, Section, SectionName, Value
 from app.services.compute import ComputePool
 from app.services.evaluate.matrix_section import BatchValues, batch_values
 from app.services.evaluate.questions import Question, ask
@@ -67,7 +67,7 @@ class Reports:
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-        slow = options.intervals is IntervalChoice.ALL or source.is_scored or source.is_grouped
+        slow = question.has_slow_intervals or source.is_scored or source.is_grouped
         if slow or entries > _HEAVY_ENTRIES:
             made = await self._compute.run(partial(report_alone, question, kept))
             report.set_result(made)

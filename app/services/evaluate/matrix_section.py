@@ -13,7 +13,17 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
+from app.domain.report import (
+    FoldValues,
+    Group,
+    GroupedMetrics,
+    Interval,
+    IntervalChoice,
+    Requested,
+    Section,
+    Undefined,
+    Value,
+)
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
@@ -135,10 +145,11 @@ def _section(
     )
 
 
-def with_every_interval(section: Section, question: Question, run: RunData) -> Section:
-    """The section of a matrix of independent samples with the intervals of everything."""
+def with_slow_intervals(section: Section, question: Question, run: RunData) -> Section:
+    """The section of a matrix of independent samples with intervals that are not the quick ones."""
     found = estimate_for_report(matrix_metrics(question.options), question.of_matrix, run, question.options)
-    more = everything_findings(found, run, question.options)
+    everything = question.options.intervals is IntervalChoice.ALL
+    more = everything_findings(found, run, question.options) if everything else ()
     return replace(section, intervals=found.intervals(), findings=(*section.findings, *more))
 
 

@@ -9,7 +9,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Expression, of_probabilities
-from app.kernel.uncertainty.design import Prior
+from app.kernel.uncertainty.design import Prior, ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, checked, with_costs
 
@@ -44,10 +44,19 @@ class Question:
     @property
     def quick_level(self) -> float | None:
         """Coverage of the quick intervals of the matrix, None when there are none: groups have intervals of their own,
-        and where everything is asked for these are made with the rest.
+        and where everything or another method is asked for these are made with the rest.
         """
-        quick = self.has_intervals and self.options.intervals is IntervalChoice.HEADLINE and not self.source.is_grouped
+        usual = (
+            self.options.intervals is IntervalChoice.HEADLINE
+            and self.options.proportion_interval is ProportionInterval.WILSON
+        )
+        quick = self.has_intervals and usual and not self.source.is_grouped
         return self.options.level if quick else None
+
+    @property
+    def has_slow_intervals(self) -> bool:
+        """Are there intervals of a matrix of independent samples that are not the quick ones?"""
+        return self.has_intervals and self.quick_level is None and not self.source.is_grouped
 
     @property
     def family(self) -> tuple[int, float | None]:
@@ -66,6 +75,8 @@ def ask(source: MatrixInput, options: Options) -> Question:
         _check_groups(source, options)
     if options.intervals is IntervalChoice.ALL:
         _check_sampling(source, options.sampling)
+    if options.proportion_interval is not ProportionInterval.WILSON:
+        _check_proportions(source, options)
     if options.costs is not None:
         costs = checked(options.costs, source)
         options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
@@ -100,6 +111,27 @@ def _check_groups(source: MatrixInput, options: Options) -> None:
             "not_for_groups",
             "expected bootstrap, which draws whole groups, as the "
             f"samples come in groups; {options.sampling.method} takes them as independent",
+        )
+
+
+def _check_proportions(source: MatrixInput, options: Options) -> None:
+    """Limits of proportions by another method are of numbers of independent samples."""
+    where = "/options/proportion_interval"
+    if options.intervals is IntervalChoice.NONE:
+        raise InvalidInput.at(where, "no_intervals", "expected intervals to be asked for, got the intervals none")
+    if source.is_grouped:
+        raise InvalidInput.at(
+            where,
+            "not_for_groups",
+            f"expected wilson, which is made for groups here too, as the samples come in groups; "
+            f"{options.proportion_interval} takes them as independent",
+        )
+    if source.content is not Content.counts:
+        raise InvalidInput.at(
+            where,
+            "intervals_need_counts",
+            f"expected numbers of samples, which {options.proportion_interval} counts, and the matrix holds "
+            f"{source.content}",
         )
 
 

@@ -9,7 +9,6 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import (
     InputSummary,
-    IntervalChoice,
     Options,
     Report,
     Section,
@@ -20,7 +19,7 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.group_section import group_section
-from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_every_interval
+from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_slow_intervals
 from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
 
@@ -44,8 +43,8 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
     """
     source, run = question.source, RunData(question.source)
     of_matrix = sections(batch_values([question]))[0]
-    if question.has_intervals and question.options.intervals is IntervalChoice.ALL and not source.is_grouped:
-        of_matrix = with_every_interval(of_matrix, question, run)
+    if question.has_slow_intervals:
+        of_matrix = with_slow_intervals(of_matrix, question, run)
     if kept is None:
         kept = {}
         if source.is_grouped:

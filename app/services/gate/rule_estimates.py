@@ -190,11 +190,16 @@ class RuleSettings:
 
     def passing(self, rule: Rule) -> LimitSettings:
         """For the end that passes it. A guardrail passes where it does not fail."""
-        return self.failing(rule) if rule.bound is Bound.UPPER else LimitSettings(level=rule.level)
+        return (
+            self.failing(rule)
+            if rule.bound is Bound.UPPER
+            else LimitSettings(level=rule.level, proportions=rule.proportion_interval)
+        )
 
     def failing(self, rule: Rule) -> LimitSettings:
         """For the end that fails it."""
-        return LimitSettings(level=rule.level, together=max(self.chances, 1))
+        together = max(self.chances, 1)
+        return LimitSettings(level=rule.level, together=together, proportions=rule.proportion_interval)
 
 
 def _chances(rule: Rule, estimand: Estimand) -> int:

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Standing
-from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample
+from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
+from app.kernel.uncertainty.design import ProportionInterval
 from app.services.compute import ComputePool
 from app.services.estimands import Better, preference, stored_key
 from app.services.ports import EvaluationStore, PairedLabels
@@ -41,6 +42,8 @@ class LeaderboardService:
         """
         expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
         refuse_about_sample(expression, query.metric)
+        if query.proportion_interval is not ProportionInterval.WILSON:
+            refuse_unless_proportion(expression, query.metric)
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")

@@ -15,7 +15,7 @@ from app.domain.wording import significant
 from app.kernel.compare.many.rankings import confidence_set, separable_groups, winner_optimism
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import seed_of
+from app.kernel.uncertainty.design import ProportionInterval, seed_of
 from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
@@ -41,6 +41,7 @@ class LeaderboardQuery:
     metric: str
     limit: int = 20
     level: float = 0.95
+    proportion_interval: ProportionInterval = ProportionInterval.WILSON
     seed: int | None = None
 
 
@@ -179,7 +180,7 @@ def rank_candidates(
         items=tuple(lines),
         notes=_notes(entrants, records),
     )
-    return _judged(board, better, entrants, kept, query.seed) if entrants else board
+    return _judged(board, better, entrants, kept, query) if entrants else board
 
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
@@ -255,15 +256,16 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
 
 
 def _judged(
-    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples, chosen: int | None
+    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples, query: LeaderboardQuery
 ) -> Leaderboard:
     """The board with intervals, and with groups where the runs can be simulated."""
-    level = board.level
-    seed = chosen_seed(chosen, *(entrant.record.counts for entrant in entrants))
+    level = query.level
+    settings = LimitSettings(level=level, proportions=query.proportion_interval)
+    seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
     comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
     paired = comparisons[0].runs.pairing.paired
     lines = list(board.items)
-    for entrant, own in zip(entrants, _estimates(entrants, level), strict=True):
+    for entrant, own in zip(entrants, _estimates(entrants, settings), strict=True):
         lines[entrant.place] = _with_interval(lines[entrant.place], own)
     drawn = _joined([comparison.drawn(0) for comparison in comparisons])
     draws = 0 if drawn is None else len(drawn)
@@ -310,11 +312,10 @@ def _joined(drawn: Sequence[Array | None]) -> Array | None:
     return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
 
 
-def _estimates(entrants: Sequence[_Entrant], level: float) -> list[Estimate]:
+def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Estimate]:
     """Each run with the limits that it has by itself."""
-    settings = LimitSettings(level=level)
     if sum(work_of(entrant.estimand, entrant.run, settings) for entrant in entrants) > 1.0:
-        return [Estimate(value=nan, level=level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
+        return [Estimate(value=nan, level=settings.level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
     return [estimate([entrant.estimand], entrant.run, settings)[0][0] for entrant in entrants]
 
 

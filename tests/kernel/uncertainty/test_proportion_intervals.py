@@ -5,15 +5,21 @@ import pytest
 from scipy.stats import beta, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
+from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import (
+    clopper_pearson,
     jeffreys,
     kish_effective_n,
     one_sided_z,
+    proportion_limits,
     two_sided_z,
+    wald,
     wilson,
 )
 
-METHODS = {"wilson": wilson, "jeffreys": jeffreys}
+METHODS = {"wilson": wilson, "jeffreys": jeffreys, "clopper_pearson": clopper_pearson, "wald": wald}
+# What statsmodels calls them.
+ELSEWHERE = {"wilson": "wilson", "jeffreys": "jeffreys", "clopper_pearson": "beta", "wald": "normal"}
 
 
 def limits(method: str, x: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -27,6 +33,7 @@ def limits(method: str, x: float, n: float, level: float = 0.95) -> tuple[float,
         ("wilson", 81, 263, (0.2553, 0.3662)),
         ("wilson", 0, 20, (0.0, 0.1611)),
         ("jeffreys", 0, 20, (0.0, 0.1166)),
+        ("clopper_pearson", 0, 20, (0.0, 0.1684)),
     ],
 )
 def test_published_limits(method: str, x: float, n: int, expected: tuple[float, float]) -> None:
@@ -62,10 +69,35 @@ def test_wilson_agrees_with_scipy() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_limits_agree_with_statsmodels(method: str) -> None:
-    for x, n in [(1, 5), (81, 263), (499, 500)]:
-        for level in (0.8, 0.95):
-            low, high = proportion_confint(x, n, alpha=1 - level, method=method)
-            assert limits(method, x, n, level) == pytest.approx((low, min(high, 1.0)), abs=1e-10)
+    for x, n in [(1, 5), (81, 263), (499, 500), (123_456, 200_000)]:
+        for level in (0.8, 0.95, 0.99):
+            low, high = proportion_confint(x, n, alpha=1 - level, method=ELSEWHERE[method])
+            assert limits(method, x, n, level) == pytest.approx((low, min(high, 1.0)), rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 7, 20, 1000])
+def test_edges_agree_with_statsmodels(method: str, n: int) -> None:
+    """Jeffreys is forced to the edge there (Brown, Cai & DasGupta 2001), which statsmodels leaves to its reader."""
+    for x, edge in [(0, 0), (n, 1)]:
+        found = list(limits(method, x, n))
+        other = list(proportion_confint(x, n, method=ELSEWHERE[method]))
+        if method == "jeffreys":
+            other[edge] = float(edge)
+        assert found == pytest.approx(other, rel=1e-12, abs=1e-14)
+
+
+def test_clopper_and_pearson_agree_with_scipy() -> None:
+    for x, n in [(0, 5), (1, 5), (81, 263), (500, 500)]:
+        for level in (0.8, 0.95, 0.99):
+            interval = binomtest(x, n).proportion_ci(level, method="exact")
+            assert limits("clopper_pearson", x, n, level) == pytest.approx((interval.low, interval.high), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ProportionInterval)
+def test_every_method_is_found_by_its_name(method: ProportionInterval) -> None:
+    found = proportion_limits(np.array([3.0]), np.array([11.0]), 0.9, method)
+    assert (float(found[0][0]), float(found[1][0])) == limits(method.value, 3, 11, 0.9)
 
 
 def test_jeffreys_is_the_beta_quantile_inside() -> None:

@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import DatasetField, Expression, LabelField, ModelField, Tags
+from app.api.v1.requests.fields import (
+    DatasetField,
+    Expression,
+    LabelField,
+    ModelField,
+    ProportionIntervalName,
+    Tags,
+)
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import (
@@ -19,6 +26,7 @@ from app.domain.report import (
     IntervalMethod,
     Options,
     Prior,
+    ProportionInterval,
     Retain,
     Sampling,
     Shares,
@@ -95,6 +103,12 @@ class OptionsField(Wire):
         description="For metrics of costs that name none; `requested` then has `expected_cost`, `normalized_cost` and "
         "`cost_savings`, and with probabilities `minimum_cost`.",
     )
+    proportion_interval: ProportionIntervalName = Field(
+        "wilson",
+        description="Limits of every rate that is a proportion of the samples, such as accuracy and recall; the method "
+        "of an interval says which it is. `wald` has no width where a rate is 0 or 1, and is left out there. Limits "
+        "that have to hold for several rates together are always those of Clopper and Pearson.",
+    )
     draws: int = Field(
         DRAWS,
         ge=FEWEST_DRAWS,
@@ -113,6 +127,7 @@ class OptionsField(Wire):
             interpretation=self.interpretation,
             retain=Retain(self.retain),
             costs=None if self.costs is None else self.costs.to_domain(),
+            proportion_interval=ProportionInterval(self.proportion_interval),
             sampling=Sampling(
                 method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
                 prior=Prior(self.prior),

@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
@@ -14,6 +14,7 @@ from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 
+ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
 # Stand for ids of evaluations that exist: the tests put their own in their place.
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"

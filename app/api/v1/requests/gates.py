@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, Identifier
+from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, Identifier, ProportionIntervalName
 from app.domain.rules import Demand
 
 Baseline = Literal["baseline"]
@@ -27,6 +27,11 @@ class RuleField(Wire):
         "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
     )
     level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
+    proportion_interval: ProportionIntervalName | None = Field(
+        None,
+        description="Limits of a metric that is a proportion, with `min` or `max`; `wilson` when left out. Limits that "
+        "have to hold for several values together are always those of Clopper and Pearson.",
+    )
 
     @model_validator(mode="after")
     def check_demand(self) -> Self:
@@ -41,6 +46,9 @@ class RuleField(Wire):
             raise ValueError("expected a margin above 0: nothing is exactly equivalent")
         if self.bound == "upper" and demand in (Demand.BETTER, Demand.EQUIVALENT):
             raise ValueError(f"expected the bound lower or value with {demand}")
+        if self.proportion_interval is not None and (demand.needs_baseline or self.bound == "value"):
+            what = "a difference" if demand.needs_baseline else "an estimate alone"
+            raise ValueError(f"expected no proportion_interval for {what}, which has no limits of a proportion")
         return self
 
 

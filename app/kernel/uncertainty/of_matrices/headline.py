@@ -28,6 +28,8 @@ class Method(StrEnum):
 
     WILSON = "wilson"
     CLOPPER_PEARSON = "clopper_pearson"
+    JEFFREYS = "jeffreys"
+    WALD = "wald"
     SIMULTANEOUS = "simultaneous"
     MOVER = "mover"
     DELTA_LOGIT = "delta_logit"

@@ -15,7 +15,8 @@ from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, Unweighted
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
+from app.kernel.uncertainty.design import ProportionInterval
+from app.kernel.uncertainty.intervals import logit_limits, proportion_limits, two_sided_z
 
 Bounds = tuple[float | None, float | None]
 
@@ -108,10 +109,13 @@ def covariance(first: Linearisation, second: Linearisation) -> float:
     return float(np.vecdot(first.influence, second.influence))
 
 
-def limits(linearisation: Linearisation, level: float = 0.95) -> LinearLimits | None:
+def limits(
+    linearisation: Linearisation, level: float = 0.95, share: ProportionInterval = ProportionInterval.WILSON
+) -> LinearLimits | None:
     """Ends of the interval of a value; None where it is undefined or has no variance.
 
-    An area of 0 or 1, or without variance, has the limits of Newcombe (2006), method 5.
+    What is a share of the samples has the limits of ``share``. An area of 0 or 1, or without variance, has the limits
+    of Newcombe (2006), method 5.
     """
     value, method = linearisation.value, linearisation.method
     error = float(np.sqrt(variance(linearisation)))
@@ -119,8 +123,8 @@ def limits(linearisation: Linearisation, level: float = 0.95) -> LinearLimits | 
         return None
     if method is LinearMethod.WILSON:
         size = float(linearisation.influence.size)
-        of_share = wilson(np.asarray(value * size), np.asarray(size), level)
-        return LinearLimits(float(of_share[0]), float(of_share[1]), method)
+        below, above = map(float, proportion_limits(np.asarray(value * size), np.asarray(size), level, share))
+        return LinearLimits(below, above, LinearMethod(share.value)) if below < above else None
     low, high = linearisation.bounds
     on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
     if error == 0.0 and not on_logit:

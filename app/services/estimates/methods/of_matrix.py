@@ -11,9 +11,9 @@ from app.domain.report import FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently
-from app.kernel.uncertainty.design import ClassCounts, Shares
+from app.kernel.uncertainty.design import ClassCounts, ProportionInterval, Shares
 from app.kernel.uncertainty.draws import Summary
-from app.kernel.uncertainty.intervals import clopper_pearson
+from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.of_groups.clusters import group_intervals
 from app.kernel.uncertainty.of_matrices import estimation
 from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
@@ -52,16 +52,19 @@ def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) ->
     found = Estimate(value=value, low=low, high=high, level=settings.level, method=method.value, given=given)
     if isnan(value):
         return found.without_limits(NoLimits.UNDEFINED)
-    return found.without_limits(NoLimits.ONE_GROUP) if isnan(low) else found
+    if isnan(low):
+        return found.without_limits(NoLimits.ONE_GROUP)
+    return found if low < high else found.without_limits(NoLimits.DEGENERATE)
 
 
 def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, Method]:
-    if settings.together > 1 and run.groups is None:
-        # Limits that hold together are far out in the tails, where those of Wilson miss their level.
-        low, high = clopper_pearson(*rate.counts(run.table), settings.level_of_each)
-        return float(low), float(high), Method.CLOPPER_PEARSON
-    forms = run.closed_forms(settings.level_of_each)
-    return *forms.of_rate(rate), forms.rates.method
+    # Limits that hold together are far out in the tails, where only those of Clopper and Pearson keep their level.
+    chosen = settings.proportions if settings.together == 1 else ProportionInterval.CLOPPER_PEARSON
+    if run.groups is not None or chosen is ProportionInterval.WILSON:
+        forms = run.closed_forms(settings.level_of_each)
+        return *forms.of_rate(rate), forms.rates.method
+    low, high = proportion_limits(*rate.counts(run.table), settings.level_of_each, chosen)
+    return float(low), float(high), Method(chosen.value)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:

@@ -66,7 +66,7 @@ def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Ite
 def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
     level = settings.level_of_each
     if run.grouping is None:
-        summed, found = linear, limits(linear, level)
+        summed, found = linear, limits(linear, level, settings.proportions)
         ends = None if found is None else (found.low, found.high)
         method = linear.method if found is None else found.method
         given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
