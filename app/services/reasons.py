@@ -43,6 +43,11 @@ def requested_values(
     return answers, gaps
 
 
+def why_missing(expression: Expression, subject: Table | Subject, labels: Sequence[str], index: int) -> str:
+    """Why the value at this place of an expression does not exist."""
+    return _why(expression, subject, {}, labels, index if is_list(expression) else None)[1]
+
+
 def _why(
     expression: Expression,
     subject: Table | Subject,

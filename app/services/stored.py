@@ -51,18 +51,21 @@ def unkept_record(source: MatrixInput) -> EvaluationRecord:
     )
 
 
-def scores_of(samples: Samples | None, positive: int | None) -> Scores:
-    """Samples as the kernel takes them; scores are higher for the positive class, which is the second unless said.
+def scores_of(source: MatrixInput) -> Scores:
+    """The samples of an input as the kernel takes them; one score per sample is higher for the positive class, which
+    is the second unless said.
 
     Raises:
         ValueError: there are no probabilities or scores.
     """
+    samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected probabilities or scores")
     if samples.outputs.ndim == 2:
-        return Scores(samples.truth, samples.outputs, samples.weights)
+        made = Scores.of_class_scores if source.has_scores else Scores
+        return made(samples.truth, samples.outputs, samples.weights)
     # The kernel's scores are higher for class 1.
-    values = -samples.outputs if positive == 0 else samples.outputs
+    values = -samples.outputs if source.positive == 0 else samples.outputs
     return Scores.of_scores(samples.truth, values, samples.weights)
 
 

@@ -15,7 +15,7 @@ FOUR_CLASSES = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]
 PROBLEM_MEMBERS = {"type", "title", "status", "detail", "instance", "code"}
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # Members whose own members are named by the caller: labels, tags, expressions.
-_NAMED_BY_CALLERS = {"per_class", "prevalence", "requested", "intervals", "interpretation", "tags"}
+_NAMED_BY_CALLERS = {"per_class", "prevalence", "requested", "intervals", "interpretation", "tags", "ignored"}
 
 
 def evaluation(*, model: str = "m", dataset: str = "d", **members: Any) -> Json:

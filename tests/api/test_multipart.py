@@ -159,7 +159,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     ),
     "no truth": ({}, as_csv({"0": [1.0], "1": [0.0]}), "/data", "missing_column"),
     "no column of a class": ({"labels": ["0", "1", "2"]}, as_csv(GOOD), "/data", "missing_column"),
-    "no scores": ({"kind": "scores"}, as_csv(GOOD), "/data", "missing_column"),
+    "no scores": ({"kind": "scores"}, as_csv({"y_true": [0, 1], "1": [1.0, 2.0]}), "/data", "missing_column"),
     "missing value": ({}, as_parquet({**GOOD, "1": [0.5, None, 0.0]}), "/data", "missing_value"),
     "text": ({}, as_parquet({**GOOD, "1": ["a", "b", "c"]}), "/data", "not_numbers"),
     "dates": ({}, as_parquet({**GOOD, "1": pa.array([1, 2, 3], pa.date32())}), "/data", "not_a_column"),

@@ -35,7 +35,7 @@ def source_of(y: Any, p: Array, groups: int | None = None, weights: Array | None
 
 
 def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
-    scores, known = scores_of(source.samples, source.positive), catalogue().of_probabilities.by_name
+    scores, known = scores_of(source), catalogue().of_probabilities.by_name
     chance = expected_by_chance(scores, draws=200, seed=seed)
     error = {
         "observed": chance.observed,

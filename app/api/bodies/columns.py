@@ -30,7 +30,8 @@ Buffer = bytes | mmap.mmap
 Column = NDArray[Any] | list[Any]
 
 # One entry per sample, and one row of numbers per sample or class, wherever they stand.
-COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores")
+_SCORES = "scores"
+COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", _SCORES)
 _MATRIX = "matrix"
 ROWS = ("probabilities", _MATRIX)
 # Those that the domain takes as arrays; others become lists of numbers again.
@@ -118,7 +119,8 @@ def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:
         place = found.end()
         name = found[1].decode()
         try:
-            column, end = _read_column(body, place) if name in COLUMNS else _read_rows(body, place, name)
+            has_rows = name in ROWS or (name == _SCORES and body[place : place + 1] == b"[")
+            column, end = _read_rows(body, place, name) if has_rows else _read_column(body, place)
         except _NoColumn as error:
             fault = fault or f"; {name} from byte {place} on cannot be read: {error}"
             unread += 1

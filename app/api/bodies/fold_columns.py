@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import CodedTexts, Column, as_labels, encode
+from app.domain.inputs.labels import Column, as_labels, declared_label, encode, taken
 from app.domain.inputs.samples import ids_as_array
 
 MOST_FOLDS = 1000
@@ -39,16 +39,22 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
         )
     labels = shared.get("labels", columns.get("labels"))
     if labels is None and len(names):
-        labels = list(encode({name: columns[name] for name in _LABELLED if name in columns}, None, "/input").labels)
+        labels = _classes({name: columns[name] for name in _LABELLED if name in columns}, shared.get("ignore"))
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(found)))[:-1]
     return [
-        {**shared, "labels": labels, **{name: _taken(columns[name], rows) for name in columns if name != "labels"}}
+        {**shared, "labels": labels, **{name: taken(columns[name], rows) for name in columns if name != "labels"}}
         for rows in np.split(order, ends)
     ]
 
 
-def _taken(column: Column, rows: Any) -> Column:
-    if isinstance(column, CodedTexts):
-        return column.taken(rows)
-    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+def _classes(columns: Mapping[str, Any], ignore: Any) -> list[str]:
+    """Those that occur in any fold. What is to be ignored counts only where a sample that is left is predicted as it;
+    what cannot be read as labels is refused later, with its place.
+    """
+    ignored = [declared_label(one) for one in ignore] if isinstance(ignore, list) else []
+    coded = encode(columns, None, "/input")
+    codes = [*coded.codes.values()]
+    left = ~np.isin(codes[0], [code for code, text in enumerate(coded.labels) if text in ignored])
+    occurring = np.unique(np.concatenate([column[left] for column in codes]))
+    return [coded.labels[code] for code in occurring.tolist()]

@@ -21,12 +21,13 @@ from app.domain.inputs.labels import Column, class_of_column, encode, listed
 from app.domain.inputs.names import normalized
 
 _PROBABILITIES = "probabilities"
+_SCORES, _SCORE = "scores", "score"
 _FOLD = "fold"
 _TRUTH = "y_true"
 # Names in a file and in the JSON of an input, by kind of input.
 _LABELS = {"predictions": {_TRUTH: "y_true", "y_pred": "y_pred"}, "scores": {_TRUTH: "y_true"}}
 _LABELS[_PROBABILITIES] = {_TRUTH: "y_true"}
-_NUMBERS = {"predictions": {}, "scores": {"score": "scores"}, _PROBABILITIES: {}}
+_NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}}
 _OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
 _OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
 _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
@@ -50,8 +51,8 @@ def read_columns(file: BinaryIO, kind: str, labels: Sequence[str] | None) -> dic
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
         kind: ``predictions``, ``probabilities`` or ``scores``.
-        labels: The classes, whose columns hold the probabilities; without them all further columns do, in order, and
-            each has to be a class that occurs.
+        labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
+            without them all further columns do, in order, and each has to be a class that occurs.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
@@ -117,12 +118,14 @@ class _Picked:
         self.file, self.kind = file, kind
         self.declared = None if labels is None else [*map(normalized, labels)]
         self.labels: Mapping[str, str] = {**_LABELS[kind], **{name: name for name in besides}}
-        self.numbers: Mapping[str, str] = _NUMBERS[kind]
+        # Scores come in one column, or in one for every class, as probabilities do.
+        self.by_class = kind == _PROBABILITIES or (kind == _SCORES and _SCORE not in file.names)
+        self.numbers: Mapping[str, str] = {} if self.by_class else _NUMBERS[kind]
         self._refuse_absent([*self.labels, *self.numbers])
 
     def read(self) -> dict[str, Any]:
         """The arrays by their names in the JSON."""
-        classes = self._classes() if self.kind == _PROBABILITIES else {}
+        classes = self._classes() if self.by_class else {}
         labels = self._with_optional(self.labels, _OPTIONAL_LABELS)
         numbers = self._with_optional(self.numbers, _OPTIONAL_NUMBERS)
         self._refuse_unknown({*labels, *numbers, *classes.values()})
@@ -132,20 +135,20 @@ class _Picked:
         table = self.file.load([*labels], [*numbers, *classes.values()])
         found: dict[str, Any] = {member: table.labels(name) for name, member in labels.items()}
         found |= {member: table.numbers(name) for name, member in numbers.items()}
-        if _PROBABILITIES in classes.values() and len(classes) == 1:
-            return {**found, _PROBABILITIES: table.matrix(_PROBABILITIES)}
+        if self.kind in classes.values() and len(classes) == 1:
+            return {**found, self.kind: table.matrix(self.kind)}
         if classes:
-            found |= {_PROBABILITIES: _matrix(table, [*classes.values()]), "labels": [*classes]}
+            found |= {self.kind: _matrix(table, [*classes.values()]), "labels": [*classes]}
         return found
 
     def _with_optional(self, names: Mapping[str, str], optional: Mapping[str, str]) -> Mapping[str, str]:
         return {**names, **{name: member for name, member in optional.items() if name in self.file.names}}
 
     def _classes(self) -> dict[str, str]:
-        """The columns of probabilities by the class of each."""
+        """The columns of probabilities or scores by the class of each, or the one array that holds them all."""
         names = self.file.names
-        if _PROBABILITIES in names and _PROBABILITIES not in (self.declared or ()):
-            return {_PROBABILITIES: _PROBABILITIES}
+        if self.kind in names and self.kind not in (self.declared or ()):
+            return {self.kind: self.kind}
         known = {*self.labels, *_OPTIONAL}
         free = [name for name in names if name not in known and not _INDEX.fullmatch(name)]
         by_class = {class_of_column(name): name for name in free} | {normalized(name): name for name in names}
@@ -153,10 +156,11 @@ class _Picked:
         absent = [label for label in chosen if label not in by_class]
         if absent:
             raise InvalidInput.at(
-                "/data", "missing_column", f"expected a column of probabilities for the class {absent[0]!r}"
+                "/data", "missing_column", f"expected a column of {self.kind} for the class {absent[0]!r}"
             )
         if len(chosen) < 2:
-            raise InvalidInput.at("/data", "missing_column", "expected a column of probabilities for every class")
+            one = f"a column {_SCORE!r}, or " if self.kind == _SCORES else ""
+            raise InvalidInput.at("/data", "missing_column", f"expected {one}a column of {self.kind} for every class")
         return {label: by_class[label] for label in chosen}
 
     def _refuse_absent(self, needed: Sequence[str]) -> None:
@@ -168,7 +172,7 @@ class _Picked:
     def _refuse_unknown(self, known: set[str]) -> None:
         unknown = [name for name in self.file.names if name not in known and not _INDEX.fullmatch(name)]
         if unknown:
-            classes = ["one per class"] if self.kind == _PROBABILITIES else []
+            classes = ["one per class"] if self.by_class else []
             needed = ", ".join([*map(repr, [*self.labels, *self.numbers]), *classes])
             raise InvalidInput.at(
                 "/data",

@@ -26,6 +26,7 @@ class InputFacts(TypedDict, total=False):
         repeats: How often all samples were cross-validated, where that is known.
         repeats_mixed: By their sample ids the folds of one repetition do not follow each other.
         n_groups: The groups that the samples came in.
+        ignored: By the classes that are ignored how many samples were left out; of a matrix the sum of the row.
     """
 
     rows: int
@@ -38,10 +39,13 @@ class InputFacts(TypedDict, total=False):
     repeats: int
     repeats_mixed: bool
     n_groups: int
+    ignored: dict[str, float]
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
 GROUPS_FACT = "n_groups"
+# Among the facts of an input with classes to ignore: what was left out of each.
+IGNORED_FACT = "ignored"
 # Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
 # Among the facts of folds of which those of one repetition do not follow each other: that it is so.

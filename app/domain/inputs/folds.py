@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.content import IGNORED_FACT, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import LARGEST_TOTAL, SCORED_KINDS, MatrixInput, group_facts
 from app.domain.inputs.samples import joined, times_seen
@@ -53,6 +53,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = Non
             "fold_kind": first.kind,
             **_repeat_facts(taken, repeats, pointer),
             **_fold_facts(taken, pointer),
+            **_ignored_facts(taken),
             **group_facts(None if together is None else together.groups),
         },
         samples=together,
@@ -110,6 +111,18 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
     return facts
 
 
+def _ignored_facts(folds: Sequence[MatrixInput]) -> dict[str, dict[str, float]]:
+    """What was left out of each class that is ignored, in all folds together."""
+    found = [fold.facts[IGNORED_FACT] for fold in folds if IGNORED_FACT in fold.facts]
+    texts = dict.fromkeys(text for one in found for text in one)
+    return {IGNORED_FACT: {text: sum(one.get(text, 0) for one in found) for text in texts}} if found else {}
+
+
+def _columns(fold: MatrixInput) -> int | None:
+    """1 where there is one score per sample, 2 where there is one number per class."""
+    return None if fold.samples is None or fold.samples.outputs is None else fold.samples.outputs.ndim
+
+
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
     if fold.kind != first.kind:
         raise InvalidInput.at(
@@ -117,6 +130,12 @@ def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
         )
     if fold.is_grouped != first.is_grouped:
         raise InvalidInput.at(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
+    if _columns(fold) != _columns(first):
+        raise InvalidInput.at(
+            f"{where}/scores",
+            "mixed_folds",
+            "expected one score per sample in every fold, or one per class in every fold",
+        )
     if fold.content is Content.rates:
         raise InvalidInput.at(
             where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"

@@ -87,6 +87,26 @@ class Coded:
     codes: Mapping[str, NDArray[np.int64]]
 
 
+def taken(column: Any, rows: NDArray[np.intp]) -> Any:
+    """The entries of a column at some places, in the form that the column has."""
+    if isinstance(column, CodedTexts):
+        return column.taken(rows)
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
+    """How many samples there are: one or more, and every column that is given has as many entries."""
+    size = len(y_true)
+    if size == 0:
+        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
+    for name, column in columns.items():
+        if column is not None and len(column) != size:
+            raise InvalidInput.at(
+                f"{pointer}/{name}", "wrong_length", f"expected {size} entries as in y_true, got {len(column)}"
+            )
+    return size
+
+
 def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointer: str) -> Coded:
     """Code columns of labels by one common set of classes.
 

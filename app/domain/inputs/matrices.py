@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
+from app.domain.inputs.ignored import classes_left
 from app.domain.inputs.labels import (
     Coded,
     CodedTexts,
@@ -20,6 +21,7 @@ from app.domain.inputs.labels import (
     Label,
     Numbers,
     as_labels,
+    check_lengths,
     described,
     encode,
     first_fraction,
@@ -40,7 +42,8 @@ SMALLEST_ENTRY = 1e-15
 # Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
 _LARGEST_IDS = 2**30
 # Kinds of input that say more of a sample than what was predicted.
-SCORED_KINDS = frozenset({"probabilities", "scores"})
+_SCORES = "scores"
+SCORED_KINDS = frozenset({"probabilities", _SCORES})
 _COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
 
 
@@ -72,6 +75,11 @@ class MatrixInput:
     def is_scored(self) -> bool:
         """Whether it came with probabilities or scores."""
         return self.kind in SCORED_KINDS or self.facts.get("fold_kind") in SCORED_KINDS
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether what it came with are scores, which are no probabilities."""
+        return _SCORES in (self.kind, self.facts.get("fold_kind"))
 
     @property
     def is_grouped(self) -> bool:
@@ -171,9 +179,13 @@ def from_matrix(
     positive: Label | None,
     predicted_rows: bool,
     normalized: bool,
+    ignore: Sequence[Label] = (),
     pointer: str,
 ) -> MatrixInput:
-    """A confusion matrix; whole numbers are counts, others weights, ``normalized`` ones rates."""
+    """A confusion matrix; whole numbers are counts, others weights, ``normalized`` ones rates.
+
+    Of classes to ``ignore`` the row goes, and the column if nothing else is in it.
+    """
     matrix = _square(rows, labels, pointer)
     check_entries(matrix, f"{pointer}/matrix", lambda row, column: f"{pointer}/matrix/{row}/{column}")
     texts = (
@@ -182,12 +194,17 @@ def from_matrix(
     content = Content.rates if normalized else whole_or_weights(matrix)
     # A transposed view would be stored in the wrong order.
     actual = np.ascontiguousarray(matrix.T) if predicted_rows else matrix
+    facts: dict[str, Any] = {}
+    if ignore:
+        actual, texts, facts[IGNORED_FACT] = classes_left(actual, texts, ignore, pointer)
+        check_class_count(len(texts), f"{pointer}/ignore")
     return MatrixInput(
         kind="confusion_matrix",
         labels=texts,
         positive=positive_index(positive, texts, f"{pointer}/positive"),
         content=content,
         counts=actual.astype(np.int64) if content is Content.counts else actual,
+        facts=facts,
     )
 
 
@@ -229,17 +246,8 @@ def from_predictions(
     pointer: str,
 ) -> MatrixInput:
     """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted."""
-    size = len(y_true)
-    if size == 0:
-        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
     columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
-    for name, column in columns.items():
-        if column is not None and len(column) != size:
-            raise InvalidInput.at(
-                f"{pointer}/{name}",
-                "wrong_length",
-                f"expected {size} entries as in y_true, got {len(column)}",
-            )
+    size = check_lengths(y_true, columns, pointer)
     weights = None if sample_weight is None else read_weights(sample_weight, f"{pointer}/sample_weight")
     ids = None if sample_ids is None else read_ids(sample_ids, f"{pointer}/sample_ids")
     groups = None if group_ids is None else read_groups(group_ids, f"{pointer}/group_ids")

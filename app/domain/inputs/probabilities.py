@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import Content
-from app.domain.inputs.labels import Column, Label, Numbers, described, encode
+from app.domain.inputs.labels import Column, Label, Numbers, check_lengths, described, encode
 from app.domain.inputs.matrices import (
     MatrixInput,
     check_entries,
@@ -51,7 +51,7 @@ def from_probabilities(
     With a threshold (K = 2) it is the positive class from that probability on. Without ``labels`` the classes are those
     that occur, sorted, and there have to be as many as columns.
     """
-    size = _check_lengths(y_true, {"probabilities": rows, **_beside(beside)}, pointer)
+    size = check_lengths(y_true, {"probabilities": rows, **_beside(beside)}, pointer)
     matrix = _read_matrix(rows, f"{pointer}/probabilities")
     matrix, changed = _check_matrix(matrix, f"{pointer}/probabilities", sum_tolerance, renormalize=renormalize)
     truth, labels = _read_truth(y_true, beside.labels, matrix.shape[1], pointer)
@@ -75,11 +75,14 @@ def from_probabilities(
 
 
 def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointer: str) -> MatrixInput:
-    """Scores (n) of two classes, higher for the positive one, which is decided for from the threshold on.
+    """Scores (n) of two classes, higher for the positive one, which is decided for from the threshold on; or scores
+    [n, K] in the order of the labels, each column higher for its class, of which the highest decides, ties the first.
 
     The threshold is 0.5 when none is given and all scores lie in [0, 1], and 0 otherwise.
     """
-    size = _check_lengths(y_true, {"scores": scores, **_beside(beside)}, pointer)
+    size = check_lengths(y_true, {"scores": scores, **_beside(beside)}, pointer)
+    if _are_rows(scores):
+        return _from_class_scores(y_true, scores, beside, size, pointer)
     values = _read_numbers(scores, f"{pointer}/scores")
     truth, labels = _read_truth(y_true, beside.labels, 2, pointer)
     positive = positive_index(beside.positive, labels, f"{pointer}/positive")
@@ -93,16 +96,37 @@ def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointe
     return _made("scores", labels, positive, truth, predicted, values, beside, facts, pointer)
 
 
-def decide(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
-    """Codes (n) of the most probable classes, the first of equals, and how many rows had equals."""
-    n_classes = probabilities.shape[1]
-    best = probabilities[:, 0].copy()
+def _are_rows(scores: Numbers) -> bool:
+    return scores.ndim > 1 if isinstance(scores, np.ndarray) else isinstance(scores[0], list)
+
+
+def _from_class_scores(y_true: Column, rows: Rows, beside: Accompanying, size: int, pointer: str) -> MatrixInput:
+    if beside.threshold is not None:
+        raise InvalidInput.at(
+            f"{pointer}/threshold",
+            "threshold_needs_one_score",
+            "expected no threshold with a score for every class, of which the highest decides",
+        )
+    matrix = _read_matrix(rows, f"{pointer}/scores")
+    truth, labels = _read_truth(y_true, beside.labels, matrix.shape[1], pointer)
+    positive = positive_index(beside.positive, labels, f"{pointer}/positive")
+    predicted, ties = decide(matrix)
+    facts = {"rows": size, "rule": DecidedBy.ARGMAX.value, "ties": ties}
+    return _made("scores", labels, positive, truth, predicted, matrix, beside, facts, pointer)
+
+
+def decide(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    """Codes (n) of the most probable classes, or those of the highest scores, the first of equals, and how many rows
+    had equals.
+    """
+    n_classes = scores.shape[1]
+    best = scores[:, 0].copy()
     codes = np.zeros(len(best), dtype=np.int64)
     for code in range(1, n_classes):
-        column = probabilities[:, code]
+        column = scores[:, code]
         codes[column > best] = code
         np.maximum(best, column, out=best)
-    at_top = np.count_nonzero(probabilities == best[:, None], axis=1)
+    at_top = np.count_nonzero(scores == best[:, None], axis=1)
     return codes, int(np.count_nonzero(at_top > 1))
 
 
@@ -114,18 +138,6 @@ def decide_by_threshold(scores: NDArray[np.float64], threshold: float, positive:
 
 def _beside(beside: Accompanying) -> dict[str, Column | None]:
     return {"sample_ids": beside.sample_ids, "sample_weight": beside.sample_weight, "group_ids": beside.group_ids}
-
-
-def _check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
-    size = len(y_true)
-    if size == 0:
-        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
-    for name, column in columns.items():
-        if column is not None and len(column) != size:
-            raise InvalidInput.at(
-                f"{pointer}/{name}", "wrong_length", f"expected {size} entries as in y_true, got {len(column)}"
-            )
-    return size
 
 
 def _read_truth(
@@ -160,7 +172,7 @@ def _read_matrix(rows: Rows, pointer: str) -> NDArray[np.float64]:
         matrix = _matrix_of_lists(rows, pointer)
     if matrix.shape[1] < 2:
         raise InvalidInput.at(
-            pointer, "too_few_classes", f"expected at least 2 probabilities in a row, got {matrix.shape[1]}"
+            pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
         )
     if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
         row, column = _first(~np.isfinite(matrix))
@@ -189,7 +201,7 @@ def _matrix_of_lists(rows: list[Any], pointer: str) -> NDArray[np.float64]:
     try:
         return np.array(rows, dtype=np.float64)
     except OverflowError:
-        raise InvalidInput.at(pointer, "out_of_range", "expected probabilities between 0 and 1") from None
+        raise InvalidInput.at(pointer, "out_of_range", "expected numbers that fit a double") from None
 
 
 def _not_a_number(pointer: str, value: Any) -> InvalidInput:

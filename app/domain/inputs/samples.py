@@ -26,8 +26,8 @@ class Samples:
     Attributes:
         truth: (n) codes into the labels.
         predicted: (n) the same.
-        outputs: Probabilities [n, K] or, for two classes, scores (n) that are higher for the positive class; None for
-            predictions.
+        outputs: Probabilities or scores [n, K], or for two classes scores (n) that are higher for the positive class;
+            None for predictions. Which of the first two they are is said by the kind of the input.
         ids: (n) all different, int64 or text; None when there are none.
         weights: (n), 0 or more; None is 1 each.
         fold_sizes: How many samples each fold has, one after another; None when there are no folds.

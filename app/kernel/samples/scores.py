@@ -89,7 +89,12 @@ class Scores:
     def of_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Two classes and any real scores (n,), higher for class 1. Only metrics of the order have a value."""
         values = np.asarray(scores, dtype=np.float64)
-        made = cls(y, np.column_stack([-values, values]), weights)
+        return cls.of_class_scores(y, np.column_stack([-values, values]), weights)
+
+    @classmethod
+    def of_class_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
+        """Any real scores (n, K), each column higher for its class. Only metrics of the order have a value."""
+        made = cls(y, scores, weights)
         made.are_probabilities = False
         return made
 
@@ -186,7 +191,7 @@ class Scores:
     @cached_property
     def truth_rank(self) -> NDArray[np.int32]:
         """How many classes come before the actual one when the most probable comes first, ties by index, shape (n,)."""
-        own = self.p_true if self.are_probabilities else np.where(self.y == 1, self.columns[1], self.columns[0])
+        own = self.p_true if self.are_probabilities else entries_of_truth(self.probabilities, self.y)
         count = np.zeros(self.n_samples, dtype=np.int32)
         for code, column in enumerate(self.columns):
             count += column > own

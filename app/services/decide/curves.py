@@ -245,7 +245,7 @@ class _View:
 
 
 def _view(source: MatrixInput, question: CurveQuestion) -> _View:
-    scores, label, name = scores_of(source.samples, source.positive), question.label, question.name
+    scores, label, name = scores_of(source), question.label, question.name
     if label in (MICRO, MACRO) and label not in source.labels:
         if name not in (_MICRO_CURVES if label == MICRO else _MACRO_CURVES):
             raise UnknownClass(f"the {name.value} curve has no {label} average")

@@ -124,7 +124,7 @@ class _Search:
             Constraint(expression, limit.minimum, limit.maximum)
             for expression, limit in zip(limits, question.limits, strict=True)
         ]
-        self.scores: Scores = scores_of(source.samples, source.positive)
+        self.scores: Scores = scores_of(source)
 
     def by_threshold(self, identifier: UUID | None) -> DecisionRule:
         question, source = self.question, self.source
@@ -160,6 +160,8 @@ class _Search:
 
     def by_weights(self, identifier: UUID | None) -> DecisionRule:
         question = self.question
+        if not self.scores.are_probabilities:
+            raise NoRule("class weights multiply probabilities, and the input holds scores that are no probabilities")
         small = self.scores.n_samples * self.scores.n_classes <= MOST_RESAMPLED
         found = search_weights(
             self.scores,

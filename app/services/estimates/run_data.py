@@ -80,7 +80,7 @@ class RunData:
         Raises:
             ValueError: it has none.
         """
-        return scores_of(self.source.samples, self.source.positive)
+        return scores_of(self.source)
 
     @cached_property
     def predicted(self) -> Codes:

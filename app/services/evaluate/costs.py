@@ -53,9 +53,7 @@ def _refused(where: str, words: str) -> InvalidInput:
 
 
 def _has_probabilities(source: MatrixInput) -> bool:
-    outputs = None if source.samples is None else source.samples.outputs
-    # What was kept of a run without its samples answers as it did.
-    return source.is_scored if outputs is None else outputs.ndim == 2
+    return source.is_scored and not source.has_scores
 
 
 def asked_of(costs: Costs, texts: Sequence[str], source: MatrixInput) -> tuple[str, ...]:

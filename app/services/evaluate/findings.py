@@ -9,7 +9,8 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import IGNORED_FACT, Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import percent, significant
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.families.per_class import rates
@@ -97,19 +98,60 @@ def matrix_findings(
     return sorted((finding for finding in found if finding), key=lambda finding: _ORDER[finding.severity])
 
 
-def tie_finding(ties: int, n_samples: int) -> Finding | None:
-    """Samples whose highest probability is shared by several classes, so that the order of the classes decided."""
+def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding | None:
+    """Samples whose highest probability (or score) several classes share, so that the order of the classes decided."""
     if not ties:
         return None
     share = ties / n_samples
     return Finding.note(
         "ties_broken_by_order",
-        f"In {ties} of {n_samples} cases ({percent(share)}) several classes share the highest probability and the "
+        f"In {ties} of {n_samples} cases ({percent(share)}) several classes share the highest {of} and the "
         "first of them was taken. Another order of the classes would give other predictions there.",
         ties=ties,
         n=n_samples,
         share=share,
     )
+
+
+def ignored_findings(source: MatrixInput) -> list[Finding]:
+    """What was left out of the classes that are ignored, and what is predicted as them all the same."""
+    ignored = source.facts.get(IGNORED_FACT)
+    if not ignored:
+        return []
+    whole = source.content is Content.counts or source.kind != "confusion_matrix"
+    found = [
+        Finding.note(
+            "ignored_classes",
+            f"Left out because their actual class is ignored: {_amounts(ignored, whole=whole)}.",
+            classes=[*ignored],
+            n=[*ignored.values()],
+        )
+    ]
+    columns = dict(zip(source.labels, source.counts.sum(axis=0).tolist(), strict=True))
+    wrong = {label: columns[label] for label in ignored if columns.get(label)}
+    if wrong:
+        found.append(
+            Finding.warning(
+                "ignored_but_predicted",
+                "Samples of other classes are predicted as a class that is ignored: "
+                f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays; as "
+                "it has no actual samples, means of the recalls have no value.",
+                classes=[*wrong],
+                n=[*wrong.values()],
+            )
+        )
+    return found
+
+
+def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
+    named = [
+        f'{amount:.0f} {"case" if amount == 1 else "cases"} "{label}"'
+        if whole
+        else f'{significant(amount, 6)} "{label}"'
+        for label, amount in [*by_label.items()][:MOST_NAMED]
+    ]
+    more = len(by_label) - len(named)
+    return ", ".join(named) + (f" and {more} classes more" if more > 0 else "")
 
 
 def _constant_prediction(matrix: _Margins) -> Finding | None:

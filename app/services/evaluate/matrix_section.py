@@ -31,7 +31,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, headline_intervals, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings, headline_cautions
-from app.services.evaluate.findings import matrix_findings
+from app.services.evaluate.findings import ignored_findings, matrix_findings
 from app.services.evaluate.folds import over_folds
 from app.services.evaluate.metric_order import MetricOrder, metric_order
 from app.services.evaluate.questions import Question
@@ -139,7 +139,12 @@ def _section(
         requested=answers,
         intervals=intervals,
         undefined=(*undefined, *gaps),
-        findings=(*findings, *_cautions(question.expressions), *headline_cautions(source, question.options)),
+        findings=(
+            *findings,
+            *ignored_findings(source),
+            *_cautions(question.expressions),
+            *headline_cautions(source, question.options),
+        ),
         folds=None if source.fold_counts is None else _folds(order, source.fold_counts),
         interpretation=interpretation,
     )

@@ -45,7 +45,9 @@ def probability_findings(
     """
     found = [
         _hidden_by_auc(source, scores, by_class[roc_auc.key]),
-        tie_finding(source.facts.get("ties", 0), scores.n_samples),
+        tie_finding(
+            source.facts.get("ties", 0), scores.n_samples, "probability" if scores.are_probabilities else "score"
+        ),
         _assumed(source),
     ]
     if scores.are_probabilities:

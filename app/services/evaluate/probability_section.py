@@ -141,7 +141,7 @@ def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, 
             outputs=None if samples.outputs is None else samples.outputs[part],
             weights=None if samples.weights is None else samples.weights[part],
         )
-        rows.append(evaluate_table(scores_of(fold, source.positive), metrics))
+        rows.append(evaluate_table(scores_of(replace(source, samples=fold)), metrics))
     return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1))
 
 

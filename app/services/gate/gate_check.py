@@ -221,7 +221,8 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
     interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):
-        return f"{what} is undefined for this run, so nothing can be said."
+        run = "" if rule.demand.needs_baseline else " for this run"
+        return f"{what} is undefined{run}{one.undefined or ', so nothing can be said'}."
     shown = f"{what} is {significant(interval.value)}"
     if rule.bound is Bound.VALUE:
         relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 
 from app.domain.errors import InvalidExpression, NotComparable
 from app.domain.evaluation import EvaluationRecord
@@ -11,11 +11,13 @@ from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
 from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
+from app.services.reasons import why_missing
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
@@ -45,6 +47,7 @@ class RuleEstimate:
         baseline: The baseline's.
         paired: Of the difference of a rate of paired runs.
         why: Why limits are missing, where that is known from the run.
+        undefined: Why the value itself is missing.
     """
 
     name: str
@@ -56,6 +59,7 @@ class RuleEstimate:
     baseline: float = nan
     paired: PairedRate | None = None
     why: str = ""
+    undefined: str = ""
 
 
 def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
@@ -125,9 +129,27 @@ class RuleEstimates:
                 method=one.method,
                 samples=record.n_samples,
                 why="" if one.reason is None else f", since {one.reason}",
+                undefined=self._why_undefined(estimand, place, one.value),
             )
-            for name, one in zip(estimand.names, found, strict=True)
+            for place, (name, one) in enumerate(zip(estimand.names, found, strict=True))
         ]
+
+    def _why_undefined(self, estimand: Estimand, place: int, value: float) -> str:
+        """Why a value of the candidate is missing; nothing where it is there."""
+        if not isnan(value):
+            return ""
+        subject = self._candidate.subject if estimand.scored else self._candidate.table
+        return f": {why_missing(estimand.expression, subject, self._runs.labels, place)}"
+
+    def _why_incomparable(self, estimand: Estimand, place: int, values: Sequence[float]) -> str:
+        """Of which run a value is missing that a difference needs, and why; nothing where both are there."""
+        missing = next((index for index, value in enumerate(values) if isnan(value)), None)
+        if missing is None:
+            return ""
+        table = Table(self._runs.counts[missing])
+        subject = Subject(table, self._runs.scored[missing].run.scores) if estimand.scored else table
+        reason = why_missing(estimand.expression, subject, self._runs.labels, place)
+        return f" as that of the {('candidate', 'baseline')[missing]} is: {reason}"
 
     def differences(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
         """Candidate less baseline, with limits by these settings.
@@ -158,13 +180,16 @@ class RuleEstimates:
                 candidate=a,
                 baseline=b,
                 paired=self._paired(rate, found.test.discordant, samples),
+                undefined=self._why_incomparable(estimand, place, (a, b)),
             )
-            for name, (a, b), rate, (found,) in zip(
-                estimand.names,
-                values,
-                rates,
-                both.differences(index, settings.level_of_each),
-                strict=True,
+            for place, (name, (a, b), rate, (found,)) in enumerate(
+                zip(
+                    estimand.names,
+                    values,
+                    rates,
+                    both.differences(index, settings.level_of_each),
+                    strict=True,
+                )
             )
         ]
 

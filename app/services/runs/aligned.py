@@ -50,7 +50,8 @@ class ScoredRun:
             ValueError: there are no probabilities and no scores.
         """
         moved = _in_order(samples, places)
-        scores = scores_of(replace(moved, weights=None), _positive(record, places))
+        source = stored_input(record, replace(moved, weights=None))
+        scores = scores_of(replace(source, positive=_positive(record, places)))
         return cls(Run(scores, moved.predicted), samples.fold_sizes, samples.weights)
 
     def part(self, rows: NDArray[np.intp] | slice) -> Run:

@@ -1,5 +1,7 @@
 """The input of an evaluation as JSON: a union on ``kind``, and its way to the domain."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -9,7 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_TEXT, LabelField
+from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.folds import pooled
+from app.domain.inputs.ignored import without_ignored
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import (
     LARGEST_TOTAL,
@@ -51,12 +55,21 @@ _IDS = {
 LabelColumn = Annotated[Any, PlainValidator(_column), _array(**_LABELS)]
 SampleIds = Annotated[Any, PlainValidator(_column), _array(**_IDS, uniqueItems=True)]
 GroupIds = Annotated[Any, PlainValidator(_column), _array(**_IDS)]
-NumberColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number"})]
 WeightColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number", "minimum": 0})]
 Rows = Annotated[
     Any,
     PlainValidator(_column),
     _array(items={"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 2, "maxItems": MOST_CLASSES}),
+]
+ScoreColumn = Annotated[
+    Any,
+    PlainValidator(_column),
+    _array(
+        anyOf=[
+            {"items": {"type": "number"}},
+            {"items": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": MOST_CLASSES}},
+        ]
+    ),
 ]
 # What the domain says of them, in its own words, where it does not hold.
 _CLASSES: JsonDict = {"minItems": 2, "maxItems": MOST_CLASSES}
@@ -69,6 +82,15 @@ Labels = Annotated[
         max_length=_MOST_LABELS,
         description="The classes in the order of the matrix, all different.",
         json_schema_extra={**_CLASSES, "uniqueItems": True},
+    ),
+]
+Ignored = Annotated[
+    list[LabelField],
+    Field(
+        max_length=MOST_CLASSES,
+        description="Samples whose actual class is one of these are left out, and counted in `input.ignored`. Such a "
+        "label is no class, unless a sample that is left is predicted as it or `labels` of samples name it: then it is "
+        "a class without actual samples.",
     ),
 ]
 Entry = Annotated[float, Field(json_schema_extra=_ENTRY)]
@@ -90,6 +112,7 @@ class ConfusionMatrixInput(Wire):
     positive: LabelField | None = Field(
         None, description="The positive class, K = 2 only; the second label by default."
     )
+    ignore: Ignored = Field(default_factory=list)
     normalized: bool = Field(default=False, description="The entries are rates, not counts: no intervals can be given.")
 
     def to_domain(self, pointer: str) -> MatrixInput:
@@ -100,6 +123,7 @@ class ConfusionMatrixInput(Wire):
             positive=self.positive,
             predicted_rows=self.orientation == "predicted_rows",
             normalized=self.normalized,
+            ignore=self.ignore,
             pointer=pointer,
         )
 
@@ -139,14 +163,31 @@ class _SamplesInput(Wire):
     sample_ids: SampleIds | None = Field(None, description="One id per sample; runs are paired by them.")
     sample_weight: WeightColumn | None = Field(None, description="One weight per sample, 0 or more.")
     group_ids: GroupIds | None = Field(None, description=_GROUPS)
+    ignore: Ignored = Field(default_factory=list)
 
-    def _accompanying(self, threshold: float | None) -> Accompanying:
+    def _of_samples(
+        self, columns: Mapping[str, Any], make: Callable[[Mapping[str, Any]], MatrixInput], pointer: str
+    ) -> MatrixInput:
+        """What is made of the columns, these and those that every such input has, without what is ignored."""
+        columns = {
+            **columns,
+            "y_true": self.y_true,
+            "sample_ids": self.sample_ids,
+            "sample_weight": self.sample_weight,
+            "group_ids": self.group_ids,
+        }
+        if not self.ignore:
+            return make(columns)
+        made, ignored = without_ignored(self.ignore, columns, make, pointer)
+        return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
+
+    def _accompanying(self, columns: Mapping[str, Any], threshold: float | None) -> Accompanying:
         return Accompanying(
             labels=self.labels,
             positive=self.positive,
-            sample_ids=self.sample_ids,
-            sample_weight=self.sample_weight,
-            group_ids=self.group_ids,
+            sample_ids=columns["sample_ids"],
+            sample_weight=columns["sample_weight"],
+            group_ids=columns["group_ids"],
             threshold=threshold,
         )
 
@@ -159,15 +200,10 @@ class PredictionsInput(_SamplesInput):
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
-        return from_predictions(
-            self.y_true,
-            self.y_pred,
-            labels=self.labels,
-            positive=self.positive,
-            sample_ids=self.sample_ids,
-            sample_weight=self.sample_weight,
-            group_ids=self.group_ids,
-            pointer=pointer,
+        return self._of_samples(
+            {"y_pred": self.y_pred},
+            lambda columns: from_predictions(**columns, labels=self.labels, positive=self.positive, pointer=pointer),
+            pointer,
         )
 
 
@@ -188,34 +224,43 @@ class ProbabilitiesInput(_SamplesInput):
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
-        return from_probabilities(
-            self.y_true,
-            self.probabilities,
-            self._accompanying(self.threshold),
-            sum_tolerance=self.sum_tolerance,
-            renormalize=self.renormalize,
-            pointer=pointer,
+        return self._of_samples(
+            {"probabilities": self.probabilities},
+            lambda columns: from_probabilities(
+                columns["y_true"],
+                columns["probabilities"],
+                self._accompanying(columns, self.threshold),
+                sum_tolerance=self.sum_tolerance,
+                renormalize=self.renormalize,
+                pointer=pointer,
+            ),
+            pointer,
         )
 
 
 class ScoresInput(_SamplesInput):
-    """Actual classes and one score per sample, for two classes."""
+    """Actual classes and scores that are no probabilities: one per sample for two classes, or one per class."""
 
     kind: Literal["scores"]
-    scores: NumberColumn = Field(description="Any real numbers, higher for the positive class.")
+    scores: ScoreColumn = Field(
+        description="Any real numbers: n of them, higher for the positive class, or n x K in the order of `labels`, "
+        "each column higher for its class. Of these the highest decides, the first of equals. Metrics of the order have a "
+        "value; what needs probabilities has none."
+    )
     threshold: float | None = Field(
         None,
         description="The positive class is decided for from this score on; when left out 0.5 if all scores lie between "
-        "0 and 1, and else 0.",
+        "0 and 1, and else 0. Not with a score for every class.",
     )
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
-        return from_scores(
-            self.y_true,
-            self.scores,
-            self._accompanying(self.threshold),
-            pointer=pointer,
+        return self._of_samples(
+            {"scores": self.scores},
+            lambda columns: from_scores(
+                columns["y_true"], columns["scores"], self._accompanying(columns, self.threshold), pointer=pointer
+            ),
+            pointer,
         )
 
 

@@ -1,0 +1,100 @@
+"""Samples that are left out because of their actual class, such as "void" or "not annotated"."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import Fault, InvalidInput
+from app.domain.inputs.labels import Label, check_lengths, encode, label_text, listed, shown, taken
+
+_TRUTH = "y_true"
+Made = TypeVar("Made")
+
+
+def without_ignored(
+    ignore: Sequence[Label],
+    columns: Mapping[str, Any],
+    make: Callable[[Mapping[str, Any]], Made],
+    pointer: str,
+) -> tuple[Made, dict[str, int]]:
+    """What ``make`` makes of the samples whose actual class is not ignored, and how many of each class are left out.
+
+    Args:
+        ignore: Labels; none of them has to occur.
+        columns: By name, one entry per sample or None; ``y_true`` has the actual classes.
+        make: Refuses an input with pointers into the columns it was given, which come out as pointers into all.
+        pointer: JSON pointer to the object that holds the columns.
+
+    Raises:
+        InvalidInput: nothing is left, or whatever ``make`` refuses.
+    """
+    size = check_lengths(columns[_TRUTH], columns, pointer)
+    coded = encode({_TRUTH: columns[_TRUTH]}, None, pointer)
+    counts = np.bincount(coded.codes[_TRUTH], minlength=len(coded.labels)).tolist()
+    found = dict(zip(coded.labels, counts, strict=True))
+    left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
+    kept = np.array([text not in left_out for text in coded.labels])
+    rows = np.flatnonzero(kept[coded.codes[_TRUTH]])
+    if not rows.size:
+        raise _nothing_left(f"{pointer}/ignore", left_out)
+    if rows.size == size:
+        return make(columns), left_out
+    with _at_their_places(rows, columns, pointer):
+        left = {name: None if column is None else taken(column, rows) for name, column in columns.items()}
+        return make(left), left_out
+
+
+@contextmanager
+def _at_their_places(rows: NDArray[np.intp], columns: Mapping[str, Any], pointer: str) -> Iterator[None]:
+    """Faults of entries that are left, told by where the entries stand among all."""
+    try:
+        yield
+    except InvalidInput as error:
+        faults = []
+        for fault in error.faults:
+            name, _, rest = fault.pointer.removeprefix(f"{pointer}/").partition("/")
+            place, _, inner = rest.partition("/")
+            moved = fault.pointer
+            if name in columns and place.isdigit():
+                moved = "/".join([pointer, name, str(rows[int(place)]), *([inner] if inner else [])])
+            faults.append(Fault(moved, fault.code, fault.detail))
+        raise InvalidInput(faults) from None
+
+
+def classes_left(
+    matrix: NDArray[np.float64], labels: Sequence[str], ignore: Sequence[Label], pointer: str
+) -> tuple[NDArray[np.float64], tuple[str, ...], dict[str, float]]:
+    """A matrix (rows actual) without the samples of some classes, its labels, and what was in each row that went.
+
+    The column of a class goes with its row, unless samples of other classes are in it: these are errors, and the class
+    stays, without actual samples.
+
+    Raises:
+        InvalidInput: a label is none of the matrix, or nothing is left.
+    """
+    texts = [*dict.fromkeys(map(label_text, ignore))]
+    unknown = next((index for index, text in enumerate(texts) if text not in labels), None)
+    if unknown is not None:
+        raise InvalidInput.at(
+            f"{pointer}/ignore/{unknown}",
+            "unknown_label",
+            f"expected one of {listed(labels)}, got {shown(texts[unknown])}",
+        )
+    places = [labels.index(text) for text in texts]
+    sums = [float(matrix[place].sum()) for place in places]
+    left_out = {text: int(one) if one.is_integer() else one for text, one in zip(texts, sums, strict=True)}
+    matrix = matrix.copy()
+    matrix[places] = 0.0
+    if not matrix.any():
+        raise _nothing_left(f"{pointer}/ignore", left_out)
+    stays = np.array([place not in places or bool(matrix[:, place].any()) for place in range(len(labels))])
+    return matrix[np.ix_(stays, stays)], tuple(np.array(labels, dtype=object)[stays]), left_out
+
+
+def _nothing_left(pointer: str, left_out: Mapping[str, float]) -> InvalidInput:
+    return InvalidInput.at(
+        pointer, "no_samples", f"expected at least one sample of another class than {listed([*left_out])}, got none"
+    )
