@@ -244,8 +244,8 @@ class ScoresInput(_SamplesInput):
     kind: Literal["scores"]
     scores: ScoreColumn = Field(
         description="Any real numbers: n of them, higher for the positive class, or n x K in the order of `labels`, "
-        "each column higher for its class. Of these the highest decides, the first of equals. Metrics of the order have a "
-        "value; what needs probabilities has none."
+        "each column higher for its class. Of these the highest decides, the first of equals. Metrics of the order "
+        "have a value; what needs probabilities has none."
     )
     threshold: float | None = Field(
         None,
