@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Request
+from fastapi._compat import ModelField
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
@@ -56,6 +59,11 @@ async def context(request: Request) -> Context:
 class StrictRoute(APIRoute):
     """A route that refuses parameters it does not know: a misspelt filter that lets everything pass is worse."""
 
+    @cached_property
+    def query_params(self) -> list[ModelField]:
+        """Those of the route and of what it depends on."""
+        return _query_params(self.dependant)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Check the parameters before anything else is done."""
         handle, endpoint = super().get_route_handler(), self.endpoint
@@ -71,6 +79,10 @@ class StrictRoute(APIRoute):
             return await handle(request)
 
         return check_and_handle
+
+
+def _query_params(dependant: Dependant) -> list[ModelField]:
+    return [*dependant.query_params, *(field for inner in dependant.dependencies for field in _query_params(inner))]
 
 
 def routes(*tags: str) -> APIRouter:
@@ -92,7 +104,7 @@ def refuse_unknown_parameters(request: Request) -> None:
     Raises:
         InvalidQuery: there is one that the route does not know, or one that no database can hold.
     """
-    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    known = [field.alias for field in request.scope["route"].query_params]
     faults = []
     for name, value in request.query_params.multi_items():
         if name not in known:
@@ -113,7 +125,7 @@ def _repeated(request: Request) -> list[Fault]:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     return [
         Fault(field.alias, "repeated_parameter", f"expected it once, got it {counts[field.alias]} times")
-        for field in request.scope["route"].dependant.query_params
+        for field in request.scope["route"].query_params
         if counts[field.alias] > 1 and not _takes_several(field.field_info.annotation)
     ]
 

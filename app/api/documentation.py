@@ -32,6 +32,7 @@ def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: _problem("The body is not JSON."),
     404: _problem("There is no such thing."),
+    406: _problem("The answer is written in nothing that `Accept` allows."),
     408: _problem("The rest of the request did not come in time."),
     413: _problem("The body is larger than the limit."),
     415: _problem("The body is not announced as JSON, or compressed in an unknown way."),

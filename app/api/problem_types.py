@@ -18,6 +18,7 @@ PROBLEM_TYPES = {
     "unknown_class": "The curve is one of a class: `class` has to name one of the evaluation.",
     "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
     "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",
+    "not_acceptable": "The answer is written in none of the media types of `Accept`; the detail names those it is.",
     "method_not_allowed": "The address exists but does not take this method.",
     "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
     "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",

@@ -75,6 +75,13 @@ class InvalidQuery(Exception):
         return cls([Fault(parameter, code, detail)])
 
 
+class NotAcceptable(Exception):
+    """Nothing that the request accepts is written here."""
+
+    def __init__(self, accepted: str, written: Sequence[str]) -> None:
+        super().__init__(f"expected Accept to allow one of {', '.join(written)}, got {accepted[:200]!r}")
+
+
 class MalformedRequest(Exception):
     """The body is no JSON, or not of the form the operation takes."""
 
@@ -139,7 +146,8 @@ class Problem:
         """The problem as it is sent."""
         return ProblemValue(
             type=f"/problems/{self.code}",
-            title=self.status.phrase,
+            # The name of the problem: what the status says is in the status.
+            title=self.code.replace("_", " ").capitalize(),
             status=self.status.value,
             detail=self.detail,
             instance=f"urn:request:{request_id}",
@@ -163,6 +171,8 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
             return _query_problem(error)
         case InvalidExpression():
             return _expression_problem(error, prefix)
+        case NotAcceptable():
+            return Problem(status=HTTPStatus.NOT_ACCEPTABLE, code="not_acceptable", detail=str(error))
         case DomainError():
             return _domain_problem(error, prefix)
         case StoreOverloadedError():
@@ -317,6 +327,7 @@ def install(app: FastAPI) -> None:
 
     for kind in (
         InvalidQuery,
+        NotAcceptable,
         MalformedRequest,
         DomainError,
         StoreFullError,

@@ -11,3 +11,13 @@ RANKED: Final = "h_mean"
 COMPARED: Final = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
 # What is projected to other prevalences.
 PROJECTED: Final = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+# What texts show first, as far as a report has it: of several classes, and of two, where it is about the positive one.
+SHOWN: Final = (
+    *("h_mean", "g_mean", "balanced_accuracy", "roc_auc_ovr_macro", "au_imcp"),
+    *("accuracy", "macro_f1", "mcc", "cohen_kappa"),
+)
+SHOWN_OF_TWO: Final = (
+    *("h_mean", "balanced_accuracy", "recall", "specificity", "roc_auc", "au_imcp"),
+    *("accuracy", "precision", "f1", "mcc", "average_precision"),
+)
+LOSSES_SHOWN: Final = ("log_loss", "brier_score", "expected_calibration_error")

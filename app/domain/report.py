@@ -277,11 +277,48 @@ class InputSummary(SummarisedInput):
         )
 
 
+class HeadlineValue(TypedDict):
+    """A value with its limits, `null` where there are none."""
+
+    value: Value
+    low: Value
+    high: Value
+
+
+class WeakestClass(TypedDict):
+    """The class of the lowest recall.
+
+    Attributes:
+        n: Samples of the class, or their weight.
+    """
+
+    label: str
+    recall: float
+    n: float
+
+
+class Headline(TypedDict):
+    """What to look at first, small for any number of classes.
+
+    Attributes:
+        requested: Expressions of one value that were asked for, as many as there is room for.
+        weakest_class: `null` where no class has a recall.
+        n_samples: `null` when the entries are rates.
+    """
+
+    metrics: Mapping[str, HeadlineValue]
+    requested: Mapping[str, HeadlineValue]
+    weakest_class: WeakestClass | None
+    n_samples: float | None
+    n_classes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
     """Everything that is answered about one input.
 
     Attributes:
+        headline: The usual metrics and what was requested, value and limits side by side.
         values: Overall metrics by key, as they are kept for lists.
         of_samples: What needs the samples, apart: kept where the samples are not.
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
@@ -289,6 +326,7 @@ class Report:
     """
 
     input: InputSummary
+    headline: Headline
     metrics: GroupedMetrics
     per_class: Mapping[str, GroupedMetrics]
     values: Mapping[str, Value] = field(metadata=HIDDEN)

@@ -33,6 +33,12 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{nearest:f}" if -5 < power < digits else f"{nearest.scaleb(-power, _EXACTLY):f}e{power:+03d}"
 
 
+def two_digits(value: float) -> str:
+    """A number of samples to two digits, with commas: ``two_digits(23385)`` is 23,000."""
+    exact = Decimal(repr(float(value)))
+    return f"{exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 1, 0)), context=_EXACTLY):,f}"
+
+
 def _written(value: float, scale: int, digits: int | None) -> str:
     exact = Decimal(repr(float(value)))
     if not exact.is_finite():

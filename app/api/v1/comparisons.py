@@ -6,10 +6,10 @@ from uuid import UUID
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.presentation import AS_USUAL, COMPARISON, UseAsked, view_of, written_as
 from app.api.v1.requests import comparisons as requests
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
@@ -21,36 +21,41 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
 @router.post(
     "/comparisons",
     status_code=HTTPStatus.CREATED,
-    responses=made(RunComparison, *_READ),
+    responses=written_as(COMPARISON, made(RunComparison, *_READ)),
     openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
     operation_id="createComparison",
 )
-async def create_comparison(request: Request, context: UseContext) -> Response:
+async def create_comparison(request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
-    asked = parse_body(await read_body(request), requests.ComparisonRequest)
-    answer = await context.services.comparisons.create(context.project, asked.to_domain())
-    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
+    view = view_of(request, COMPARISON, asked)
+    body = parse_body(await read_body(request), requests.ComparisonRequest)
+    answer = await context.services.comparisons.create(context.project, body.to_domain())
+    return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
 
 
 @router.get(
     "/comparisons/{identifier}",
-    responses=answers(RunComparison | ModelComparison),
+    responses=written_as(COMPARISON),
     operation_id="getComparison",
 )
-async def get_comparison(identifier: UUID, context: UseContext) -> Response:
+async def get_comparison(
+    identifier: UUID, request: Request, context: UseContext, asked: UseAsked = AS_USUAL
+) -> Response:
     """Read a comparison as it was answered."""
-    return json_response(await context.services.comparisons.read(context.project, identifier))
+    view = view_of(request, COMPARISON, asked)
+    return view.answer(await context.services.comparisons.read(context.project, identifier))
 
 
 @router.post(
     "/comparisons/across-datasets",
     status_code=HTTPStatus.CREATED,
-    responses=made(ModelComparison, *_READ),
+    responses=written_as(COMPARISON, made(ModelComparison, *_READ)),
     openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
     operation_id="compareAcrossDatasets",
 )
-async def compare_across_datasets(request: Request, context: UseContext) -> Response:
+async def compare_across_datasets(request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
     """Compare models over datasets: average ranks, Friedman, Wilcoxon and Nemenyi, Bayesian signed rank with a ROPE."""
-    asked = parse_body(await read_body(request), requests.TournamentRequest)
-    answer = await context.services.tournaments.create(context.project, asked.to_domain())
-    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
+    view = view_of(request, COMPARISON, asked)
+    body = parse_body(await read_body(request), requests.TournamentRequest)
+    answer = await context.services.tournaments.create(context.project, body.to_domain())
+    return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

@@ -20,6 +20,7 @@ from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.presentation import AS_USUAL, EVALUATION, UseAsked, View, view_of, written_as
 from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
@@ -62,42 +63,56 @@ Filter = Annotated[str | None, Query(max_length=256, description="Only those of 
 @router.post(
     "/evaluations",
     status_code=HTTPStatus.CREATED,
-    responses=made(Evaluation, _USES, {"identifier": "$response.body#/id"})
-    | answers(Evaluation, description="Not kept."),
+    responses=written_as(
+        EVALUATION,
+        made(Evaluation, _USES, {"identifier": "$response.body#/id"}) | answers(Evaluation, description="Not kept."),
+    ),
     openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
-async def create_evaluation(request: Request, context: UseContext, *, store: Store = True) -> Response:
+async def create_evaluation(
+    request: Request,
+    context: UseContext,
+    *,
+    store: Store = True,
+    asked: UseAsked = AS_USUAL,
+) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
+    view = view_of(request, EVALUATION, asked)
     async with receive(request, forms=True) as body:
         if isinstance(body, LargeBody):
-            return await _evaluate_large(context, body, keep=store)
+            return await _evaluate_large(context, body, view, keep=store)
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
-        return await _answer(await context.services.evaluations.compute(new))
+        return await _answer(view, await context.services.evaluations.compute(new))
     keeping = await _keep(context, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
-    answer = await _answer(keeping.evaluation, HTTPStatus.CREATED, headers)
+    answer = await _answer(view, keeping.evaluation, HTTPStatus.CREATED, headers)
     await keeping.done()
     return answer
 
 
 @router.post(
     "/metrics/compute",
-    responses=answers(Evaluation),
+    responses=written_as(EVALUATION),
     openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
-async def compute_metrics(request: Request, context: UseContext) -> Response:
+async def compute_metrics(
+    request: Request,
+    context: UseContext,
+    asked: UseAsked = AS_USUAL,
+) -> Response:
     """Evaluate an input and keep nothing."""
+    view = view_of(request, EVALUATION, asked)
     async with receive(request, forms=True) as body:
         if isinstance(body, LargeBody):
-            return await _evaluate_large(context, body, keep=False)
+            return await _evaluate_large(context, body, view, keep=False)
         new = parse_body(body, requests.EvaluationRequest).to_domain()
-    return await _answer(await context.services.evaluations.compute(new))
+    return await _answer(view, await context.services.evaluations.compute(new))
 
 
 @router.post(
@@ -167,41 +182,41 @@ async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
 
 
 def _evaluate_value(value: Any, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
-    return _evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), identifier)
+    return _evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), identifier, View(EVALUATION))
 
 
 def _failed(problem: Problem, request: Request) -> BatchItem:
     return BatchItem(problem.status, problem=problem.of_request(request_id(request)))
 
 
-async def _evaluate_large(context: Context, body: LargeBody, *, keep: bool) -> Response:
+async def _evaluate_large(context: Context, body: LargeBody, view: View, *, keep: bool) -> Response:
     """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
     written, record = await context.services.compute.run(
-        partial(_evaluate_file, body.read, _identifier(context, keep=keep)), body.file
+        partial(_evaluate_file, body.read, view, _identifier(context, keep=keep)), body.file
     )
     if record is None:
-        return Response(written, media_type="application/json")
+        return view.response(written)
     await context.services.evaluations.keep(context.project, record)
     headers = {"Location": f"/v1/evaluations/{record.id}"}
-    return Response(written, HTTPStatus.CREATED, headers, media_type="application/json")
+    return view.response(written, HTTPStatus.CREATED, headers)
 
 
 def _evaluate_file(
-    read: Callable[..., requests.EvaluationRequest], identifier: UUID | None, file: BinaryIO
+    read: Callable[..., requests.EvaluationRequest], view: View, identifier: UUID | None, file: BinaryIO
 ) -> tuple[bytes, EvaluationRecord | None]:
-    return _evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier)
+    return _evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier, view)
 
 
 def _identifier(context: Context, *, keep: bool) -> UUID | None:
     return context.services.evaluations.new_identifier() if keep else None
 
 
-def _evaluated(new: NewEvaluation, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
+def _evaluated(new: NewEvaluation, identifier: UUID | None, view: View) -> tuple[bytes, EvaluationRecord | None]:
     """The answer, and the record if there is an id to keep it under."""
     if identifier is not None:
         _require_names(new)
     evaluation, record = evaluate_alone(new, identifier)
-    return write_json(evaluation), record
+    return view.write(evaluation), record
 
 
 async def _keep(context: Context, new: NewEvaluation) -> PendingWrite:
@@ -226,11 +241,11 @@ def _require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:
 
 
 async def _answer(
-    evaluation: Evaluation, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
+    view: View, evaluation: Evaluation, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
     if _is_long(evaluation):
-        return await asyncio.to_thread(json_response, evaluation, status, headers)
-    return json_response(evaluation, status, headers)
+        return await asyncio.to_thread(view.answer, evaluation, status, headers)
+    return view.answer(evaluation, status, headers)
 
 
 def _is_long(evaluation: Evaluation) -> bool:
@@ -324,13 +339,19 @@ def _position(identifier: UUID, value: float | None) -> Position:
 
 @router.get(
     "/evaluations/{identifier}",
-    responses=answers(Evaluation),
+    responses=written_as(EVALUATION),
     operation_id="getEvaluation",
     tags=["evaluations"],
 )
-async def get_evaluation(identifier: UUID, context: UseContext) -> Response:
+async def get_evaluation(
+    identifier: UUID,
+    request: Request,
+    context: UseContext,
+    asked: UseAsked = AS_USUAL,
+) -> Response:
     """Read an evaluation with its full report."""
-    return await _answer(await context.services.evaluations.read(context.project, identifier))
+    view = view_of(request, EVALUATION, asked)
+    return await _answer(view, await context.services.evaluations.read(context.project, identifier))
 
 
 @router.get(
@@ -352,15 +373,21 @@ async def get_confusion_matrix(
 
 @router.patch(
     "/evaluations/{identifier}",
-    responses=answers(Evaluation),
+    responses=written_as(EVALUATION),
     openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
     operation_id="replaceTags",
     tags=["evaluations"],
 )
-async def patch_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
+async def patch_evaluation(
+    identifier: UUID,
+    request: Request,
+    context: UseContext,
+    asked: UseAsked = AS_USUAL,
+) -> Response:
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
+    view = view_of(request, EVALUATION, asked)
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    return await _answer(await context.services.evaluations.replace_tags(context.project, identifier, tags))
+    return await _answer(view, await context.services.evaluations.replace_tags(context.project, identifier, tags))
 
 
 @router.delete(

@@ -12,6 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.presentation import AS_USUAL, CHECK, UseAsked, view_of, written_as
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate.answers import CheckAnswer
@@ -76,15 +77,16 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 @router.post(
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
-    responses=made(CheckAnswer, ["getCheck"], _OF_A_CHECK),
+    responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)),
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
-async def create_check(name: GateName, request: Request, context: UseContext) -> Response:
+async def create_check(name: GateName, request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
-    asked = parse_body(await read_body(request), requests.CheckRequest)
-    answer = await context.services.gates.check(context.project, name, asked.evaluation, asked.baseline)
-    return json_response(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
+    view = view_of(request, CHECK, asked)
+    body = parse_body(await read_body(request), requests.CheckRequest)
+    answer = await context.services.gates.check(context.project, name, body.evaluation, body.baseline)
+    return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
 
 
 @router.get(
@@ -102,9 +104,12 @@ async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cu
 
 @router.get(
     "/gates/{name}/checks/{identifier}",
-    responses=answers(CheckAnswer),
+    responses=written_as(CHECK),
     operation_id="getCheck",
 )
-async def get_check(name: GateName, identifier: UUID, context: UseContext) -> Response:
+async def get_check(
+    name: GateName, identifier: UUID, request: Request, context: UseContext, asked: UseAsked = AS_USUAL
+) -> Response:
     """Read a check as it was answered."""
-    return json_response(await context.services.gates.read_check(context.project, name, identifier))
+    view = view_of(request, CHECK, asked)
+    return view.answer(await context.services.gates.read_check(context.project, name, identifier))

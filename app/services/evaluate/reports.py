@@ -1,6 +1,7 @@
 """From a question to its report: one builder over what is said of the matrix, of probabilities and of groups."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.group_section import group_section
+from app.services.evaluate.headline import headline_of
 from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_slow_intervals
 from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
@@ -70,8 +72,10 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
     requested = whole.requested
     if of_samples:
         requested = {text: requested[text] for text in question.options.metrics}
+    summary = InputSummary.of(question.source, whole.per_class)
     return Report(
-        input=InputSummary.of(question.source, whole.per_class),
+        input=summary,
+        headline=headline_of(summary, replace(whole, requested=requested)),
         metrics=whole.metrics,
         per_class=whole.per_class,
         values=whole.values,

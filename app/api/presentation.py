@@ -1,0 +1,224 @@
+"""How answers are written: all of the JSON or some members, or a text. `Accept`, `fields` and `Prefer` decide.
+
+A view is made before anything is computed, so that what cannot be answered is refused first, and is sent along to
+where the answer is made, which may be another process.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Annotated, Any, NamedTuple, Union
+
+import orjson
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from app.api.answers import Documented, answer_model, answers, write_json
+from app.api.problems import InvalidQuery, NotAcceptable
+from app.api.texts.check_text import check_text
+from app.api.texts.comparison_text import comparison_text
+from app.api.texts.evaluation_text import evaluation_text
+from app.api.texts.leaderboard_text import leaderboard_text
+from app.api.texts.lines import NARROWEST, USUAL, WIDEST, Style
+from app.api.texts.markdown import check_markdown, comparison_markdown, evaluation_markdown, leaderboard_markdown
+from app.api.texts.table_csv import check_csv, comparison_csv, evaluation_csv, leaderboard_csv
+from app.domain.errors import Fault
+from app.domain.members import members
+from app.services.compare.answers import RunComparison
+from app.services.compare.model_answers import ModelComparison
+from app.services.evaluate.evaluations import Evaluation
+from app.services.gate.answers import CheckAnswer
+from app.services.rank.ranking import Leaderboard
+
+Written = Mapping[str, Any]
+
+
+class Media(StrEnum):
+    """What an answer is written in, the usual one first."""
+
+    JSON = "application/json"
+    TEXT = "text/plain"
+    MARKDOWN = "text/markdown"
+    CSV = "text/csv"
+
+    @property
+    def header(self) -> str:
+        """As `Content-Type` has it."""
+        return self.value if self is Media.JSON else f"{self.value}; charset=utf-8"
+
+
+class Characters(StrEnum):
+    """What the pictures of a text are made of."""
+
+    ASCII = "ascii"
+    UNICODE = "unicode"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of answer and the ways to write it.
+
+    Attributes:
+        shapes: The dataclasses that are answered.
+        least: The members that are left by ``Prefer: return=minimal``.
+    """
+
+    shapes: tuple[type, ...]
+    text: Callable[[Written, Style], str]
+    markdown: Callable[[Written], str]
+    csv: Callable[[Written], str]
+    least: tuple[str, ...]
+
+    @property
+    def members(self) -> list[str]:
+        """The names of the members it may have."""
+        fields = (answer_model(shape).model_fields.items() for shape in self.shapes)
+        return list(dict.fromkeys(one.alias or name for each in fields for name, one in each))
+
+
+EVALUATION = Kind((Evaluation,), evaluation_text, evaluation_markdown, evaluation_csv, ("id", "headline"))
+COMPARISON = Kind((RunComparison, ModelComparison), comparison_text, comparison_markdown, comparison_csv, ("id",))
+CHECK = Kind((CheckAnswer,), check_text, check_markdown, check_csv, ("id", "verdict", "exit_code"))
+LEADERBOARD = Kind((Leaderboard,), leaderboard_text, leaderboard_markdown, leaderboard_csv, ())
+
+
+def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
+    """The member ``responses`` of a route with such an answer, or what is documented of it, with all media types."""
+    shape: Any = kind.shapes[0] if len(kind.shapes) == 1 else Union[kind.shapes]  # noqa: UP007 - of a tuple
+    texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
+    found = answers(shape) if documented is None else documented
+    return {status: {**said, "content": texts} for status, said in found.items()}
+
+
+class Asked(NamedTuple):
+    """What the address says of how an answer is to be written."""
+
+    fields: str | None = None
+    style: Style = Style()
+
+
+def asked_for(
+    fields: Annotated[
+        str | None,
+        Query(description="Names of top-level members, with commas: only these are answered.", max_length=1000),
+    ] = None,
+    style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
+    width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
+) -> Asked:
+    """The parameters that routes with such answers share."""
+    return Asked(fields, Style(width, style is Characters.UNICODE))
+
+
+UseAsked = Annotated[Asked, Depends(asked_for)]
+# For routes whose address has no parameters: those are called without anything being found out.
+AS_USUAL = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How one answer is to be written.
+
+    Attributes:
+        fields: The members that are kept; None keeps all.
+        applied: What was asked for by `Prefer` and is done.
+    """
+
+    kind: Kind
+    media: Media = Media.JSON
+    fields: tuple[str, ...] | None = None
+    style: Style = field(default_factory=Style)
+    applied: str = ""
+
+    def write(self, answer: Any) -> bytes:
+        """The answer, a dataclass or what was kept of one, as it is sent."""
+        if self.media is Media.JSON:
+            return write_json(answer if self.fields is None else self._kept(answer))
+        written = orjson.loads(write_json(answer))
+        match self.media:
+            case Media.TEXT:
+                text = self.kind.text(written, self.style)
+            case Media.MARKDOWN:
+                text = self.kind.markdown(written)
+            case _:
+                text = self.kind.csv(written)
+        return text.encode()
+
+    def response(
+        self, written: bytes, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A response of what `write` has written."""
+        said = {"Vary": "Accept", **(headers or {})}
+        if self.applied:
+            said |= {"Preference-Applied": self.applied, "Vary": "Accept, Prefer"}
+        return Response(written, status, said, media_type=self.media.header)
+
+    def answer(self, answer: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
+        """A response with the answer."""
+        return self.response(self.write(answer), status, headers)
+
+    def _kept(self, answer: Any) -> dict[str, Any]:
+        found = members(answer) if is_dataclass(answer) else answer
+        return {name: found[name] for name in self.fields or () if name in found}
+
+
+def view_of(request: Request, kind: Kind, asked: Asked) -> View:
+    """What a request asks for.
+
+    Raises:
+        NotAcceptable: nothing that it accepts is written here.
+        InvalidQuery: there is no member of such a name, or members are asked for of a text.
+    """
+    media = _negotiated(request.headers.get("accept", "*/*"))
+    if asked.fields is not None:
+        return View(kind, media, _members(kind, asked.fields, media), asked.style)
+    if request.method == "POST" and media is Media.JSON and _prefers_minimal(request.headers.get("prefer", "")):
+        return View(kind, media, kind.least, asked.style, "return=minimal")
+    return View(kind, media, None, asked.style)
+
+
+def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:
+    if media is not Media.JSON:
+        raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
+    names, known = tuple(name.strip() for name in fields.split(",")), kind.members
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InvalidQuery(
+            [
+                Fault("fields", "unknown_member", f"there is no member {name[:100]!r}; known are {', '.join(known)}")
+                for name in unknown
+            ]
+        )
+    return names
+
+
+def _negotiated(accept: str) -> Media:
+    """The best of what is written here, by the weights of `Accept` (RFC 9110, section 12.5.1)."""
+    ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+    # The more specific range decides about a media type, and among equal weights the usual one is taken.
+    weights = {media: _weight(media, ranges) for media in Media}
+    best = max(weights, key=lambda media: weights[media])
+    if weights[best] <= 0.0:
+        raise NotAcceptable(accept, [media.value for media in Media])
+    return best
+
+
+def _range(part: str) -> tuple[str, float]:
+    name, *parameters = (one.strip() for one in part.lower().split(";"))
+    weight = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+    try:
+        return name, min(max(float(weight), 0.0), 1.0)
+    except ValueError:
+        return name, 0.0
+
+
+def _weight(media: Media, ranges: Sequence[tuple[str, float]]) -> float:
+    for name in (media.value, f"{media.value.split('/')[0]}/*", "*/*"):
+        found = [weight for one, weight in ranges if one == name]
+        if found:
+            return max(found)
+    return 0.0
+
+
+def _prefers_minimal(prefer: str) -> bool:
+    return any(one.strip().lower().replace(" ", "") == "return=minimal" for one in prefer.split(","))

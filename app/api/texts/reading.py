@@ -1,0 +1,58 @@
+"""What texts read from an evaluation as it is answered in JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.domain.expressions.syntax import write_label
+from app.domain.named_metrics import LOSSES_SHOWN, SHOWN, SHOWN_OF_TWO
+from app.kernel.metrics.families.per_class.rates import recall
+
+_GRAVEST = {"critical": 0, "warning": 1, "note": 2}
+
+
+def by_severity(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Findings, the gravest first."""
+    return sorted(findings, key=lambda one: _GRAVEST[one["severity"]])
+
+
+def value_of(answer: Mapping[str, Any], key: str) -> tuple[bool, float | None]:
+    """Whether an overall metric is in the report, and its value."""
+    for group in ("prevalence_insensitive", "prevalence_sensitive"):
+        if key in answer["metrics"][group]:
+            return True, answer["metrics"][group][key]
+    return False, None
+
+
+def recalls_of(answer: Mapping[str, Any]) -> dict[str, float | None]:
+    """Recall by class; empty where the kind of input has none."""
+    found = {}
+    for label, groups in answer["per_class"].items():
+        for group in groups.values():
+            if recall.key in group:
+                found[label] = group[recall.key]
+                break
+    return found
+
+
+def weakest_classes(answer: Mapping[str, Any]) -> list[str]:
+    """The classes that have a recall, that of the lowest first."""
+    known = {label: value for label, value in recalls_of(answer).items() if value is not None}
+    return sorted(known, key=known.__getitem__)
+
+
+def shown_first(answer: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """The metrics to look at first: those that the mix of the classes leaves alone, those that it moves, and losses."""
+    first = SHOWN_OF_TWO if answer["input"].get("positive") is not None else SHOWN
+    groups = answer["metrics"]
+    same = [key for key in first if key in groups["prevalence_insensitive"]]
+    moved = [key for key in first if key in groups["prevalence_sensitive"]]
+    return same, moved, [key for key in LOSSES_SHOWN if value_of(answer, key)[0]]
+
+
+def ends_of(answer: Mapping[str, Any], name: str) -> tuple[float | None, float | None]:
+    """The interval of a value; what is said without a class of two classes is about the positive one."""
+    positive = answer["input"].get("positive")
+    found = answer["intervals"].get(name)
+    if found is None and positive is not None:
+        found = answer["intervals"].get(f"{name}@{write_label(positive)}")
+    return (None, None) if found is None else (found["low"], found["high"])

@@ -1,0 +1,119 @@
+"""Answers as CSV in long form, exact, for spreadsheets and data frames."""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from app.api.texts.check_text import rule_words
+from app.domain.expressions.syntax import write_label
+
+Cell = str | float | int | None
+# With these a spreadsheet begins a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+EVALUATION = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
+COMPARISON = (
+    *("metric", "a", "b", "value_a", "value_b", "difference", "low", "high"),
+    *("p_value", "p_adjusted", "probability_a_better", "probability_equivalent"),
+)
+TOURNAMENT = ("model", "version", "average_rank")
+CHECK = ("rule", "verdict", "quantity", "value", "low", "high", "needed_samples")
+LEADERBOARD = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation", "reason")
+
+
+def evaluation_csv(answer: Mapping[str, Any]) -> str:
+    """A line for every value: overall, of each class, requested."""
+    return _written(EVALUATION, _values(answer))
+
+
+def _values(answer: Mapping[str, Any]) -> Iterator[Sequence[Cell]]:
+    reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
+    intervals = answer["intervals"]
+
+    def line(scope: str, label: str | None, group: str, metric: str, value: float | None) -> Sequence[Cell]:
+        # A twin at equal class sizes has no interval of its own.
+        name = metric if label is None or scope == "requested" else f"{metric}@{write_label(label)}"
+        found = intervals.get(name, {}) if group != "at_balanced_prevalence" else {}
+        reason = None
+        if value is None:
+            places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
+            reason = next((reasons[place] for place in places if place in reasons), "no value")
+        return (scope, label, group, metric, value, found.get("low"), found.get("high"), reason)
+
+    for group, metrics in answer["metrics"].items():
+        for key, value in metrics.items():
+            yield line("overall", None, group, key, value)
+    for label, groups in answer["per_class"].items():
+        for group, metrics in groups.items():
+            for key, value in metrics.items():
+                yield line("class", label, group, key, value)
+    for text, value in answer["requested"].items():
+        if isinstance(value, Mapping):
+            for label, one in value.items():
+                yield line("requested", label, "", text, one)
+        else:
+            yield line("requested", None, "", text, value)
+
+
+def comparison_csv(answer: Mapping[str, Any]) -> str:
+    """A line for every metric and pair of runs; of models across datasets, a line for every model."""
+    if "average_ranks" in answer:
+        ranks = zip(answer["models"], answer["average_ranks"], strict=True)
+        return _written(TOURNAMENT, ((model["name"], model.get("version"), rank) for model, rank in ranks))
+    runs = [run["id"] for run in answer["evaluations"]]
+
+    def lines() -> Iterator[Sequence[Cell]]:
+        for name, metric in answer["metrics"].items():
+            values = dict(zip(runs, metric["values"], strict=True))
+            for pair in metric["differences"]:
+                a, b = pair["a"], pair["b"]
+                yield (name, a, b, values[a], values[b], *(pair[fact] for fact in COMPARISON[5:]))
+
+    return _written(COMPARISON, lines())
+
+
+def check_csv(answer: Mapping[str, Any]) -> str:
+    """A line for every rule."""
+    return _written(
+        CHECK,
+        (
+            (
+                rule_words(one["rule"]),
+                one["verdict"],
+                one.get("quantity", "samples"),
+                *(one[fact] for fact in CHECK[3:]),
+            )
+            for one in answer["results"]
+        ),
+    )
+
+
+def leaderboard_csv(answer: Mapping[str, Any]) -> str:
+    """A line for every model version."""
+    return _written(
+        LEADERBOARD,
+        (
+            (
+                item["rank"],
+                item["model"]["name"],
+                item["model"].get("version"),
+                *(item[fact] for fact in LEADERBOARD[3:]),
+            )
+            for item in answer["items"]
+        ),
+    )
+
+
+def _written(head: Sequence[str], lines: Iterable[Sequence[Cell]]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(head)
+    for line in lines:
+        writer.writerow([_defused(cell) if isinstance(cell, str) else cell for cell in line])
+    return text.getvalue()
+
+
+def _defused(text: str) -> str:
+    """A text that no spreadsheet takes for a formula (OWASP, CSV injection)."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
