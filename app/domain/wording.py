@@ -4,8 +4,11 @@ What is rounded is the shortest decimal that stands for the number, 0.9525 for t
 away from zero. Formatting the double would decide halves by its binary digits: up here and down there.
 """
 
+import re
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isnan
+from typing import Final
 
 # Digits enough for every double without an exponent.
 _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
@@ -19,6 +22,38 @@ def rounded(value: float, digits: int = 3) -> str:
 def percent(value: float, digits: int | None = 1) -> str:
     """A share in percent: ``percent(0.9525)`` is 95.3 %. With ``digits=None`` it has as many decimals as it needs."""
     return f"{_written(value, 100, digits)} %"
+
+
+def share(part: float) -> str:
+    """A share of cases: ``share(0.158)`` is 16 %. What is not all or none never reads as if it were."""
+    if 0.0 < part < _RARE:
+        return f"{significant(100.0 * part, 2)} %"
+    if 1.0 - _RARE < part < 1.0:
+        return "more than 99 %"
+    return percent(part, 0)
+
+
+# Shares below this have two digits.
+_RARE = 0.01
+
+
+def name(label: str) -> str:
+    """A class in a sentence: as it is where it reads as a name, else in quotes."""
+    return label if _PLAIN.fullmatch(label) else f'"{label}"'
+
+
+def names(labels: Sequence[str]) -> str:
+    """Classes or metrics in a sentence, the first ten of many: A, B and C."""
+    said = [name(label) for label in labels[:MOST_NAMED]]
+    if len(labels) > MOST_NAMED:
+        said.append(f"{len(labels) - MOST_NAMED} more")
+    *most, last = said
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+# Messages and evidence name this many classes; the rest is counted.
+MOST_NAMED: Final = 10
+_PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")
 
 
 def significant(value: float, digits: int = 4) -> str:

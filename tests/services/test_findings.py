@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
+from app.domain.wording import MOST_NAMED
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
@@ -39,9 +40,9 @@ def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: s
 
 
 def test_a_share_is_rounded_as_everywhere() -> None:
-    # 381 of 400 are 0.9525: 95.3 % as it is 0.953, not 95.2 %.
+    # 381 of 400 are 0.9525: 0.953 as everywhere, not 0.952.
     finding = found_in([[381, 9], [10, 0]])["majority_not_beaten"]
-    assert "97.5 % of the cases; this model is right in 95.3 %." in finding.message
+    assert "would have an accuracy of 0.975. This model has 0.953." in finding.message
 
 
 def test_nothing_is_said_of_a_good_balanced_result() -> None:
@@ -61,9 +62,8 @@ def test_the_weak_class_of_the_paper_is_found() -> None:
     finding = found["accuracy_overstates"]
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        'The accuracy of 95.8 % hides class "D": of its 100 cases only 16 are recognised (16.0 %). '
-        "The class makes up only 5.0 % of the data, so the accuracy hardly feels it; the harmonic mean of the "
-        "recognition rates, in which every class weighs the same, is 43.2 %."
+        "Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is 0.958, because D is only 5 % of the "
+        "data. h_mean counts every class alike: 0.432."
     )
     evidence = finding.evidence
     assert evidence["accuracy"] == pytest.approx(0.958)
@@ -78,22 +78,31 @@ def test_further_hidden_classes_are_named_after_the_worst() -> None:
     found = found_in([[900, 50, 50], [40, 60, 0], [50, 0, 50]])
     assert found["accuracy_overstates"].evidence["class"] == "C"
     assert found["accuracy_overstates"].evidence["also"] == ["B"]
-    assert found["accuracy_overstates"].message.endswith('The same holds for class "B".')
+    assert found["accuracy_overstates"].message.startswith(
+        "Accuracy 0.842 hides 2 weak classes. The weakest, C, is found in 50 of 100 cases (50 %)."
+    )
 
 
 def test_a_class_that_is_never_found() -> None:
     found = found_in([[95, 0, 0], [0, 95, 0], [5, 5, 0]])
-    assert "none of its 10 cases is recognised" in found["accuracy_overstates"].message
+    assert "is found in none of its 10 cases." in found["accuracy_overstates"].message
     assert found["accuracy_overstates"].evidence["h_mean"] == 0
 
 
 def test_one_case_found_is_singular() -> None:
-    assert "only 1 is recognised" in found_in([[300, 0], [29, 1]])["accuracy_overstates"].message
+    assert "found in 1 of 30 cases (3 %)" in found_in([[300, 0], [29, 1]])["accuracy_overstates"].message
+
+
+def test_few_cases_of_a_hidden_class_are_said_with_it() -> None:
+    few = found_in([[300, 0], [28, 1]])["accuracy_overstates"].message
+    low, high = (ends[0] for ends in wilson(np.array([1.0]), np.array([29.0])))
+    assert few.endswith(f"29 cases are few: the recall may be anywhere from {low:.3f} to {high:.3f}.")
+    assert " few" not in found_in([[300, 0], [29, 1]])["accuracy_overstates"].message
 
 
 def test_a_hidden_class_that_is_not_rare() -> None:
     finding = found_in([[900, 0], [450, 450]])["accuracy_overstates"]
-    assert "makes up 50.0 % of the data, and the others outweigh it" in finding.message
+    assert "it is 0.750, because the other classes outweigh it." in finding.message
 
 
 def test_a_weak_recall_that_may_be_chance_is_not_blamed() -> None:
@@ -130,12 +139,13 @@ def test_when_a_class_has_no_samples_the_others_still_speak() -> None:
 
 def test_rates_have_no_sample_sizes() -> None:
     finding = found_in([[0.9, 0.0], [0.07, 0.03]], content="rates")["accuracy_overstates"]
-    assert "only 30.0 % of it is recognised" in finding.message
+    assert "Class B is found in 30 % of its rate." in finding.message
     assert finding.evidence["low"] is None
     assert finding.evidence["high"] is None
     assert "too_few_samples" not in found_in([[0.9, 0.0], [0.07, 0.03]], content="rates")
     assert (
-        "none of it is recognised" in found_in([[0.9, 0.01], [0.09, 0]], content="rates")["accuracy_overstates"].message
+        "found in none of its rate"
+        in found_in([[0.9, 0.01], [0.09, 0]], content="rates")["accuracy_overstates"].message
     )
 
 
@@ -145,7 +155,7 @@ def test_rates_have_no_sample_sizes() -> None:
 def test_a_class_never_predicted_is_critical() -> None:
     finding = found_in([[50, 0, 0], [0, 50, 0], [6, 6, 0]])["never_predicted"]
     assert finding.severity is Severity.CRITICAL
-    assert finding.message == 'Class "C" is never predicted: the model misses all of its 12 cases.'
+    assert finding.message == "Class C is never predicted. The model misses all of its 12 cases."
     assert finding.evidence["classes"] == [{"class": "C", "n": 12, "share": pytest.approx(12 / 112)}]
     one = found_in([[50, 0, 0], [0, 50, 0], [1, 0, 0]])["never_predicted"]
     assert one.message.endswith("all of its 1 case.")
@@ -156,9 +166,9 @@ def test_many_classes_never_predicted_are_counted() -> None:
     matrix[:, 0], matrix[:, 1] = 20, 20
     found = {finding.code: finding for finding in all_of(matrix, [f"c{k}" for k in range(40)])}
     finding = found["never_predicted"]
-    assert finding.message.startswith('Classes "c2", "c3",')
-    assert '"c11" and 28 more are never predicted: the model misses all of their 1520 cases.' in finding.message
-    assert len(finding.evidence["classes"]) == findings.MOST_NAMED
+    assert finding.message.startswith("Classes c2, c3,")
+    assert "c11 and 28 more are never predicted. The model misses all of their 1,520 cases." in finding.message
+    assert len(finding.evidence["classes"]) == MOST_NAMED
     assert finding.evidence["count"] == 38
 
 
@@ -167,20 +177,17 @@ def test_a_class_without_samples_is_not_blamed_for_never_being_predicted() -> No
     assert "never_predicted" not in found
     assert found["no_samples"].severity is Severity.WARNING
     assert found["no_samples"].message == (
-        'Class "C" has no cases in this data. Whether the model would recognise it is unknown, and averages over all '
-        "classes do not exist."
+        "Class C has no samples in this data. Its recall is unknown, and no average over all classes exists."
     )
 
 
 def test_a_class_without_samples_that_is_predicted_is_always_wrong() -> None:
     finding = found_in([[50, 5, 3], [5, 50, 0], [0, 0, 0]])["no_samples"]
-    assert finding.message.endswith("It was predicted all the same (3 cases), each time wrongly.")
+    assert finding.message.endswith("It is predicted in 3 samples, each time wrongly.")
     assert finding.evidence["classes"] == [{"class": "C", "predicted": 3}]
     two = found_in([[50, 5, 1, 0], [5, 50, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])["no_samples"]
-    assert two.message.startswith(
-        'Classes "C" and "D" have no cases in this data. Whether the model would recognise them'
-    )
-    assert two.message.endswith("They were predicted all the same (1 case), each time wrongly.")
+    assert two.message.startswith("Classes C and D have no samples in this data. Their recalls are unknown")
+    assert two.message.endswith("They are predicted in 1 sample, each time wrongly.")
 
 
 def test_a_constant_prediction_is_critical_and_comes_first() -> None:
@@ -194,8 +201,8 @@ def test_a_constant_prediction_is_critical_and_comes_first() -> None:
     ]
     assert found["constant_prediction"].severity is Severity.CRITICAL
     assert found["constant_prediction"].message == (
-        'Every case was predicted as "healthy": the model tells no class from another. '
-        "Its accuracy of 95.0 % is nothing but the share of that class in the data."
+        "Every sample is predicted as healthy, so the model tells no classes apart. "
+        "Its accuracy, 0.950, is the share of that class in the data."
     )
     assert found["constant_prediction"].evidence == {"class": "healthy", "accuracy": 0.95, "share": 0.95}
 
@@ -207,9 +214,8 @@ def test_the_majority_is_not_beaten_though_the_classes_are_told_apart() -> None:
     finding = found_in([[850, 100], [10, 40]], ["healthy", "ill"])["majority_not_beaten"]
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        'Always answering "healthy" would be right in 95.0 % of the cases; this model is right in 89.0 %. '
-        "It does tell the classes apart, though: 84.7 % on average over the classes, where guessing gives 50.0 %. "
-        "Accuracy does not reward that."
+        "Always predicting healthy would have an accuracy of 0.950. This model has 0.890. Yet it tells the classes "
+        "apart, which accuracy does not reward: balanced_accuracy is 0.847, where guessing gives 0.500."
     )
     assert finding.evidence["accuracy"] == pytest.approx(0.89)
     assert finding.evidence["no_information_rate"] == pytest.approx(0.95)
@@ -242,8 +248,7 @@ def test_small_classes(cases: int, severity: Severity | None) -> None:
 def test_a_small_class_has_the_width_of_its_interval_as_evidence() -> None:
     finding = found_in([[100, 0], [1, 2]])["too_few_samples"]
     assert finding.message == (
-        'Class "B" has only 3 cases and cannot be judged: 2 of 3 were recognised, '
-        "but in truth the rate may lie anywhere from 20.8 % to 93.9 %."
+        "Class B has 3 cases, too few to judge it: the recall, 2 of 3, may be anywhere from 0.208 to 0.939."
     )
     (entry,) = finding.evidence["classes"]
     low, high = (ends[0] for ends in wilson(np.array([2.0]), np.array([3.0])))
@@ -257,10 +262,10 @@ def test_small_classes_are_one_finding_by_severity_smallest_first() -> None:
     both = [f for f in all_of(np.diag([100.0, 3.0, 2.0, 12.0])) if f.code == "too_few_samples"]
     assert [finding.severity for finding in both] == [Severity.WARNING, Severity.NOTE]
     assert both[0].message.startswith(
-        'Classes "C" and "B" have fewer than 5 cases each and cannot be judged: 2 of 2 of "C"'
+        "Classes C and B have fewer than 5 cases each, too few to judge them: the recall of C, 2 of 2, may be"
     )
     assert [entry["class"] for entry in both[0].evidence["classes"]] == ["C", "B"]
-    assert both[1].message.startswith('Class "D" has only 12 cases and can be judged only roughly: 12 of 12 were')
+    assert both[1].message.startswith("Class D has 12 cases, which is few: the recall, 12 of 12, may be anywhere")
 
 
 @pytest.mark.parametrize("content", ["weights", "rates"])
@@ -312,5 +317,5 @@ def test_ties() -> None:
     finding = tie_finding(3, 200)
     assert finding is not None
     assert finding.severity is Severity.NOTE
-    assert finding.message.startswith("In 3 of 200 cases (1.5 %) several classes share the highest probability")
+    assert finding.message.startswith("In 3 of 200 samples (2 %) several classes share the highest probability")
     assert finding.evidence == {"ties": 3, "n": 200, "share": 0.015}

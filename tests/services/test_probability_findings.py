@@ -84,8 +84,8 @@ def test_a_class_that_gets_too_little() -> None:
     # All 42 samples are at most 1/2; binomial chances of equal size are less likely to give so many.
     assert entry["p_value"] == pytest.approx(binom.sf(11, 42, 5.4 / 42))
     assert finding.message == (
-        'Of 12 samples of class "B" 12 were given at most 50 % for it; were the probabilities right, about 5.4 would '
-        "be, and so many with a probability of at most 0.0054. The class gets too little of the probability."
+        "Class B gets too little probability: 12 of its 12 samples were given at most 0.5 for it. If the probabilities "
+        "were right, about 5.4 would be (p at most 0.0054)."
     )
 
 
@@ -137,7 +137,7 @@ def test_errors_that_cancel_have_no_direction() -> None:
     finding = found_in(source_of(y, np.column_stack([1 - p, p])))["miscalibrated"]
     assert finding.evidence["direction"] == "mixed"
     assert finding.evidence["confidence"] == pytest.approx(finding.evidence["accuracy"])
-    assert "neither too high nor too low on average, as far as these samples tell: 70.0 %" in finding.message
+    assert "neither too high nor too low, as far as these samples tell: 0.700" in finding.message
 
 
 def test_what_is_not_known_of_groups_and_weights() -> None:

@@ -17,7 +17,7 @@ from app.api.texts.lines import (
 )
 from app.api.texts.matrix_text import matrix_lines
 from app.api.texts.names import run_title
-from app.api.texts.reading import by_severity, ends_of, recalls_of, shown_first, value_of, weakest_classes
+from app.api.texts.reading import by_severity, ends_of, recalls_of, said_once, shown_first, value_of, weakest_classes
 from app.domain.expressions.syntax import write_label
 from app.domain.wording import percent
 from app.kernel.metrics.families.per_class.rates import recall
@@ -56,7 +56,7 @@ def _unit(given: Mapping[str, Any]) -> str:
 
 
 def _findings(answer: Mapping[str, Any], style: Style) -> list[str]:
-    found = by_severity(answer["findings"])
+    found = by_severity(said_once(answer["findings"]))
     lines: list[str] = []
     for one in found[:_MOST_FINDINGS]:
         lines += wrapped(one["severity"].upper(), shown(one["message"]), style.width)

@@ -15,6 +15,7 @@ from app.api.texts.reading import (
     by_severity,
     ends_of,
     recalls_of,
+    said_once,
     shown_first,
     value_of,
     weakest_classes,
@@ -56,7 +57,7 @@ def evaluation_markdown(answer: Mapping[str, Any]) -> str:
     size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} samples, "
     if given.get("n_classes") is not None:
         lines += [f"{size}{given['n_classes']} classes.", ""]
-    for one in by_severity(answer["findings"]):
+    for one in by_severity(said_once(answer["findings"])):
         lines.append(f"- {_SEVERITIES[one['severity']]} **{one['severity']}** {prose(one['message'])}")
     lines.append("")
     same, moved, losses = shown_first(answer)

@@ -15,6 +15,16 @@ def by_severity(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return sorted(findings, key=lambda one: _GRAVEST[one["severity"]])
 
 
+def said_once(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Findings without those whose only class another one speaks of in the same words: how few cases it has."""
+    hidden = {one["evidence"]["class"] for one in findings if one["code"] == "accuracy_overstates"}
+    return [
+        one
+        for one in findings
+        if one["code"] != "too_few_samples" or {each["class"] for each in one["evidence"]["classes"]} - hidden
+    ]
+
+
 def value_of(answer: Mapping[str, Any], key: str) -> tuple[bool, float | None]:
     """Whether an overall metric is in the report, and its value."""
     for group in ("prevalence_insensitive", "prevalence_sensitive"):

@@ -95,8 +95,7 @@ def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding
         Finding.warning(
             "fold_repeats_unknown",
             f"The {number} folds are taken as those of one cross-validation. If it was repeated, the tests over the "
-            "folds are surer than they should be. `repeats` of the input says how often it was, and `sample_ids` that "
-            "come again show it.",
+            "folds are surer than they should be. Send `repeats` with the input, or `sample_ids`.",
             folds=number,
         )
     ]

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
-from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
+from app.domain.wording import names
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions, few_samples
@@ -40,8 +40,8 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
         found.append(
             Finding.note(
                 "headline_intervals_narrow",
-                f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of balanced "
-                'accuracy, G and H are somewhat too narrow; options.intervals = "all" gives better ones.',
+                f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of h_mean, g_mean "
+                'and balanced_accuracy are a little too narrow. Use "intervals": "all".',
                 n_classes=len(actual),
                 smallest=smallest,
             )
@@ -62,14 +62,14 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
             empty = [label for label, total in zip(labels, actual, strict=True) if total == 0]
             return Finding.warning(
                 "intervals_without_a_class",
-                f"There are no samples of {listed(empty)}: how it is predicted is unknown, which no interval covers.",
+                f"There are no samples of {names(empty)}. No interval covers what is unknown about them.",
                 classes=empty[:20],
             )
         case Caution.FEWER_THAN_FIVE:
             few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
             return Finding.warning(
                 "intervals_of_few_samples",
-                f"Fewer than 5 samples of {listed(few)}: intervals that depend on it are wide and only roughly right.",
+                f"There are fewer than 5 samples of {names(few)}. Intervals that depend on them are wide and rough.",
                 classes=few[:20],
                 smallest=int(present.min()),
             )
@@ -77,24 +77,25 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
             return Finding.warning(
                 "intervals_of_many_small_classes",
                 f"With {len(labels)} classes, some of them weak, and only {int(present.min())} samples in one, "
-                "intervals of G, H and other means that weigh weak classes can lie too low and miss their level by "
-                "some points.",
+                "intervals of g_mean, h_mean and other means that weigh weak classes can lie too low and miss their "
+                "level by some points.",
                 n_classes=len(labels),
                 smallest=int(present.min()),
             )
         case Caution.PERFECT_SMALL_CLASSES:
             return Finding.warning(
                 "intervals_of_perfect_small_classes",
-                "Many small classes have a recall of 0 or 1, which no interval takes at face value. Over so many this "
-                "adds up: intervals of means over the classes lie too low and can miss their level by 10 points.",
+                "Many small classes have a recall of 0 or 1, and the intervals allow for values in between. Over many "
+                "classes this adds up: intervals of means over the classes lie too low, and their level can be 10 "
+                "points too small.",
                 n_classes=len(labels),
                 smallest=int(present.min()),
             )
         case Caution.INFORMATIVE_PRIOR:
             return Finding.warning(
                 "informative_prior",
-                f"The prior {prior.value} pulls every class the same way; over {len(labels)} classes this adds up, and "
-                "intervals of means over the classes can miss the truth altogether. The prior edge does not.",
+                f"The prior {prior.value} moves every class the same way. Over {len(labels)} classes this adds up, and "
+                "intervals of means over the classes can miss the truth. The prior edge does not do this.",
                 prior=prior.value,
                 n_classes=len(labels),
             )
@@ -106,8 +107,8 @@ def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
     if names:
         yield Finding.note(
             "intervals_stretched",
-            f"{len(names)} values lie outside of what the simulation leaves likely; their intervals were stretched to "
-            "hold them. This happens at the ends of a range and with strong priors.",
+            f"{len(names)} values lie outside their simulated intervals, which were stretched to contain them. This "
+            "happens at the ends of a range and with strong priors.",
             metrics=names[:20],
         )
 

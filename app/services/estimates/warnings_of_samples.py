@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from app.domain.findings import Finding
-from app.domain.inputs.labels import listed
+from app.domain.wording import names
 from app.kernel.metrics.expression import is_biased
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.uncertainty.of_samples.influence import effective_samples
@@ -27,9 +27,8 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
     unit, fewest = "sample" if run.grouping is None else "group", min(few.values())
     yield Finding.warning(
         "intervals_rest_on_few_samples",
-        f"The spread of {listed(list(few))} comes from few {unit}s, as if there were only {fewest:.0f}: "
-        f"another {unit} may look quite different, and the intervals are too narrow on the side of the "
-        "large values.",
+        f"The intervals of {names(list(few))} are rough: they rest on about {fewest:.0f} "
+        f"{unit if round(fewest) == 1 else f'{unit}s'}. They reach too little towards large values.",
         metrics=list(few)[:20],
         effective_samples=fewest,
     )
@@ -43,8 +42,8 @@ def few_members(run: RunData) -> Iterator[Finding]:
     if few:
         yield Finding.warning(
             "area_intervals_of_few_samples",
-            f"Fewer than {FEW_MEMBERS} samples stand on one side of the curves of {listed(few)}: intervals of the "
-            "areas under them are only roughly right.",
+            f"The intervals of the areas under the curves of {names(few)} are rough: there are fewer than "
+            f"{FEW_MEMBERS} samples of the class, or of the others.",
             classes=few[:20],
             smallest=min(size for size in sizes if size),
         )
@@ -62,9 +61,9 @@ def few_out_of_order(run: RunData) -> Iterator[Finding]:
     if few:
         yield Finding.warning(
             "curve_intervals_of_few_mistakes",
-            f"Only few samples of {listed(few)} are out of order: resampling hardly moves what is read off the curves, "
-            "and intervals of average precision, partial AUC, Kolmogorov-Smirnov and H-measure are too narrow. Those "
-            "of the AUC are better.",
+            f"The scores of {names(few)} put few samples out of order, so resampling changes little. The intervals of "
+            "average precision, partial AUC, Kolmogorov-Smirnov and H-measure are too narrow; those of the AUC are "
+            "better.",
             classes=few[:20],
             effective_samples=min(carrying[label] for label in few),
         )
@@ -80,8 +79,8 @@ def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: i
         yield (Finding.warning if few else Finding.note)(
             "intervals_of_biased_values",
             "Calibration errors, H-measure and Kolmogorov-Smirnov statistic take absolute values or the best of many "
-            "cuts, so chance alone makes them larger. Their intervals are corrected for it and reach further below "
-            "what was found than above" + (f"; with {n_samples} samples they are still too narrow." if few else "."),
+            "cuts, so chance makes them larger. Their intervals are corrected for this and reach further down than up"
+            + (f"; with {n_samples} samples they are still too narrow." if few else "."),
             metrics=biased[:20],
             n_samples=n_samples,
         )
@@ -89,7 +88,7 @@ def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: i
     if made is not None and not made.of_all:
         yield Finding.note(
             "bootstrap_of_subsets",
-            f"Resampling all {n_samples} samples would take too long: every resample is as large as the data but "
+            f"Resampling all {n_samples} samples would take too long. Every resample is as large as the data, but "
             f"drawn from one of ten subsets of {made.subset} samples.",
             n_samples=n_samples,
             subset=made.subset,

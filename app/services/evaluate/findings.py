@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import percent, significant
+from app.domain.wording import MOST_NAMED, name, names, rounded, share, significant
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.families.per_class import rates
 
@@ -23,8 +23,6 @@ FEWEST_CASES: Final = 5
 # 15 of 30 found is compatible with anything from 33 % to 67 %: below that not even a half is told from a third.
 FEW_CASES: Final = 30
 LEVEL: Final = 0.95
-# Messages and evidence name this many classes; the rest is counted.
-MOST_NAMED: Final = 10
 
 _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
@@ -58,11 +56,16 @@ class _Margins:
         """Are the entries samples? Only then do the rows say how sure a recall is."""
         return self.content == Content.counts
 
-    def quantity(self, amount: float) -> str:
-        """An amount of cases as a reader would write it."""
+    @property
+    def weighed_in(self) -> str:
+        """What entries that are no samples are."""
+        return "weight" if self.content == Content.weights else "rate"
+
+    def quantity(self, amount: float, one: str = "case") -> str:
+        """An amount of cases as a reader would write it; ``one`` is what a single one is called."""
         if self.counted:
-            return f"{amount:.0f} {'case' if amount == 1 else 'cases'}"
-        return f"{significant(amount, 6)} in {'weight' if self.content == Content.weights else 'rate'}"
+            return f"{amount:,.0f} {one if amount == 1 else f'{one}s'}"
+        return f"{significant(amount, 6)} in {self.weighed_in}"
 
 
 def matrix_findings(
@@ -102,14 +105,14 @@ def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding |
     """Samples whose highest probability (or score) several classes share, so that the order of the classes decided."""
     if not ties:
         return None
-    share = ties / n_samples
+    part = ties / n_samples
     return Finding.note(
         "ties_broken_by_order",
-        f"In {ties} of {n_samples} cases ({percent(share)}) several classes share the highest {of} and the "
-        "first of them was taken. Another order of the classes would give other predictions there.",
+        f"In {ties} of {n_samples} samples ({share(part)}) several classes share the highest {of}. The first of "
+        "them was taken; another order of the classes would give other predictions.",
         ties=ties,
         n=n_samples,
-        share=share,
+        share=part,
     )
 
 
@@ -159,13 +162,13 @@ def _constant_prediction(matrix: _Margins) -> Finding | None:
     if len(used) != 1:
         return None
     label = matrix.labels[used[0]]
-    share = matrix.actual[used[0]] / matrix.n
+    part = matrix.actual[used[0]] / matrix.n
     return Finding.critical(
         "constant_prediction",
-        f"Every case was predicted as {_name(label)}: the model tells no class from another. "
-        f"Its accuracy of {percent(share)} is nothing but the share of that class in the data.",
-        accuracy=share,
-        share=share,
+        f"Every sample is predicted as {name(label)}, so the model tells no classes apart. "
+        f"Its accuracy, {rounded(part)}, is the share of that class in the data.",
+        accuracy=part,
+        share=part,
         **{"class": label},
     )
 
@@ -178,8 +181,8 @@ def _never_predicted(matrix: _Margins) -> Finding | None:
     one = len(missed) == 1
     return Finding.critical(
         "never_predicted",
-        f"{_subject(matrix, missed)} {'is' if one else 'are'} never predicted: "
-        f"the model misses all of {'its' if one else 'their'} {cases}.",
+        f"{_subject(matrix, missed)} {'is' if one else 'are'} never predicted. "
+        f"The model misses all of {'its' if one else 'their'} {cases}.",
         classes=[
             {"class": matrix.labels[k], "n": matrix.actual[k], "share": matrix.actual[k] / matrix.n}
             for k in missed[:MOST_NAMED]
@@ -210,22 +213,14 @@ def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -
     if not hidden:
         return None
     k, recall, low, high = hidden[0]
-    share = matrix.actual[k] / matrix.n
-    weight = (
-        f"makes up only {percent(share)} of the data, so the accuracy hardly feels it"
-        if share * len(matrix.labels) < 1.0
-        else f"makes up {percent(share)} of the data, and the others outweigh it in the accuracy"
-    )
-    others = f" The same holds for {_subject(matrix, [k for k, *_ in hidden[1:]], start=False)}." if hidden[1:] else ""
+    part = matrix.actual[k] / matrix.n
     return Finding.warning(
         "accuracy_overstates",
-        f"The accuracy of {percent(accuracy)} hides class {_name(matrix.labels[k])}: {_recognised(matrix, k, recall)}"
-        f". The class {weight}; the harmonic mean of the recognition rates, in which every class weighs the same, is "
-        f"{percent(h_mean)}.{others}",
+        f"{_hidden_classes(matrix, k, recall, accuracy, len(hidden))} {_every_class_alike(h_mean)}{_few_of(matrix, k)}",
         accuracy=accuracy,
         h_mean=h_mean,
         recall=recall,
-        share=share,
+        share=part,
         n=matrix.actual[k],
         low=low,
         high=high,
@@ -236,14 +231,50 @@ def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -
     )
 
 
-def _recognised(matrix: _Margins, k: int, recall: float) -> str:
-    found = matrix.correct[k]
+def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, count: int) -> str:
+    """What accuracy hides: class k, which is the weakest of so many."""
+    label, part = name(matrix.labels[k]), matrix.actual[k] / matrix.n
+    found = _found(matrix, k, recall)
+    if count > 1:
+        return f"Accuracy {rounded(accuracy)} hides {count} weak classes. The weakest, {label}, is found in {found}."
+    small = part * len(matrix.labels) < 1.0
+    because = f"{label} is only {share(part)} of the data" if small else "the other classes outweigh it"
+    return f"Class {label} is found in {found}. Accuracy hides this: it is {rounded(accuracy)}, because {because}."
+
+
+def _every_class_alike(h_mean: float) -> str:
+    return f"{recall_means.h_mean.key} counts every class alike: {rounded(h_mean)}."
+
+
+def _found(matrix: _Margins, k: int, recall: float) -> str:
+    """How much of class k is found."""
     if not matrix.counted:
-        return f"only {percent(recall)} of it is recognised" if found else "none of it is recognised"
-    cases = matrix.quantity(matrix.actual[k])
-    if not found:
-        return f"none of its {cases} is recognised"
-    return f"of its {cases} only {found:.0f} {'is' if found == 1 else 'are'} recognised ({percent(recall)})"
+        return (
+            f"{share(recall)} of its {matrix.weighed_in}" if matrix.correct[k] else f"none of its {matrix.weighed_in}"
+        )
+    if not matrix.correct[k]:
+        return f"none of its {matrix.quantity(matrix.actual[k])}"
+    return f"{matrix.correct[k]:.0f} of {matrix.quantity(matrix.actual[k])} ({share(recall)})"
+
+
+def _few_of(matrix: _Margins, k: int) -> str:
+    """What so few cases leave open, where they are few."""
+    if not matrix.counted or matrix.actual[k] >= FEW_CASES:
+        return ""
+    low, high = _wilson(matrix.correct[k], matrix.actual[k], LEVEL)
+    return (
+        f" {_sentence_case(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
+        f"recall may be anywhere from {rounded(low)} to {rounded(high)}{_beyond(matrix)}."
+    )
+
+
+def _beyond(matrix: _Margins) -> str:
+    """What has to be added to an interval that takes samples as independent."""
+    return "" if matrix.independent else ", and beyond, as samples come in groups"
+
+
+def _sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
@@ -254,15 +285,15 @@ def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
     balanced, guessing = values.get(recall_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
-        f" It does tell the classes apart, though: {percent(balanced)} on average over the classes, where guessing "
-        f"gives {percent(guessing)}. Accuracy does not reward that."
+        f" Yet it tells the classes apart, which accuracy does not reward: {recall_means.balanced_accuracy.key} is "
+        f"{rounded(balanced)}, where guessing gives {rounded(guessing)}."
         if balanced is not None and balanced > guessing
         else ""
     )
     return Finding.warning(
         "majority_not_beaten",
-        f"Always answering {_name(label)} would be right in {percent(baseline)} of the cases; this model is right in "
-        f"{percent(accuracy)}.{still}",
+        f"Always predicting {name(label)} would have an accuracy of {rounded(baseline)}. This model has "
+        f"{rounded(accuracy)}.{still}",
         accuracy=accuracy,
         no_information_rate=baseline,
         balanced_accuracy=balanced,
@@ -277,14 +308,14 @@ def _no_samples(matrix: _Margins) -> Finding | None:
     one = len(empty) == 1
     predicted = sum(matrix.predicted[k] for k in empty)
     wrong = (
-        f" {'It was' if one else 'They were'} predicted all the same ({matrix.quantity(predicted)}), each time wrongly."
+        f" {'It is' if one else 'They are'} predicted in {matrix.quantity(predicted, 'sample')}, each time wrongly."
         if predicted
         else ""
     )
     return Finding.warning(
         "no_samples",
-        f"{_subject(matrix, empty)} {'has' if one else 'have'} no cases in this data. Whether the model would "
-        f"recognise {'it' if one else 'them'} is unknown, and averages over all classes do not exist.{wrong}",
+        f"{_subject(matrix, empty)} {'has' if one else 'have'} no samples in this data. "
+        f"{'Its recall is' if one else 'Their recalls are'} unknown, and no average over all classes exists.{wrong}",
         classes=[{"class": matrix.labels[k], "predicted": matrix.predicted[k]} for k in empty[:MOST_NAMED]],
         count=len(empty),
     )
@@ -307,18 +338,18 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
     ends = {k: _wilson(matrix.correct[k], matrix.actual[k], LEVEL) for k in members[:MOST_NAMED]}
     first = members[0]
     low, high = ends[first]
-    judged = "cannot be judged" if severity is Severity.WARNING else "can be judged only roughly"
+    whose = ""
     if len(members) == 1:
-        size, whose = f"has only {matrix.quantity(matrix.actual[first])}", ""
+        size = f"has {matrix.quantity(matrix.actual[first])}"
     else:
-        size, whose = f"have fewer than {bound} cases each", f" of {_name(matrix.labels[first])}"
+        size, whose = f"have fewer than {bound} cases each", f" of {name(matrix.labels[first])}"
+    it = "it" if len(members) == 1 else "them"
+    judged = f"too few to judge {it}" if severity is Severity.WARNING else "which is few"
     return Finding(
         "too_few_samples",
         severity,
-        f"{_subject(matrix, members)} {size} and {judged}: {matrix.correct[first]:.0f} of {matrix.actual[first]:.0f}"
-        f"{whose} {'was' if matrix.correct[first] == 1 else 'were'} recognised, but in truth the rate may lie anywhere "
-        f"from {percent(low)} to {percent(high)}"
-        f"{'' if matrix.independent else ', and, as cases come in groups, beyond'}.",
+        f"{_subject(matrix, members)} {size}, {judged}: the recall{whose}, {matrix.correct[first]:.0f} of "
+        f"{matrix.actual[first]:.0f}, may be anywhere from {rounded(low)} to {rounded(high)}{_beyond(matrix)}.",
         {
             "classes": [
                 {
@@ -352,14 +383,6 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
     return 0.0 if x == 0 else (centre - spread) / scale, 1.0 if x == n else (centre + spread) / scale
 
 
-def _name(label: str) -> str:
-    return f'"{label}"'
-
-
-def _subject(matrix: _Margins, classes: Sequence[int], *, start: bool = True) -> str:
-    """'Class "A"', 'Classes "A" and "B"', 'Classes "A", "B" and 7 more'."""
-    word = ("Class" if start else "class") + ("es" if len(classes) > 1 else "")
-    names = [_name(matrix.labels[k]) for k in classes[:MOST_NAMED]]
-    if len(classes) > MOST_NAMED:
-        names.append(f"{len(classes) - MOST_NAMED} more")
-    return f"{word} {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+def _subject(matrix: _Margins, classes: Sequence[int]) -> str:
+    """'Class A', 'Classes A and B', 'Classes A, B and 7 more'."""
+    return f"{'Classes' if len(classes) > 1 else 'Class'} {names([matrix.labels[k] for k in classes])}"

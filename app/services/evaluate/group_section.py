@@ -69,16 +69,15 @@ def _design(sizes: Array) -> GroupDesign:
 def _in_groups(sizes: Array, effect: Value) -> Finding:
     total = int(sizes.sum())
     if effect is None:
-        worth = "how much less cannot be seen, since all predictions are right or all wrong"
+        worth = "How much less is not known: all predictions are right, or all are wrong."
     elif effect > 1.0:
-        worth = f"for accuracy as much as about {rounded(total / effect, 0)} independent ones"
+        worth = f"For accuracy they tell as much as about {rounded(total / effect, 0)} independent ones."
     else:
-        worth = "here no less, since predictions in a group are not more alike than others"
+        worth = "Here they tell no less: predictions in a group are not more alike than others."
     return Finding.note(
         "samples_in_groups",
-        f"The {total} samples come in {sizes.size} groups and tell less than as many independent ones: {worth}. "
-        "Intervals count groups; p-values and standard errors among the metrics, such as accuracy_p_value and "
-        "kappa_standard_error, do not.",
+        f"The {total:,} samples come in {sizes.size:,} groups, and tell less than as many independent ones. {worth} "
+        "Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
         n_samples=total,
         n_groups=sizes.size,
         design_effect=effect,
@@ -97,8 +96,8 @@ def _few(sizes: Array) -> Iterator[Finding]:
             if unequal
             else f"There are only {sizes.size} groups"
         )
-        + f": with fewer than {FEW_GROUPS} the variance between groups is itself uncertain, and intervals, though "
-        "widened for it, can hold the truth less often than their level says.",
+        + f". With fewer than {FEW_GROUPS} the variance between groups is uncertain. Intervals are widened, but can "
+        "miss the truth more often than their level says.",
         n_groups=sizes.size,
         effective_groups=effective,
     )

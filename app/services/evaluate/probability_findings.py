@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
-from app.domain.wording import percent, rounded, significant
+from app.domain.wording import MOST_NAMED, name, names, rounded, share, significant
 from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.metrics.families.probabilities.imcp import median_phi
@@ -20,7 +20,7 @@ from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.kernel.uncertainty.of_samples.influence import area_limits
-from app.services.evaluate.findings import MOST_NAMED, tie_finding
+from app.services.evaluate.findings import tie_finding
 
 CONFIDENT: Final = 0.9
 # How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.
@@ -60,11 +60,6 @@ def probability_findings(
     return [finding for finding in found if finding is not None]
 
 
-def _named(labels: Sequence[str]) -> str:
-    names = ", ".join(f'"{label}"' for label in labels[:MOST_NAMED])
-    return names + (f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else "")
-
-
 def _confident_mistakes(scores: Scores) -> Finding | None:
     sure = scores.confidence >= CONFIDENT
     total = int(np.count_nonzero(sure))
@@ -75,8 +70,8 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
         return None
     return Finding.warning(
         "confident_mistakes",
-        f"Of {total} predictions made with at least {percent(CONFIDENT)} confidence {wrong} are wrong; were the "
-        f"probabilities right, about {rounded(expected, 1)} would be.",
+        f"{wrong:,} of {total:,} predictions with a probability of at least {CONFIDENT:g} are wrong. If the "
+        f"probabilities were right, about {rounded(expected, 1)} would be.",
         confident=total,
         wrong=wrong,
         expected=expected,
@@ -92,18 +87,18 @@ def _miscalibrated(source: MatrixInput, scores: Scores, error: Mapping[str, Any]
     confidence, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, excess))
     noise = float(np.sqrt(np.sum((weights * (excess - gap)) ** 2)) / weights.sum())
     if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:
-        direction, words = "mixed", "neither too high nor too low on average, as far as these samples tell"
+        direction, words = "mixed", "On average they are neither too high nor too low, as far as these samples tell"
     elif gap > 0:
-        direction, words = "overconfident", "too high on average: the model is surer of itself than it is right"
+        direction, words = "overconfident", "On average they are too high"
     else:
-        direction, words = "underconfident", "too low on average: the model is more often right than it says"
+        direction, words = "underconfident", "On average they are too low"
     return Finding.warning(
         "miscalibrated",
-        f"The probabilities are not calibrated: their calibration error is {rounded(error['observed'])}, where perfect "
-        f"ones would show about {rounded(error['expected_if_calibrated'])} on as many "
-        f"{'independent ' if source.is_grouped else ''}samples, and so much with a probability of "
-        f"{significant(error['p_value'], 2)}. Of the predicted classes they are {words}: {percent(confidence)}, and "
-        f"{percent(confidence - gap)} of the predictions are right.",
+        f"The probabilities are not calibrated: {expected_calibration_error.key} is {rounded(error['observed'])}. "
+        f"Perfect probabilities would show about {rounded(error['expected_if_calibrated'])} on as many "
+        f"{'independent ' if source.is_grouped else ''}samples (p = {significant(error['p_value'], 2)}). "
+        f"{words}: {rounded(confidence)} for the predicted class, and {rounded(confidence - gap)} of the predictions "
+        "are right.",
         direction=direction,
         confidence=confidence,
         accuracy=confidence - gap,
@@ -135,10 +130,9 @@ def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value
     others = [source.labels[code] for _, code, *_ in sorted(found)[1:]]
     return Finding.warning(
         "unsure_class",
-        f'Of {size} samples of class "{source.labels[code]}" {count} were given at most 50 % for it; were the '
-        f"probabilities right, about {rounded(expected, 1)} would be, and so many with a probability of at most "
-        f"{significant(p_value, 2)}. The class gets too little of the probability."
-        + (f" The same holds for {_named(others)}." if others else ""),
+        f"Class {name(source.labels[code])} gets too little probability: {count:,} of its {size:,} samples were given "
+        f"at most 0.5 for it. If the probabilities were right, about {rounded(expected, 1)} would be "
+        f"(p at most {significant(p_value, 2)})." + (f" The same holds for {names(others)}." if others else ""),
         classes=[
             {
                 "class": source.labels[code],
@@ -175,12 +169,12 @@ def _hidden_by_auc(source: MatrixInput, scores: Scores, areas: Sequence[Value]) 
         return None
     worst = found[0]
     least = "" if worst.area_low is None else f" (at least {rounded(worst.area_low)})"
-    most = "" if worst.share_high is None else f" (at most {percent(worst.share_high)})"
+    most = "" if worst.share_high is None else f" (at most {share(worst.share_high)})"
     return Finding.warning(
         "auc_hides_class",
-        f'The AUC of class "{worst.label}" is {rounded(worst.area)}{least}, yet only {percent(worst.share)}{most} of '
-        "its cases are recognised: most come before the others in the order, but not so far that the decision takes "
-        "them. A lower threshold, or more weight for the class, finds more of them and makes more false alarms.",
+        f"The AUC of class {name(worst.label)} is {rounded(worst.area)}{least}, yet only {share(worst.share)}{most} of "
+        "its cases are found. The order of the scores is good, and the decision does not use it. A lower threshold, or "
+        "more weight for the class, finds more cases and makes more false alarms.",
         classes=[
             {
                 "class": one.label,
@@ -229,7 +223,7 @@ def _assumed(source: MatrixInput) -> Finding | None:
     threshold = source.facts["threshold"]
     return Finding.note(
         "threshold_assumed",
-        f"No threshold came with the scores, so {threshold} was taken for the decisions behind the confusion matrix. "
-        "What is read off the order of the scores, such as AUC, does not depend on it.",
+        f"No threshold came with the scores, so the confusion matrix is that of {threshold}. What follows from the "
+        "order of the scores, such as AUC, does not depend on it.",
         threshold=threshold,
     )

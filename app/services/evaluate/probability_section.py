@@ -219,8 +219,7 @@ def _chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
         Finding.note(
             "chance_of_independent_samples",
             "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples "
-            "in groups show more by chance: p-values of calibration are too small, and an error somewhat above what is "
-            "expected need not mean anything.",
+            "in groups show more by chance, so the p values of calibration are too small.",
             n_groups=source.facts[GROUPS_FACT],
         )
     ]

@@ -1,0 +1,306 @@
+"""Texts for people: what stands first, what fits, and that names do nothing but be shown."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from math import isclose
+from typing import Any
+
+import pytest
+
+from app.api.answers import write_json
+from app.api.bodies.parsing import parse_value
+from app.api.texts.check_text import check_text, rule_words
+from app.api.texts.comparison_text import comparison_text, outcomes
+from app.api.texts.evaluation_text import evaluation_text
+from app.api.texts.leaderboard_text import leaderboard_text
+from app.api.texts.lines import Style, Track, chance, columns_of, limits, number, shortened, shown, wrapped
+from app.api.texts.markdown import check_markdown, code, comparison_markdown, evaluation_markdown, leaderboard_markdown
+from app.api.texts.table_csv import EVALUATION, check_csv, comparison_csv, evaluation_csv, leaderboard_csv
+from app.api.v1.requests.evaluations import EvaluationRequest
+from app.services.evaluate.evaluations import evaluate_alone
+from tests.golden.playing import read_answers
+from tests.golden.requests import GROUPS
+
+Json = Mapping[str, Any]
+PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
+REPORT = """\
+tumor-rf 7 on hartwig, test                             2,000 samples, 4 classes
+WARNING  Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is
+         0.958, because D is only 5 % of the data. h_mean counts every class
+         alike: 0.432.
+
+SAME AT ANY CLASS MIX        value  95 % interval      0   .25  .5   .75   1
+  h_mean                     0.432  0.304 to 0.560    |      [--o-]         |
+  g_mean                     0.632  0.560 to 0.701    |           [-o]      |
+  balanced_accuracy          0.790  0.774 to 0.810    |               [o    |
+  recall@D                   0.160  0.101 to 0.244    |  [o-]               |
+CHANGES WITH THE CLASS MIX                            at equal class sizes
+  accuracy                   0.958  0.948 to 0.966      0.790
+  macro_f1                   0.803  0.773 to 0.830      0.728
+  mcc                        0.939  0.926 to 0.950      0.751
+  cohen_kappa                0.938  0.923 to 0.949      0.720
+REQUESTED
+  min(recall@*)              0.160  -                 |   o                 |
+  gps(recall@*, precision@D) 0.488  -                 |          o          |
+ACTUAL      A    B    C   D      n  recall  95 % interval   precision
+  A       800    .    .   .    800   1.000  0.995 to 1.000      0.952
+  B         .  600    .   .    600   1.000  0.994 to 1.000      0.962
+  C         .    .  500   .    500   1.000  0.992 to 1.000      0.962
+  D        40   24   20  16    100   0.160  0.101 to 0.244      1.000  <
+  total   840  624  520  16  2,000   columns: predicted as   <: weakest
+NO VALUE 13 metrics. likelihood_ratio_positive@D: class 'D' has no false
+         positive, so the ratio is infinite. 12 more; reasons in "undefined".
+MORE     JSON has all metrics. "intervals": "all" adds the missing limits.
+"""
+
+
+def evaluated(matrix: list[list[Any]], labels: list[str] | None = None, **members: Any) -> Json:
+    """An evaluation as it is answered."""
+    given = {"kind": "confusion_matrix", "matrix": matrix, **({} if labels is None else {"labels": labels})}
+    body = {"model": {"name": "tumor-rf", "version": "7"}, "dataset": {"name": "hartwig", "split": "test"}, **members}
+    new = parse_value({**body, "input": given}, EvaluationRequest).to_domain()
+    found: Json = json.loads(write_json(evaluate_alone(new, None)[0]))
+    return found
+
+
+def written(name: str) -> list[tuple[str, Json]]:
+    """Recorded answers of one kind: evaluations, comparisons, checks or leaderboards."""
+    tells: Mapping[str, Callable[[Json], bool]] = {
+        "evaluation": lambda body: "per_class" in body,
+        "comparison": lambda body: "rank_agreement" in body or "average_ranks" in body,
+        "check": lambda body: "exit_code" in body and "results" in body,
+        "leaderboard": lambda body: "winner" in body,
+    }
+    return [
+        (f"{group}/{call}", answer["body"])
+        for group in GROUPS
+        for call, answer in read_answers(group).items()
+        if isinstance(answer["body"], dict) and answer["status"] < 300 and tells[name](answer["body"])
+    ]
+
+
+def test_the_report_of_the_paper() -> None:
+    asked = {"metrics": ["min(recall@*)", "gps(recall@*, precision@D)"]}
+    assert evaluation_text(evaluated(PAPER, list("ABCD"), options=asked), Style()) == REPORT
+
+
+@pytest.mark.parametrize("width", [60, 80, 132])
+@pytest.mark.parametrize(
+    ("kind", "write"),
+    [
+        ("evaluation", evaluation_text),
+        ("comparison", comparison_text),
+        ("check", check_text),
+        ("leaderboard", leaderboard_text),
+    ],
+)
+def test_every_recorded_answer_fits(kind: str, write: Callable[[Json, Style], str], width: int) -> None:
+    answers = written(kind)
+    assert len(answers) >= 15
+    for name, body in answers:
+        lines = write(body, Style(width)).split("\n")
+        assert lines.pop() == "", name
+        assert 1 <= len(lines) <= 60, (name, len(lines))
+        # A number or a name that is too long stands out rather than being cut.
+        long = [line for line in lines if columns_of(line) > width and not re.search(r"\S{15}", line)]
+        assert width < 80 or not long, (name, long)
+        assert not [line for line in lines if line != line.rstrip()], name
+
+
+@pytest.mark.parametrize("classes", [2, 5, 35, 200])
+def test_any_number_of_classes_is_a_page(classes: int) -> None:
+    matrix = [[50 if row == column else (row + column) % 3 for column in range(classes)] for row in range(classes)]
+    answer = evaluated(matrix, [f"class of tissue number {k}" for k in range(classes)])
+    lines = evaluation_text(answer, Style()).split("\n")
+    assert len(lines) <= 60
+    assert max(map(columns_of, lines)) <= 80
+    assert len(evaluation_markdown(answer)) < 60_000
+    assert len(json.dumps(answer["headline"])) <= 2048
+
+
+def test_pictures_are_ascii_unless_asked_otherwise() -> None:
+    answer = evaluated(PAPER)
+    assert evaluation_text(answer, Style()).isascii()
+    assert "├──●─┤" in evaluation_text(answer, Style(unicode=True))
+
+
+HOSTILE = ["\x1b[31mred", "a|b`c``d", "=1+1", "[link](http://x)", "<script>", "漢字漢字", "@everyone", "-2", "```"]
+
+
+def test_names_are_data() -> None:
+    size = len(HOSTILE)
+    matrix = [[5 if row == column else 1 for column in range(size)] for row in range(size)]
+    answer = evaluated(PAPER)
+    # The wall refuses some of these names; texts must not rely on it.
+    hostile = {
+        **evaluated(matrix),
+        "model": {"name": HOSTILE[0], "version": HOSTILE[4]},
+        "dataset": {"name": HOSTILE[3], "split": None},
+    }
+    hostile["input"] = {**hostile["input"], "labels": HOSTILE}
+    hostile["per_class"] = dict(zip(HOSTILE, hostile["per_class"].values(), strict=True))
+    text = evaluation_text(hostile, Style())
+    assert "\x1b" not in text
+    assert r"\x1b[31mred" in text
+    markdown = evaluation_markdown(hostile)
+    spans = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown)
+    assert not [label for label in ("<script>", "[link]", "@everyone", "a|b") if label in spans]
+    cells = [cell for line in csv.reader(io.StringIO(evaluation_csv(hostile))) for cell in line]
+    assert "'=1+1" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "@")) or re.match(r"[+-]\D", cell)]
+    assert answer["input"]["labels"] == ["0", "1", "2", "3"]
+
+
+def test_csv_has_every_value_exactly() -> None:
+    answer = evaluated(PAPER, list("ABCD"), options={"metrics": ["recall@*", "min(recall@*)"]})
+    lines = list(csv.DictReader(io.StringIO(evaluation_csv(answer))))
+    assert tuple(lines[0]) == EVALUATION
+    found = {(one["scope"], one["class"], one["group"], one["metric"]): one for one in lines}
+    assert len(found) == len(lines)
+    for group, metrics in answer["metrics"].items():
+        for key, value in metrics.items():
+            line = found["overall", "", group, key]
+            assert (line["value"] == "") == (value is None)
+            assert value is None or float(line["value"]) == value
+            assert bool(line["undefined"]) == (value is None)
+    low = answer["intervals"]["recall@D"]["low"]
+    assert float(found["class", "D", "prevalence_insensitive", "recall"]["low"]) == low
+    assert float(found["requested", "D", "", "recall@*"]["value"]) == 0.16
+    assert "infinite" in found["class", "D", "prevalence_sensitive", "likelihood_ratio_positive"]["undefined"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "table"),
+    [
+        ("evaluation", evaluation_markdown, evaluation_csv),
+        ("comparison", comparison_markdown, comparison_csv),
+        ("check", check_markdown, check_csv),
+        ("leaderboard", leaderboard_markdown, leaderboard_csv),
+    ],
+)
+def test_tables_have_one_number_of_columns(
+    kind: str, write: Callable[[Json], str], table: Callable[[Json], str]
+) -> None:
+    for name, body in written(kind):
+        rows = [re.sub(r"\\\|", "", line).count("|") for line in write(body).split("\n") if line.startswith("| ")]
+        blocks = {rows[0], rows[-1]}
+        assert set(rows) <= blocks, name
+        lines = list(csv.reader(io.StringIO(table(body))))
+        assert len({len(line) for line in lines}) == 1, name
+        assert len(lines) > 1 or not body.get("items", True), name
+
+
+def test_a_comparison_says_what_its_numbers_say() -> None:
+    for name, body in written("comparison"):
+        if "average_ranks" in body or len(body["evaluations"]) != 2:
+            continue
+        said = outcomes(body)
+        for metric, found in body["metrics"].items():
+            pair = found["differences"][0]
+            sure = pair["low"] is not None and not pair["low"] <= 0 <= pair["high"]
+            if metric in said["Better"] or metric in said["Worse"]:
+                assert sure, (name, metric)
+            if metric in said["The same"]:
+                assert pair["probability_equivalent"] >= 0.95, (name, metric)
+
+
+def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
+    for name, body in written("check"):
+        first = check_text(body, Style()).split("\n")[0]
+        assert first.startswith(f"{body['verdict'].upper()} (exit {body['exit_code']})  gate "), name
+        markdown = check_markdown(body).split("\n")
+        assert markdown[0].startswith("<!-- prevail gate="), name
+        assert markdown[1].endswith(body["verdict"]), name
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"metric": "h_mean", "min": 0.8, "bound": "lower"}, "h_mean >= 0.8"),
+        ({"metric": "h_mean", "min": 0.8, "bound": "upper"}, "h_mean not surely below 0.8"),
+        ({"metric": "error_rate", "max": 0.1, "bound": "lower"}, "error_rate <= 0.1"),
+        ({"metric": "error_rate", "max": 0.1, "bound": "value"}, "error_rate <= 0.1, by its value alone"),
+        ({"metric": "mcc", "not_worse_than": "baseline", "margin": 0.01, "bound": "lower"}, "mcc not worse by 0.01"),
+        (
+            {"metric": "mcc", "not_worse_than": "baseline", "margin": 0.05, "bound": "upper"},
+            "mcc not surely worse by 0.05",
+        ),
+        ({"metric": "mcc", "better_than": "baseline", "bound": "lower"}, "mcc better"),
+        (
+            {"metric": "mcc", "equivalent_to": "baseline", "margin": 0.02, "bound": "lower"},
+            "mcc the same within 0.02",
+        ),
+        ({"minimum_samples": 1500}, "at least 1,500 samples"),
+    ],
+)
+def test_rules_in_words(rule: Json, words: str) -> None:
+    assert rule_words(rule) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.9525, "0.953"),
+        (0.0, "0.000"),
+        (1.0, "1.000"),
+        (0.9997, "0.9997"),
+        (-0.9997, "-0.9997"),
+        (0.0003, "0.0003"),
+        (1 - 2e-11, "1-2e-11"),
+        (None, "-"),
+        (12345678.0, "1.235e+07"),
+        (4.6e-48, "4.6e-48"),
+    ],
+)
+def test_numbers(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [(0.0, "<1 %"), (0.004, "<1 %"), (0.5, "50 %"), (0.991, ">99 %"), (1.0, ">99 %"), (None, "-")],
+)
+def test_draws_never_show_that_something_is_sure(probability: float | None, text: str) -> None:
+    assert chance(probability) == text
+
+
+def test_a_track_shows_the_value_over_its_limits() -> None:
+    track = Track.within(26, Style())
+    assert track.scale == " 0   .25  .5   .75   1"
+    assert track.drawn(0.432, 0.304, 0.560) == "|      [--o-]         |"
+    assert track.drawn(0.5, None, None) == "|          o          |"
+    assert track.drawn(1.5, 0.0, 1.0) == ""
+    assert Track.within(10, Style()).drawn(0.5, 0.4, 0.6) == ""
+
+
+def test_labels_are_cut_where_they_differ_least() -> None:
+    same_start = [f"Head and neck: kind {k} of tissue" for k in range(5)]
+    cut = shortened(same_start, 20)
+    assert len(set(cut)) == 5
+    assert max(map(columns_of, cut)) <= 20
+    assert shortened(["a", "b"], 3) == ["a", "b"]
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert columns_of("漢字") == 4
+    assert columns_of("e\u0301") == 1
+    assert shown("a\u202eb\n") == r"a\u202eb\x0a"
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    assert wrapped("A", "it is 16 % of", 16) == ["A        it is", "         16 % of"]
+
+
+def test_limits_of_differences_have_signs() -> None:
+    assert limits(-0.1, 0.2, sign=True) == "-0.100 to +0.200"
+    assert limits(None, None) == "-"
+    assert isclose(float(limits(0.25, 0.5).split()[0]), 0.25)
+
+
+def test_code_spans_hold_any_name() -> None:
+    assert code("a`b") == "``a`b``"
+    assert code("`") == "`` ` ``"
+    assert code("a|b") == r"`a\|b`"
