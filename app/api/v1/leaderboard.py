@@ -14,3 +14,53 @@ from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
 from app.domain.report import ProportionInterval
 from app.services.rank.ranking import LeaderboardQuery
+
+router = routes("comparisons")
+Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
+
+
+@router.get(
+    "/leaderboard",
+    responses=written_as(LEADERBOARD),
+    operation_id="getLeaderboard",
+)
+async def get_leaderboard(
+    request: Request,
+    context: UseContext,
+    dataset: Annotated[Name, Query(description="Name of the dataset.")],
+    dataset_version: Annotated[
+        str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
+    ] = None,
+    split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
+    metric: Annotated[
+        str,
+        Query(
+            max_length=2000,
+            json_schema_extra=EXPRESSION_FORMAT,
+            description="An overall metric, at any size of the dataset; any other expression up to 300 model versions.",
+        ),
+        SOUGHT,
+    ] = RANKED,
+    limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
+    level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
+    proportion_interval: Annotated[
+        ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
+    ] = "wilson",
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
+    asked: UseAsked = AS_USUAL,
+) -> Response:
+    """Rank the latest evaluation of each model version on a dataset, with intervals and groups."""
+    view = view_of(request, LEADERBOARD, asked)
+    query = LeaderboardQuery(
+        dataset=DatasetRef(dataset, dataset_version, split),
+        metric=metric,
+        limit=limit,
+        level=level,
+        proportion_interval=ProportionInterval(proportion_interval),
+        seed=seed,
+    )
+    try:
+        board = await context.services.leaderboards.rank(context.project, query)
+    except (InvalidExpression, OutOfReach) as error:
+        raise InvalidQuery.at("metric", error.code, error.detail) from None
+    return view.answer(board)
