@@ -20,4 +20,7 @@ SHOWN_OF_TWO: Final = (
     *("h_mean", "balanced_accuracy", "recall", "specificity", "roc_auc", "au_imcp"),
     *("accuracy", "precision", "f1", "mcc", "average_precision"),
 )
+# What they show of each class.
+RECALL: Final = "recall"
+PRECISION: Final = "precision"
 LOSSES_SHOWN: Final = ("log_loss", "brier_score", "expected_calibration_error")

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
-from app.kernel.compare.gates import Bound
+from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
 from app.kernel.uncertainty.design import ProportionInterval
 

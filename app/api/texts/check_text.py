@@ -5,9 +5,8 @@ from typing import Any
 
 from app.api.texts.lines import Style, columns_of, left, limits, number, opposite, right, shown, signed, whole, wrapped
 from app.api.texts.names import run_title
-from app.domain.rules import Demand
+from app.domain.rules import Bound, Demand
 from app.domain.wording import percent, two_digits
-from app.kernel.compare.gates import Bound, Verdict
 
 _RULE, _VALUE, _WIDTH_OF_VALUE, _MOST_SAID = 15, 48, 6, 3
 # What a rule that looks at another end than usual says of it, by whether it is about a baseline.
@@ -95,7 +94,7 @@ def _class_of(result: Mapping[str, Any]) -> str:
 
 
 def _why(answer: Mapping[str, Any], style: Style) -> list[str]:
-    if answer["verdict"] == Verdict.PASS:
+    if answer["exit_code"] == 0:
         return []
     said = [shown(one["message"]) for one in answer["results"] if one["verdict"] == answer["verdict"]]
     lines: list[str] = []

@@ -19,12 +19,11 @@ from app.api.texts.matrix_text import matrix_lines
 from app.api.texts.names import run_title
 from app.api.texts.reading import by_severity, ends_of, recalls_of, said_once, shown_first, value_of, weakest_classes
 from app.domain.expressions.syntax import write_label
+from app.domain.named_metrics import RECALL
 from app.domain.wording import percent
-from app.kernel.metrics.families.per_class.rates import recall
 
 _NAMES, _VALUES, _INTERVALS, _LAST = 2, 29, 36, 54
-_MOST_FINDINGS, _MOST_REQUESTED, _WEAKEST, _CONFUSIONS = 5, 10, 8, 4
-_GRAVEST = {"critical": 0, "warning": 1, "note": 2}
+_MOST_FINDINGS, _MOST_REQUESTED = 5, 10
 
 
 def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
@@ -81,8 +80,8 @@ class _Headline:
         same, moved, losses = shown_first(self._answer)
         rows = [self._row(key, value_of(self._answer, key)[1]) for key in same]
         weakest = next(iter(weakest_classes(self._answer)), None)
-        if weakest is not None and recall.key not in same:
-            rows.append(self._row(f"{recall.key}@{write_label(weakest)}", recalls_of(self._answer)[weakest]))
+        if weakest is not None and RECALL not in same:
+            rows.append(self._row(f"{RECALL}@{write_label(weakest)}", recalls_of(self._answer)[weakest]))
         yield head
         for row in rows:
             yield from row

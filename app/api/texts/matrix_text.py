@@ -6,7 +6,7 @@ from typing import Any
 from app.api.texts.lines import Style, columns_of, left, limits, number, right, shortened, shown, whole
 from app.api.texts.reading import ends_of, recalls_of
 from app.domain.expressions.syntax import write_label
-from app.kernel.metrics.families.per_class.rates import precision, recall
+from app.domain.named_metrics import PRECISION, RECALL
 
 _WEAKEST, _CONFUSIONS = 8, 4
 
@@ -30,8 +30,8 @@ class _Matrix:
         self._labels = [shown(label) for label in given["labels"]]
         self._recalls = list(recalls_of(answer).values())
         own = answer["per_class"].values()
-        self._precisions = [groups["prevalence_sensitive"].get(precision.key) for groups in own]
-        self._limits = [limits(*ends_of(answer, f"{recall.key}@{write_label(label)}")) for label in given["labels"]]
+        self._precisions = [groups["prevalence_sensitive"].get(PRECISION) for groups in own]
+        self._limits = [limits(*ends_of(answer, f"{RECALL}@{write_label(label)}")) for label in given["labels"]]
         self._n = [sum(row) for row in self._counts]
 
     @property

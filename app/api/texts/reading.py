@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.expressions.syntax import write_label
-from app.domain.named_metrics import LOSSES_SHOWN, SHOWN, SHOWN_OF_TWO
-from app.kernel.metrics.families.per_class.rates import recall
+from app.domain.named_metrics import LOSSES_SHOWN, RECALL, SHOWN, SHOWN_OF_TWO
 
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
 
@@ -38,8 +37,8 @@ def recalls_of(answer: Mapping[str, Any]) -> dict[str, float | None]:
     found = {}
     for label, groups in answer["per_class"].items():
         for group in groups.values():
-            if recall.key in group:
-                found[label] = group[recall.key]
+            if RECALL in group:
+                found[label] = group[RECALL]
                 break
     return found
 
