@@ -51,6 +51,11 @@ def names(labels: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def classes(labels: Sequence[str]) -> str:
+    """Class A, or classes A and B."""
+    return f"{'classes' if len(labels) > 1 else 'class'} {names(labels)}"
+
+
 # Messages and evidence name this many classes; the rest is counted.
 MOST_NAMED: Final = 10
 _PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")

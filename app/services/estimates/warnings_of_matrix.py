@@ -6,7 +6,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options
-from app.domain.wording import names
+from app.domain.wording import classes
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Prior
 from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions, few_samples
@@ -62,14 +62,14 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
             empty = [label for label, total in zip(labels, actual, strict=True) if total == 0]
             return Finding.warning(
                 "intervals_without_a_class",
-                f"There are no samples of {names(empty)}. No interval covers what is unknown about them.",
+                f"There are no samples of {classes(empty)}. No interval covers what is unknown about them.",
                 classes=empty[:20],
             )
         case Caution.FEWER_THAN_FIVE:
             few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
             return Finding.warning(
                 "intervals_of_few_samples",
-                f"There are fewer than 5 samples of {names(few)}. Intervals that depend on them are wide and rough.",
+                f"There are fewer than 5 samples of {classes(few)}. Intervals that depend on them are wide and rough.",
                 classes=few[:20],
                 smallest=int(present.min()),
             )

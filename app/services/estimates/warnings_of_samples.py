@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from app.domain.findings import Finding
-from app.domain.wording import names
+from app.domain.wording import classes, names
 from app.kernel.metrics.expression import is_biased
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.uncertainty.of_samples.influence import effective_samples
@@ -42,7 +42,7 @@ def few_members(run: RunData) -> Iterator[Finding]:
     if few:
         yield Finding.warning(
             "area_intervals_of_few_samples",
-            f"The intervals of the areas under the curves of {names(few)} are rough: there are fewer than "
+            f"The intervals of the areas under the curves of {classes(few)} are rough: there are fewer than "
             f"{FEW_MEMBERS} samples of the class, or of the others.",
             classes=few[:20],
             smallest=min(size for size in sizes if size),
@@ -61,7 +61,7 @@ def few_out_of_order(run: RunData) -> Iterator[Finding]:
     if few:
         yield Finding.warning(
             "curve_intervals_of_few_mistakes",
-            f"The scores of {names(few)} put few samples out of order, so resampling changes little. The intervals of "
+            f"The scores of {classes(few)} put few samples out of order, so resampling changes little. Intervals of "
             "average precision, partial AUC, Kolmogorov-Smirnov and H-measure are too narrow; those of the AUC are "
             "better.",
             classes=few[:20],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import MOST_NAMED, name, names, rounded, share, significant
+from app.domain.wording import MOST_NAMED, classes, name, rounded, share, significant
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.families.per_class import rates
 
@@ -383,6 +383,6 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
     return 0.0 if x == 0 else (centre - spread) / scale, 1.0 if x == n else (centre + spread) / scale
 
 
-def _subject(matrix: _Margins, classes: Sequence[int]) -> str:
+def _subject(matrix: _Margins, members: Sequence[int]) -> str:
     """'Class A', 'Classes A and B', 'Classes A, B and 7 more'."""
-    return f"{'Classes' if len(classes) > 1 else 'Class'} {names([matrix.labels[k] for k in classes])}"
+    return _sentence_case(classes([matrix.labels[k] for k in members]))
