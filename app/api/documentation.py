@@ -132,9 +132,34 @@ def install(app: FastAPI) -> None:
                 components.pop(name, None)
             schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
             for operation in (one for methods in schema["paths"].values() for one in methods.values()):
+                _say_of_members(operation, components)
                 for answer in operation["responses"].values():
                     answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # the documented way to replace it
+
+
+def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """With the parameter `fields` an answer may have some members only: each as the whole answer has it."""
+    if not any(parameter["name"] == "fields" for parameter in operation.get("parameters", ())):
+        return
+    for status, answer in operation["responses"].items():
+        content = answer.get("content", {}).get("application/json")
+        if not status.startswith("2") or content is None:
+            continue
+        shapes = [one["$ref"].rpartition("/")[2] for one in content["schema"].get("anyOf", [content["schema"]])]
+        some = [
+            {
+                "type": "object",
+                "description": "With `fields`: these members.",
+                "properties": {
+                    member: {"$ref": f"#/components/schemas/{shape}/properties/{member}"}
+                    for member in schemas[shape]["properties"]
+                },
+                "additionalProperties": False,
+            }
+            for shape in shapes
+        ]
+        content["schema"] = {"anyOf": [content["schema"], *some]}

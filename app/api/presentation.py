@@ -98,21 +98,35 @@ class Asked(NamedTuple):
     style: Style = Style()
 
 
-def asked_for(
-    fields: Annotated[
-        str | None,
-        Query(description="Names of top-level members, with commas: only these are answered.", max_length=1000),
-    ] = None,
-    style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
-    width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
-) -> Asked:
-    """The parameters that routes with such answers share."""
-    return Asked(fields, Style(width, style is Characters.UNICODE))
-
-
-UseAsked = Annotated[Asked, Depends(asked_for)]
 # For routes whose address has no parameters: those are called without anything being found out.
 AS_USUAL = Asked()
+
+
+def _asked_of(kind: Kind) -> Callable[..., Asked]:
+    """The parameters that routes with such an answer share."""
+    member = f"({'|'.join(kind.members)})"
+
+    def asked(
+        fields: Annotated[
+            str | None,
+            Query(
+                description="Names of top-level members, with commas: only these are answered.",
+                max_length=1000,
+                json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
+            ),
+        ] = None,
+        style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
+        width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
+    ) -> Asked:
+        return Asked(fields, Style(width, style is Characters.UNICODE))
+
+    return asked
+
+
+AskedOfEvaluation = Annotated[Asked, Depends(_asked_of(EVALUATION))]
+AskedOfComparison = Annotated[Asked, Depends(_asked_of(COMPARISON))]
+AskedOfCheck = Annotated[Asked, Depends(_asked_of(CHECK))]
+AskedOfLeaderboard = Annotated[Asked, Depends(_asked_of(LEADERBOARD))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,7 +285,8 @@ class HeadlineValue(TypedDict):
     high: Value
 
 
-class WeakestClass(TypedDict):
+@dataclass(frozen=True, slots=True)
+class WeakestClass:
     """The class of the lowest recall.
 
     Attributes:

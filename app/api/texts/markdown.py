@@ -21,6 +21,7 @@ from app.api.texts.reading import (
     weakest_classes,
 )
 from app.domain.expressions.syntax import write_label
+from app.domain.named_metrics import RECALL
 from app.domain.wording import percent, two_digits
 
 _MOST_ROWS, _MOST_CLASSES = 60, 30
@@ -76,10 +77,9 @@ def evaluation_markdown(answer: Mapping[str, Any]) -> str:
     recalls = recalls_of(answer)
     if recalls:
         lines += ["", "| class | recall | interval |", "| --- | ---: | --- |"]
-        lines += [
-            f"| {code(label)} | {number(recalls[label])} | {limits(*ends_of(answer, f'recall@{write_label(label)}'))} |"
-            for label in weakest_classes(answer)[:_MOST_CLASSES]
-        ]
+        for label in weakest_classes(answer)[:_MOST_CLASSES]:
+            ends = limits(*ends_of(answer, f"{RECALL}@{write_label(label)}"))
+            lines.append(f"| {code(label)} | {number(recalls[label])} | {ends} |")
         if len(recalls) > _MOST_CLASSES:
             lines += ["", f"{len(recalls) - _MOST_CLASSES} more classes: in the JSON."]
     if answer["undefined"]:

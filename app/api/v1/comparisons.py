@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, COMPARISON, UseAsked, view_of, written_as
+from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, view_of, written_as
 from app.api.v1.requests import comparisons as requests
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
@@ -25,7 +25,7 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
     openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
     operation_id="createComparison",
 )
-async def create_comparison(request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
+async def create_comparison(request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
     view = view_of(request, COMPARISON, asked)
     body = parse_body(await read_body(request), requests.ComparisonRequest)
@@ -39,7 +39,7 @@ async def create_comparison(request: Request, context: UseContext, asked: UseAsk
     operation_id="getComparison",
 )
 async def get_comparison(
-    identifier: UUID, request: Request, context: UseContext, asked: UseAsked = AS_USUAL
+    identifier: UUID, request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
 ) -> Response:
     """Read a comparison as it was answered."""
     view = view_of(request, COMPARISON, asked)
@@ -53,7 +53,9 @@ async def get_comparison(
     openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
     operation_id="compareAcrossDatasets",
 )
-async def compare_across_datasets(request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
+async def compare_across_datasets(
+    request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
+) -> Response:
     """Compare models over datasets: average ranks, Friedman, Wilcoxon and Nemenyi, Bayesian signed rank with a ROPE."""
     view = view_of(request, COMPARISON, asked)
     body = parse_body(await read_body(request), requests.TournamentRequest)

@@ -20,7 +20,7 @@ from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, EVALUATION, UseAsked, View, view_of, written_as
+from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, View, view_of, written_as
 from app.api.problems import InvalidQuery, Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
@@ -76,7 +76,7 @@ async def create_evaluation(
     context: UseContext,
     *,
     store: Store = True,
-    asked: UseAsked = AS_USUAL,
+    asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
     view = view_of(request, EVALUATION, asked)
@@ -104,7 +104,7 @@ async def create_evaluation(
 async def compute_metrics(
     request: Request,
     context: UseContext,
-    asked: UseAsked = AS_USUAL,
+    asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input and keep nothing."""
     view = view_of(request, EVALUATION, asked)
@@ -347,7 +347,7 @@ async def get_evaluation(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    asked: UseAsked = AS_USUAL,
+    asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Read an evaluation with its full report."""
     view = view_of(request, EVALUATION, asked)
@@ -382,7 +382,7 @@ async def patch_evaluation(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    asked: UseAsked = AS_USUAL,
+    asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
     view = view_of(request, EVALUATION, asked)

@@ -12,7 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, CHECK, UseAsked, view_of, written_as
+from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
 from app.api.v1.requests import gates as requests
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate.answers import CheckAnswer
@@ -81,7 +81,9 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
-async def create_check(name: GateName, request: Request, context: UseContext, asked: UseAsked = AS_USUAL) -> Response:
+async def create_check(
+    name: GateName, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
+) -> Response:
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     view = view_of(request, CHECK, asked)
     body = parse_body(await read_body(request), requests.CheckRequest)
@@ -108,7 +110,7 @@ async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cu
     operation_id="getCheck",
 )
 async def get_check(
-    name: GateName, identifier: UUID, request: Request, context: UseContext, asked: UseAsked = AS_USUAL
+    name: GateName, identifier: UUID, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
 ) -> Response:
     """Read a check as it was answered."""
     view = view_of(request, CHECK, asked)

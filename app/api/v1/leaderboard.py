@@ -6,7 +6,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext, routes
-from app.api.presentation import AS_USUAL, LEADERBOARD, UseAsked, view_of, written_as
+from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import EXPRESSION_FORMAT, SOUGHT, ProportionIntervalName
 from app.domain.errors import InvalidExpression, OutOfReach
@@ -47,7 +47,7 @@ async def get_leaderboard(
         ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
     ] = "wilson",
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
-    asked: UseAsked = AS_USUAL,
+    asked: AskedOfLeaderboard = AS_USUAL,
 ) -> Response:
     """Rank the latest evaluation of each model version on a dataset, with intervals and groups."""
     view = view_of(request, LEADERBOARD, asked)

@@ -48,7 +48,6 @@ def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
     lowest: WeakestClass | None = None
     for place, (label, groups) in enumerate(whole.per_class.items()):
         value = groups["prevalence_insensitive"].get(recall.key)
-        if value is not None and (lowest is None or value < lowest["recall"]):
-            n = summary.confusion_matrix[place].sum().item()
-            lowest = {"label": label, "recall": value, "n": n}
+        if value is not None and (lowest is None or value < lowest.recall):
+            lowest = WeakestClass(label, value, summary.confusion_matrix[place].sum().item())
     return lowest
