@@ -137,8 +137,8 @@ def ignored_findings(source: MatrixInput) -> list[Finding]:
             Finding.warning(
                 "ignored_but_predicted",
                 "Samples of other classes are predicted as a class that is ignored: "
-                f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays; as "
-                "it has no actual samples, means of the recalls have no value.",
+                f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays. It "
+                "has no actual samples, so means of the recalls have no value.",
                 classes=[*wrong],
                 n=[*wrong.values()],
             )
@@ -148,9 +148,9 @@ def ignored_findings(source: MatrixInput) -> list[Finding]:
 
 def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
     named = [
-        f'{amount:.0f} {"case" if amount == 1 else "cases"} "{label}"'
+        f"{amount:,.0f} {'sample' if amount == 1 else 'samples'} of {name(label)}"
         if whole
-        else f'{significant(amount, 6)} "{label}"'
+        else f"{significant(amount, 6)} of {name(label)}"
         for label, amount in [*by_label.items()][:MOST_NAMED]
     ]
     more = len(by_label) - len(named)
