@@ -46,7 +46,7 @@ def test_predictions(client: httpx.Client, beside: Json) -> None:
     assert answer["input"]["ignored"] == {"void": 2, "blank": 0}
     note = next(one for one in answer["findings"] if one["code"] == "ignored_classes")
     assert note["evidence"] == {"classes": ["void", "blank"], "n": [2, 0]}
-    assert '2 cases "void", 0 cases "blank"' in note["message"]
+    assert "2 samples of void, 0 samples of blank" in note["message"]
     same_but_for_what_is_said(answer, compute(client, chosen(source, LEFT), seed=0))
 
 
