@@ -17,6 +17,7 @@ from app.domain.errors import (
     DomainError,
     Fault,
     InvalidExpression,
+    InvalidExpressions,
     InvalidInput,
     NoSamples,
     NotEnoughMemory,
@@ -170,7 +171,9 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
         case InvalidQuery():
             return _query_problem(error)
         case InvalidExpression():
-            return _expression_problem(error, prefix)
+            return _expression_problem([error], prefix)
+        case InvalidExpressions():
+            return _expression_problem(error.errors, prefix)
         case NotAcceptable():
             return Problem(status=HTTPStatus.NOT_ACCEPTABLE, code="not_acceptable", detail=str(error))
         case DomainError():
@@ -202,16 +205,20 @@ def _query_problem(error: InvalidQuery) -> Problem:
     )
 
 
-def _expression_problem(error: InvalidExpression, prefix: str) -> Problem:
-    fault = FaultValue(
-        pointer=prefix + (error.pointer or ""),
-        code=error.code,
-        detail=error.detail,
-        position=error.position,
-        suggestions=error.suggestions if isinstance(error, UnknownMetric) else None,
-        known=error.known[:50] if isinstance(error, UnknownLabel) else None,
+def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Problem:
+    faults = tuple(
+        FaultValue(
+            pointer=prefix + (error.pointer or ""),
+            code=error.code,
+            detail=error.detail,
+            position=error.position,
+            suggestions=error.suggestions if isinstance(error, UnknownMetric) else None,
+            known=error.known[:50] if isinstance(error, UnknownLabel) else None,
+        )
+        for error in errors
     )
-    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=error.code, detail=error.detail, errors=(fault,))
+    first = errors[0]
+    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=first.code, detail=first.detail, errors=faults)
 
 
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
@@ -257,13 +264,18 @@ def internal_error(error: Exception, request_id: str) -> Problem:
     )
 
 
-def worded(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    """What pydantic found, in our words where its own are for programmers."""
+def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = None) -> str:
+    """What pydantic found, in our words where its own are for programmers; with a plain value that came."""
     words = _WORDS.get(kind)
     if words is not None:
         return words(context)
     text = message.replace("Input should be", "expected").removeprefix("Value error, ")
-    return text[:1].lower() + text[1:]
+    came = f", got {str(given)[:_MOST_SHOWN]}" if isinstance(given, int | float | str) and kind in _OF_NUMBERS else ""
+    return text[:1].lower() + text[1:] + came
+
+
+_MOST_SHOWN = 40
+_OF_NUMBERS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"})
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -320,7 +332,11 @@ def install(app: FastAPI) -> None:
     async def invalid_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
         faults = [
-            Fault(str(entry["loc"][1]), entry["type"], worded(entry["type"], entry["msg"], entry.get("ctx", {})))
+            Fault(
+                str(entry["loc"][1]),
+                entry["type"],
+                worded(entry["type"], entry["msg"], entry.get("ctx", {}), entry.get("input")),
+            )
             for entry in error.errors()
         ]
         return await known(request, InvalidQuery(faults))

@@ -1,8 +1,10 @@
 """What can be wrong with what was asked, each with a stable code. How it looks: ``app.api.problems``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
+
+_Understood = TypeVar("_Understood")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,38 @@ class InvalidExpression(DomainError):
     def __init__(self, detail: str, *, position: int | None = None, pointer: str | None = None) -> None:
         super().__init__(detail, pointer=pointer)
         self.position = position
+
+
+class InvalidExpressions(DomainError):
+    """Several metric expressions of one request that are none; each has its pointer."""
+
+    def __init__(self, errors: Sequence[InvalidExpression]) -> None:
+        super().__init__(errors[0].detail, pointer=errors[0].pointer)
+        self.errors = tuple(errors)
+
+
+def all_understood(
+    texts: Iterable[str], understand: Callable[[str], _Understood], pointer_to: Callable[[str], str]
+) -> list[_Understood]:
+    """What each metric expression means; those that mean nothing are refused all at once.
+
+    Raises:
+        InvalidExpression: one of them is none; its pointer is that of the text.
+        InvalidExpressions: several are.
+    """
+    found: list[_Understood] = []
+    errors: list[InvalidExpression] = []
+    for text in texts:
+        try:
+            found.append(understand(text))
+        except InvalidExpression as error:
+            error.pointer = pointer_to(text)
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise InvalidExpressions(errors)
+    return found
 
 
 class UnknownMetric(InvalidExpression):

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from app.domain.errors import InvalidExpression, NotComparable
+from app.domain.errors import NotComparable, all_understood
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
@@ -119,15 +119,15 @@ def parse_estimands(
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
+        InvalidExpressions: several are.
     """
-    found = []
-    for text in dict.fromkeys(texts):
-        try:
-            found.append(make_estimand(text, labels, positive, inputs))
-        except InvalidExpression as error:
-            error.pointer = pointer_to(pointer, texts, text)
-            raise
-    return tuple(found)
+    return tuple(
+        all_understood(
+            dict.fromkeys(texts),
+            lambda text: make_estimand(text, labels, positive, inputs),
+            lambda text: pointer_to(pointer, texts, text),
+        )
+    )
 
 
 def pointer_to(pointer: str, texts: Sequence[str], text: str) -> str:

@@ -410,3 +410,10 @@ def test_repetitions_that_do_not_fit(client: httpx.Client, repeats: int, ids: bo
     problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
     assert problem["errors"][0]["pointer"] == "/input/repeats"
     assert problem["errors"][0]["code"] == "repeats_do_not_fit"
+
+
+def test_all_metrics_that_are_none_are_named_at_once(client: httpx.Client) -> None:
+    runs = [create(client, evaluation(model=name))["id"] for name in ("one", "two")]
+    asked = {"evaluations": runs, "metrics": ["no_such_metric", "accuracy", "another"]}
+    problem = check_problem(client.post("/v1/comparisons", json=asked), 422, "unknown_metric")
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/metrics/0", "/metrics/2"]

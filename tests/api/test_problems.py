@@ -371,3 +371,37 @@ def test_what_is_kept_is_removed_again(client: httpx.Client) -> None:
     made = create(client, evaluation())
     assert count_stored(client)[0] == before[0] + 1
     client.delete(f"/v1/evaluations/{made['id']}")
+
+
+def test_all_expressions_that_are_none_are_named_at_once(client: httpx.Client) -> None:
+    asked = ["accuracy", "no_such_metric", "recall@Z", "f_beta(beta=-1)", "accuracy"]
+    source = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]], "labels": ["A", "B"]}
+    reply = client.post("/v1/metrics/compute", json={"input": source, "options": {"metrics": asked}})
+    problem = check_problem(reply, 422, "unknown_metric")
+    found = [(fault["pointer"], fault["code"]) for fault in problem["errors"]]
+    assert found == [
+        ("/options/metrics/1", "unknown_metric"),
+        ("/options/metrics/2", "unknown_label"),
+        ("/options/metrics/3", "invalid_parameter"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "said"), [(95, "expected less than 1, got 95: for 95 % write 0.95"), (-1, "got -1"), (1000, "got 1000")]
+)
+def test_the_value_that_came_is_said(client: httpx.Client, level: float, said: str) -> None:
+    source = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
+    reply = client.post("/v1/metrics/compute", json={"input": source, "options": {"level": level}})
+    (fault,) = check_problem(reply, 422, "invalid_request")["errors"]
+    assert fault["pointer"] == "/options/level"
+    assert fault["detail"].endswith(said)
+    assert client.get("/v1/leaderboard", params={"dataset": "d", "limit": 1000}).json()["detail"].endswith("got 1000")
+
+
+def test_faults_that_another_process_finds_are_said_alike(client: httpx.Client) -> None:
+    rows = 30_000
+    source = {"kind": "predictions", "y_true": ["a", "b"] * rows, "y_pred": ["a", "a", "b", "b"] * (rows // 2)}
+    asked = ["no_such_metric", "accuracy", "another"]
+    reply = client.post("/v1/metrics/compute", json={"input": source, "options": {"metrics": asked}})
+    problem = check_problem(reply, 422, "unknown_metric")
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/options/metrics/0", "/options/metrics/2"]

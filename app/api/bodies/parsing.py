@@ -21,6 +21,7 @@ Body = bytes | bytearray
 # The largest body of a request without columns of samples.
 MOST_PLAIN_BYTES = 1024 * 1024
 _MOST_FAULTS = 50
+_PERCENT = 100
 # No object of a request has half as many. Each unknown one would be a fault of its own.
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tag of a union.
@@ -153,7 +154,8 @@ def parse_value(value: Any, model: type[Model]) -> Model:
 
 def malformed(error: ValidationError) -> MalformedRequest:
     """What pydantic found, in our words where its own are for programmers."""
-    entries = error.errors(include_url=False, include_input=False)
+    # Of many faults the values that came would take as much memory as the body.
+    entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
@@ -164,7 +166,11 @@ def _fault(entry: ErrorDetails) -> Fault:
     kind = str(entry["type"])
     # The tag of a union is missing or unknown: pydantic points at what holds it.
     place = pointer(entry["loc"]) + ("/kind" if kind.startswith("union_tag") else "")
-    return Fault(place, kind, worded(kind, entry["msg"], entry.get("ctx", {})))
+    given = entry.get("input")
+    detail = worded(kind, entry["msg"], entry.get("ctx", {}), given)
+    if kind == "less_than" and place.endswith("/level") and isinstance(given, int | float) and given <= _PERCENT:
+        detail += f": for {given:g} % write {given / _PERCENT:g}"
+    return Fault(place, kind, detail)
 
 
 def pointer(location: Sequence[int | str]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from app.domain.errors import InvalidExpression, InvalidInput
+from app.domain.errors import InvalidInput, all_understood
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
@@ -69,6 +69,7 @@ def ask(source: MatrixInput, options: Options) -> Question:
 
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
+        InvalidExpressions: several are.
         InvalidInput: intervals of everything cannot be given for this input, or there is one group only.
     """
     if source.is_grouped:
@@ -85,15 +86,14 @@ def ask(source: MatrixInput, options: Options) -> Question:
 
 def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
     inputs = frozenset(Inputs) if source.is_scored else frozenset({Inputs.MATRIX})
-    parsed = []
-    for index, text in enumerate(options.metrics):
-        try:
-            expression = parse(text, source.labels, source.positive, inputs=inputs)
-            parsed.append(expression if options.costs is None else with_costs(expression, options.costs, source))
-        except InvalidExpression as error:
-            error.pointer = f"/options/metrics/{index}"
-            raise
-    return tuple(parsed)
+
+    def understood(text: str) -> Expression:
+        expression = parse(text, source.labels, source.positive, inputs=inputs)
+        return expression if options.costs is None else with_costs(expression, options.costs, source)
+
+    return tuple(
+        all_understood(options.metrics, understood, lambda text: f"/options/metrics/{options.metrics.index(text)}")
+    )
 
 
 def _check_groups(source: MatrixInput, options: Options) -> None:
