@@ -178,6 +178,23 @@ class EvaluationQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """An evaluation by what it is of: the latest that matches all that is given."""
+
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """In words, for messages."""
+        parts = [f"model {self.model.name} {self.model.version or ''}".rstrip()] if self.model else []
+        if self.dataset:
+            named = (self.dataset.name, self.dataset.version, self.dataset.split)
+            parts.append(f"dataset {' '.join(part for part in named if part)}")
+        return ", ".join([*parts, *(f"tag {key}:{value}" for key, value in self.tags)])
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[Item, Place]):
     """Some items, and where to go on: None when these are the last."""
 

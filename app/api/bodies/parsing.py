@@ -24,7 +24,8 @@ _MOST_FAULTS = 50
 _PERCENT = 100
 # No object of a request has half as many. Each unknown one would be a fault of its own.
 _MOST_MEMBERS = 2000
-# What pydantic puts into a location that is no place in the JSON: the tag of a union.
+# What pydantic puts into a location that is no place in the JSON: the tags of unions.
+ID_TAG, REFERENCE_TAG = "(id)", "(reference)"
 TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})
 
 
@@ -179,7 +180,7 @@ def pointer(location: Sequence[int | str]) -> str:
     for index, part in enumerate(location):
         before = location[index - 1] if index else None
         in_fold = isinstance(before, int) and index >= 2 and location[index - 2] == "folds"
-        if part in TAGS and (before == "input" or in_fold):
+        if (part in TAGS and (before == "input" or in_fold)) or part in (ID_TAG, REFERENCE_TAG):
             continue
         if part == "[key]" and index >= 2 and location[index - 2] == "tags":
             # A fault of the name of a tag; the tag is the place.

@@ -14,6 +14,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
 from app.api.v1.requests import gates as requests
+from app.api.v1.requests.fields import named
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate.answers import CheckAnswer
 
@@ -87,7 +88,8 @@ async def create_check(
     """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     view = view_of(request, CHECK, asked)
     body = parse_body(await read_body(request), requests.CheckRequest)
-    answer = await context.services.gates.check(context.project, name, body.evaluation, body.baseline)
+    baseline = None if body.baseline is None else named(body.baseline)
+    answer = await context.services.gates.check(context.project, name, named(body.evaluation), baseline)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
 
 

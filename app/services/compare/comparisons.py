@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from app.domain.decisions import ComparisonKind
-from app.domain.errors import IncomparableRuns, NotFound, OutOfReach
+from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
@@ -19,6 +19,7 @@ from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
 from app.services.ports import EvaluationStore
+from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.group_draws import shared_groups
@@ -35,13 +36,13 @@ class NewComparison:
     """Which runs are to be compared, on what, and how.
 
     Attributes:
-        baseline: Compare all others with this run only, instead of every pair.
+        baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
         minimum_matched: Share of the samples that paired runs must have in common.
     """
 
-    evaluations: tuple[UUID, ...]
+    evaluations: tuple[Named, ...]
     metrics: tuple[str, ...] = COMPARED
-    baseline: UUID | None = None
+    baseline: Named | None = None
     level: float = 0.95
     rope: float = 0.01
     paired: PairingMode = PairingMode.AUTO
@@ -83,17 +84,34 @@ class ComparisonService(KeptAnswers):
 
         Raises:
             NotFound: an evaluation does not exist.
+            InvalidInput: two references name the same one, or the baseline is none of them.
             IncomparableRuns: they cannot be compared, or not be paired as asked.
             IncomparableLabels: they have different classes.
             InvalidExpression: a metric is none, or cannot say what is better.
             OutOfReach: more differences than one answer may have.
         """
-        runs = Runs.align(await fetch_runs(self.store, project, new.evaluations))
+        new, identifiers = await self._identified(project, new)
+        runs = Runs.align(await fetch_runs(self.store, project, identifiers))
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
 
         asked = partial(compare, new, runs, estimands, kept, identifier=new_id())
         return await self.compute_and_keep(project, ComparisonKind.RUNS, asked)
+
+    async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:
+        """What is asked for with ids in the place of references, and the ids of the runs."""
+        pointers = [f"/evaluations/{place}" for place in range(len(new.evaluations))]
+        found = await identified(self.store, project, new.evaluations, pointers)
+        for place, identifier in enumerate(found):
+            if identifier in found[:place]:
+                detail = f"expected different evaluations, {identifier} is there twice"
+                raise InvalidInput.at(pointers[place], "repeated_evaluation", detail)
+        if new.baseline is None:
+            return replace(new, evaluations=tuple(found)), found
+        (baseline,) = await identified(self.store, project, [new.baseline], ["/baseline"])
+        if baseline not in found:
+            raise InvalidInput.at("/baseline", "no_such_run", f"expected one of the evaluations, got {baseline}")
+        return replace(new, evaluations=tuple(found), baseline=baseline), found
 
     async def _samples(
         self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]

@@ -20,6 +20,7 @@ from app.services.gate.answers import CheckAnswer, CheckedGate, CheckedRun
 from app.services.gate.gate_check import EXIT_CODES, check_gate
 from app.services.gate.rule_estimates import rule_estimands
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
@@ -75,7 +76,7 @@ class GateService:
         page = await self.gates.page(project, limit, after)
         return Page(tuple(gate.shown for gate in page.items), page.next_position)
 
-    async def check(self, project: str, name: str, evaluation: UUID, baseline: UUID | None) -> CheckAnswer:
+    async def check(self, project: str, name: str, evaluation: Named, baseline: Named | None) -> CheckAnswer:
         """Hold an evaluation against the latest version, and keep what was found.
 
         Raises:
@@ -90,19 +91,19 @@ class GateService:
         definition = definition_of(gate.definition)
         if definition.needs_baseline and baseline is None:
             raise InvalidInput.at("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")
-        other = baseline if definition.needs_baseline else None
-        aligned = await self._runs(project, evaluation, other)
+        candidate, other = await self._identified(project, evaluation, baseline if definition.needs_baseline else None)
+        aligned = await self._runs(project, candidate, other)
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
 
         found = await self.compute.run(partial(check_gate, definition, estimands, runs))
         identifier = new_id()
-        candidate, *others = (_run(record) for record in runs.records)
+        checked, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(
             id=identifier,
             created_at=time_of(identifier),
             gate=CheckedGate(name=gate.name, version=gate.version),
-            evaluation=candidate,
+            evaluation=checked,
             baseline=others[0] if others else None,
             verdict=found.verdict,
             exit_code=EXIT_CODES[found.verdict],
@@ -113,7 +114,7 @@ class GateService:
             id=answer.id,
             gate=gate.name,
             version=gate.version,
-            evaluation=evaluation,
+            evaluation=candidate,
             baseline=other,
             verdict=answer.verdict,
             answer=as_json(answer),
@@ -134,6 +135,11 @@ class GateService:
         await self.versions(project, name)
         page = await self.gates.checks(project, name, limit, before)
         return Page(tuple(check.shown for check in page.items), page.next_position)
+
+    async def _identified(self, project: str, evaluation: Named, baseline: Named | None) -> tuple[UUID, UUID | None]:
+        named = [evaluation] if baseline is None else [evaluation, baseline]
+        found = await identified(self.store, project, named, ("/evaluation", "/baseline")[: len(named)])
+        return found[0], found[1] if len(found) > 1 else None
 
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""

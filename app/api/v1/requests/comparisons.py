@@ -1,11 +1,12 @@
 """Requests and answers about comparisons of runs, and of models across datasets."""
 
 from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, DatasetField, Expression, Identifier, ModelField, Name
+from app.api.v1.requests.fields import FIRST, SECOND, DatasetField, Expression, ModelField, Name, RunField, named
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
 from app.domain.report import DRAWS, FEWEST_DRAWS
@@ -23,9 +24,13 @@ def _paired(value: Any) -> Any:
 class ComparisonRequest(Wire):
     """Runs with the same classes, to be compared on any metrics."""
 
-    evaluations: list[Identifier] = Field(min_length=2, max_length=50, description="Ids, all different.")
+    evaluations: list[RunField] = Field(
+        min_length=2,
+        max_length=50,
+        description="Ids, or references to the latest of a model, dataset or tag; all different.",
+    )
     metrics: list[Expression] = Field(default_factory=lambda: list(COMPARED), min_length=1, max_length=50)
-    baseline: Identifier | None = Field(None, description="Compare all others with this one only, not every pair.")
+    baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
     level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     paired: Annotated[
@@ -46,21 +51,22 @@ class ComparisonRequest(Wire):
 
     @model_validator(mode="after")
     def check_runs(self) -> Self:
-        """Different runs, and the baseline one of them."""
+        """Different runs, and the baseline one of them, as far as that is known from the names."""
         if self.paired not in ("auto", "true", "false"):
             raise ValueError("expected paired to be auto, true or false")
-        if len(set(self.evaluations)) < len(self.evaluations):
+        if len({repr(one) for one in self.evaluations}) < len(self.evaluations):
             raise ValueError("expected different evaluations, one is there twice")
-        if self.baseline is not None and self.baseline not in self.evaluations:
+        all_ids = all(isinstance(one, UUID) for one in (*self.evaluations, self.baseline))
+        if self.baseline is not None and all_ids and self.baseline not in self.evaluations:
             raise ValueError("expected the baseline to be one of the evaluations")
         return self
 
     def to_domain(self) -> NewComparison:
         """The request as the services know it."""
         return NewComparison(
-            evaluations=tuple(self.evaluations),
+            evaluations=tuple(map(named, self.evaluations)),
             metrics=tuple(self.metrics),
-            baseline=self.baseline,
+            baseline=None if self.baseline is None else named(self.baseline),
             level=self.level,
             rope=self.rope,
             paired=PairingMode(self.paired),

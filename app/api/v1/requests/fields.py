@@ -2,15 +2,25 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
-from app.api.bodies.parsing import Wire
-from app.domain.evaluation import DatasetRef, ModelRef
+from app.api.bodies.parsing import ID_TAG, REFERENCE_TAG, Wire
+from app.domain.evaluation import DatasetRef, ModelRef, Reference
 from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 
@@ -136,3 +146,41 @@ class DatasetField(Wire):
     def to_domain(self) -> DatasetRef:
         """The domain's name for it."""
         return DatasetRef(self.name, self.version, self.split)
+
+
+class ReferenceField(Wire):
+    """An evaluation by what it is of, in place of its id: the latest that matches all that is given."""
+
+    model: ModelField | None = None
+    dataset: DatasetField | None = None
+    tags: Tags | None = None
+
+    @model_validator(mode="after")
+    def check_members(self) -> Self:
+        """Something to go by."""
+        if self.model is None and self.dataset is None and not self.tags:
+            raise ValueError("expected a model, a dataset or tags to find the evaluation by")
+        return self
+
+    def to_domain(self) -> Reference:
+        """The domain's name for it."""
+        return Reference(
+            model=None if self.model is None else self.model.to_domain(),
+            dataset=None if self.dataset is None else self.dataset.to_domain(),
+            tags=tuple((self.tags or {}).items()),
+        )
+
+
+def _kind_of_name(value: Any) -> str:
+    return REFERENCE_TAG if isinstance(value, dict | ReferenceField) else ID_TAG
+
+
+# How an evaluation is named in a body.
+RunField = Annotated[
+    Annotated[Identifier, Tag(ID_TAG)] | Annotated[ReferenceField, Tag(REFERENCE_TAG)], Discriminator(_kind_of_name)
+]
+
+
+def named(run: UUID | ReferenceField) -> UUID | Reference:
+    """The same for the services."""
+    return run if isinstance(run, UUID) else run.to_domain()

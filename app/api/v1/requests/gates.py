@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, Identifier, ProportionIntervalName
+from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, ProportionIntervalName, RunField
 from app.domain.rules import Demand
 
 Baseline = Literal["baseline"]
@@ -63,8 +63,8 @@ class GateRequest(Wire):
 class CheckRequest(Wire):
     """What is to be checked."""
 
-    evaluation: Identifier
-    baseline: Identifier | None = Field(None, description="Needed when a rule compares with a baseline.")
+    evaluation: RunField = Field(description="Its id, or a reference to the latest of a model, dataset or tag.")
+    baseline: RunField | None = Field(None, description="Needed when a rule compares with a baseline.")
 
 
 GATES: dict[str, Any] = {
