@@ -97,7 +97,7 @@ def make_valid_evaluation(body: Any) -> None:
     body["input"] = _input(body["input"])
     options = body.get("options", {})
     # What they say has to go with each other and with the input.
-    for name in ("interval_method", "prior", "pseudo_counts"):
+    for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "costs"):
         options.pop(name, None)
     if options.get("intervals") == "all":
         # Takes numbers of samples, and not weights.
@@ -183,9 +183,14 @@ def _probabilities(source: Json) -> Json:
 
 
 def _scores(source: Json) -> Json:
-    size = min(max(len(source["y_true"]), 2), _ROWS)
-    classes = _classes(source["y_true"])[:2]
+    """One score for each sample, or one for each class."""
+    size, of_classes = min(max(len(source["y_true"]), 2), _ROWS), isinstance(source["scores"][0], list)
+    classes = _classes(source["y_true"])[: _ROWS if of_classes else 2]
+    size = max(size, len(classes))
     source["y_true"], source["scores"] = _cycled(classes, size), _cycled(source["scores"], size)
+    if of_classes:
+        source["scores"] = [_cycled(row, len(classes)) for row in source["scores"]]
+        source.pop("threshold", None)
     _fit_labels(source, classes)
     _beside(source, size)
     return source
@@ -237,6 +242,12 @@ def _new_tags(case: Case, _: Kept) -> None:
 def _sorted_list(case: Case, _: Kept) -> None:
     if "sort" in (case.query or {}):
         case.query["sort"] = "-h_mean"
+
+
+def _leaderboard(case: Case, _: Kept) -> None:
+    """Limits of proportions go with metrics that are some."""
+    if "proportion_interval" in (case.query or {}):
+        case.query["metric"] = "accuracy"
 
 
 def _curve(case: Case, kept: Kept) -> None:
@@ -329,6 +340,8 @@ def _gate(case: Case, _: Kept) -> None:
         for name in (*_DEMANDS, "margin"):
             rule.pop(name, None)
         rule[demand] = value
+        if demand not in ("min", "max") or rule.get("bound") == "value":
+            rule.pop("proportion_interval", None)
         if demand not in ("min", "max"):
             rule["margin"] = max(margin or 0, 1e-3)
         if demand in ("better_than", "equivalent_to") and rule.get("bound") == "upper":
@@ -422,6 +435,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "computeMetrics": _evaluation,
     "createEvaluations": _batch,
     "listEvaluations": _sorted_list,
+    "getLeaderboard": _leaderboard,
     "replaceTags": _new_tags,
     "getCurve": _curve,
     "findThreshold": _threshold,
