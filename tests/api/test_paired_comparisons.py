@@ -1,5 +1,8 @@
 """Comparisons sample by sample: runs whose labels were kept with ids."""
 
+import itertools
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -88,6 +91,87 @@ def test_pairing_sees_more_than_independence(client: httpx.Client) -> None:
         assert near["method"] == "score, permutation_mid_p"
         assert near["probability_a_better"] > far["probability_a_better"]
     assert {"stuart_maxwell", "bhapkar", "bowker"} <= set(paired["prediction_drift"])
+
+
+def columns(counts: dict[str, dict[str, int]]) -> tuple[Any, Any, Any]:
+    """Truth and the labels of two tests, sample by sample."""
+    cells = [
+        (truth, *labels, counts[group][name])
+        for truth, group in ((1, "diseased"), (0, "healthy"))
+        for name, labels in (("both", (1, 1)), ("only_1", (1, 0)), ("only_2", (0, 1)), ("neither", (0, 0)))
+    ]
+    truth, first, second, sizes = np.array(cells).T
+    return np.repeat(truth, sizes), np.repeat(first, sizes), np.repeat(second, sizes)
+
+
+def test_predictive_values_of_the_data_of_dtcompair(client: httpx.Client) -> None:
+    data = json.loads((Path(__file__).parents[1] / "data" / "dtcompair.json").read_text(encoding="utf-8"))["Paired1"]
+    truth, first, second = columns(data["counts"])
+    # Their ratio is of the second to the first.
+    answer = compare(client, keep(client, truth, second), keep(client, truth, first), metrics=["precision@1", "npv@1"])
+    answer_model(RunComparison).model_validate(answer)
+    (found,) = answer["paired_tests"]
+    assert (found["a"], found["b"]) == tuple(one["id"] for one in answer["evaluations"])
+    for name, metric in (("ppv", "precision@1"), ("npv", "npv@1")):
+        ours, printed = found["predictive_values"]["1"][name], data[name]
+        assert ours["values"] == pytest.approx([printed["test2"], printed["test1"]], rel=5e-7)
+        assert ours["values"] == pytest.approx(answer["metrics"][metric]["values"], rel=1e-12)
+        assert ours["difference"] == pytest.approx(printed["diff"], rel=1e-6)
+        limits = [ours["ratio_low"], ours["ratio"], ours["ratio_high"]]
+        assert limits == pytest.approx([printed["low"], printed["ratio"], printed["high"]], rel=5e-7)
+        tests = {one["test"]: one for one in ours["tests"]}
+        for test in ("generalized_score", "weighted_generalized_score"):
+            assert [tests[test]["statistic"], tests[test]["p_value"]] == pytest.approx(printed[test], rel=5e-7)
+            assert tests[test]["df"] == 1
+        assert tests["relative_predictive_value"]["p_value"] == pytest.approx(printed["p"], rel=5e-7)
+        assert "reason" not in ours
+    tests = {one["test"]: one for one in found["tests"]}
+    general = tests["generalized_mcnemar"]
+    assert [general["statistic"], general["p_value"]] == pytest.approx(data["generalized_mcnemar"], rel=5e-7)
+    for name in ("stuart_maxwell", "bhapkar", "bowker"):
+        assert {key: tests[name][key] for key in ("statistic", "df", "p_value")} == answer["prediction_drift"][name]
+
+
+def test_every_pair_and_every_class_is_tested(client: httpx.Client) -> None:
+    random = np.random.default_rng(5)
+    truth = random.integers(0, 3, 200)
+    runs = [keep(client, truth, np.where(random.random(200) < 0.7, truth, random.integers(0, 3, 200))) for _ in "abc"]
+    found = compare(client, *runs, metrics=["accuracy"])["paired_tests"]
+    assert [(one["a"], one["b"]) for one in found] == [*itertools.combinations(runs, 2)]
+    assert all(list(one["predictive_values"]) == ["0", "1", "2"] for one in found)
+    against = compare(client, *runs, metrics=["accuracy"], baseline=runs[1])["paired_tests"]
+    assert [(one["a"], one["b"]) for one in against] == [(runs[0], runs[1]), (runs[2], runs[1])]
+
+
+def test_runs_that_move_every_sample_alike(client: httpx.Client) -> None:
+    """One says A of everything, the other B: Wald's variance is 0, and neither has both predictive values."""
+    truth = [0, 1] * 10
+    answer = compare(client, keep(client, truth, [0] * 20), keep(client, truth, [1] * 20), metrics=["accuracy"])
+    drift = answer["prediction_drift"]
+    assert drift["stuart_maxwell"]["statistic"] == pytest.approx(20)
+    assert (drift["bhapkar"]["statistic"], drift["bhapkar"]["p_value"]) == (None, None)
+    assert "variance" in drift["bhapkar"]["reason"]
+    ppv = answer["paired_tests"][0]["predictive_values"]["1"]["ppv"]
+    assert ppv["values"] == [None, 0.5]
+    assert ppv["reason"] == "a run never predicts this"
+    assert [one["p_value"] for one in ppv["tests"]] == [None] * 3
+
+
+def test_runs_that_never_differ_say_so(client: httpx.Client) -> None:
+    truth, predicted = [0, 1] * 10, [0, 1, 1, 0] * 5
+    (found,) = compare(client, keep(client, truth, predicted), keep(client, truth, predicted))["paired_tests"]
+    for one in found["tests"]:
+        assert (one["statistic"], one["df"], one["p_value"]) == (0, 0, 1)
+        assert "never differ" in one["reason"]
+    ppv = found["predictive_values"]["1"]["ppv"]
+    assert [one["p_value"] for one in ppv["tests"]] == [1, 1, 1]
+    assert (ppv["ratio_low"], ppv["ratio"], ppv["ratio_high"]) == (1, 1, 1)
+    assert "do not vary" in ppv["reason"]
+
+
+def test_unpaired_runs_have_no_paired_tests(client: httpx.Client) -> None:
+    first, second = discordant(client, 30, 10, 200)
+    assert "paired_tests" not in compare(client, first, second, metrics=["accuracy"], paired=False)
 
 
 def test_cochrans_q_for_three_runs(client: httpx.Client) -> None:

@@ -9,6 +9,7 @@ from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.many.multiplicity import Adjustment
 from app.services.compare.fold_tests import FoldTest
+from app.services.compare.paired_tests import PairedTests
 from app.services.compare.recall_order import RecallOrder
 from app.services.estimands import Better
 from app.services.runs.pairing import PairingDesign
@@ -179,6 +180,7 @@ class RunComparison:
     Attributes:
         baseline: The run that all others were compared with, if it was not every pair.
         recall_orders: Do all means of the recalls agree on a pair of runs?
+        paired_tests: Of runs on the same samples, pair by pair, what tests of counts say beside the differences.
         findings: Where a score that is not proper prefers the run that a proper one finds worse, and where it is not
             known how often a cross-validation was repeated.
     """
@@ -193,5 +195,6 @@ class RunComparison:
     omnibus: OmnibusTest | None = field(default=None, metadata=LEFT_OUT)
     prediction_drift: PredictionDrift | None = field(default=None, metadata=LEFT_OUT)
     recall_orders: Sequence[RecallOrder] | None = field(default=None, metadata=LEFT_OUT)
+    paired_tests: Sequence[PairedTests] | None = field(default=None, metadata=LEFT_OUT)
     findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
     notes: Sequence[str]

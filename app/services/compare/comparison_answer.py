@@ -8,7 +8,6 @@ import numpy as np
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.compare.many.rankings import cochran_q, confidence_set, kendall_tau, rank_runs
-from app.kernel.compare.paired.drift import bhapkar, bowker, prediction_table, stuart_maxwell
 from app.kernel.numerics.arrays import Array
 from app.services.compare.answers import (
     ComparedMetric,
@@ -24,6 +23,7 @@ from app.services.compare.answers import (
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
 from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
+from app.services.compare.paired_tests import TOO_MANY, label_tests, paired_tests, too_many
 from app.services.compare.recall_order import recall_orders
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
@@ -62,6 +62,7 @@ def comparison_answer(
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
         recall_orders=recall_orders(comparison),
+        paired_tests=paired_tests(comparison),
         findings=[*improper, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
         notes=_notes(comparison),
     )
@@ -214,12 +215,12 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
     joint = comparison.runs.pairing.joint
     if joint is None or not comparison.independent or joint.n_runs != 2:
         return None
-    table = prediction_table(joint)
+    found = {one.test: one.found for one in label_tests(joint)}
     return PredictionDrift(
         message="Do the runs predict the classes equally often? This says nothing about which is right more often.",
-        stuart_maxwell=ChiSquaredTest.of(stuart_maxwell(table)),
-        bhapkar=ChiSquaredTest.of(bhapkar(table)),
-        bowker=ChiSquaredTest.of(bowker(table)),
+        stuart_maxwell=found["stuart_maxwell"],
+        bhapkar=found["bhapkar"],
+        bowker=found["bowker"],
     )
 
 
@@ -250,6 +251,8 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )
+    if joint is not None and comparison.independent and too_many(comparison):
+        notes.append(TOO_MANY)
     positives = {record.labels[record.positive] for record in records if record.positive is not None}
     if len(positives) > 1:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")

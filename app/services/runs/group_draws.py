@@ -152,8 +152,8 @@ class ResampledGroups(Resampling):
         count = self._groups.runs.n_groups
         notes = [
             f"The samples come in {count} groups: limits and probabilities resample groups, tests let runs trade "
-            "places in whole groups. Tests of all runs together and of the predictions' drift are left out: they take "
-            "samples as independent."
+            "places in whole groups. Tests of all runs together, of the predictions' drift and of predictive values "
+            "are left out: they take samples as independent."
         ]
         if count < FEW_GROUPS:
             notes.append(

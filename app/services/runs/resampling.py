@@ -67,16 +67,21 @@ class ResamplingDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChiSquaredTest:
-    """A chi-squared test."""
+    """A chi-squared test.
+
+    Attributes:
+        reason: Why there is none, or one that says nothing.
+    """
 
     statistic: float | None
     df: int
     p_value: float | None
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
 
     @classmethod
-    def of(cls, found: ChiSquared) -> "ChiSquaredTest":
+    def of(cls, found: ChiSquared, reason: str | None = None) -> "ChiSquaredTest":
         """What the kernel found."""
-        return cls(statistic=found.statistic, df=found.freedom, p_value=found.p)
+        return cls(statistic=found.statistic, df=found.freedom, p_value=found.p, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

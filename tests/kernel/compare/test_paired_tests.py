@@ -1,6 +1,7 @@
 """Tests and intervals on the discordant items of two runs."""
 
-from itertools import product
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ from scipy.stats import binom, binomtest
 from statsmodels.stats.contingency_tables import SquareTable
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from app.kernel.compare.paired.drift import bhapkar, bowker, prediction_table, stuart_maxwell
+from app.kernel.compare.paired.drift import bhapkar, bowker, equal_recalls, prediction_table, stuart_maxwell
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.paired.mcnemar import mcnemar_mid_p, pairing_bounds
+from app.kernel.numerics.arrays import Array
 from tests.kernel.compare.tango import tango_interval, tango_z
 
 
@@ -108,6 +110,93 @@ def test_drift_agrees_with_statsmodels() -> None:
     ours = stuart_maxwell(DRIFT)
     assert (ours.statistic, ours.p) == pytest.approx((homogeneity.statistic, homogeneity.pvalue))
     assert (bowker(DRIFT).statistic, bowker(DRIFT).p) == pytest.approx((symmetry.statistic, symmetry.pvalue))
+
+
+# Unaided distance vision of the right and the left eye of 7,477 women, Stuart (1955): Q = 11.96 by Stuart's test, 19.11
+# by Bowker's, 11.98 by Bhapkar's (1966, who prints 11.976).
+VISION = np.array([[1520.0, 266, 124, 66], [234, 1512, 432, 78], [117, 362, 1772, 205], [36, 82, 179, 492]])
+
+
+def exact_margins(table: Array) -> Fraction:
+    """d' S^-1 d without the last class, by elimination in fractions."""
+    counts = [[Fraction(int(cell)) for cell in row] for row in table.tolist()]
+    size = len(counts) - 1
+    rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    gaps = [rows[k] - columns[k] for k in range(size)]
+    system = [
+        [rows[i] + columns[i] - 2 * counts[i][i] if i == j else -counts[i][j] - counts[j][i] for j in range(size)]
+        + [gaps[i]]
+        for i in range(size)
+    ]
+    for i in range(size):
+        pivot = next(row for row in range(i, size) if system[row][i])
+        system[i], system[pivot] = system[pivot], system[i]
+        system[i] = [value / system[i][i] for value in system[i]]
+        for row in range(size):
+            if row != i:
+                system[row] = [a - system[row][i] * b for a, b in zip(system[row], system[i], strict=True)]
+    return sum((gap * row[-1] for gap, row in zip(gaps, system, strict=True)), Fraction(0))
+
+
+def exact_symmetry(table: Array) -> Fraction:
+    counts = [[Fraction(int(cell)) for cell in row] for row in table.tolist()]
+    return sum(
+        (
+            (counts[i][j] - counts[j][i]) ** 2 / (counts[i][j] + counts[j][i])
+            for i, j in combinations(range(len(counts)), 2)
+            if counts[i][j] + counts[j][i]
+        ),
+        Fraction(0),
+    )
+
+
+def test_published_statistics_of_the_eyes() -> None:
+    assert round(stuart_maxwell(VISION).statistic, 2) == 11.96
+    assert round(bowker(VISION).statistic, 2) == 19.11
+    assert round(bhapkar(VISION).statistic, 3) == 11.976
+    assert (stuart_maxwell(VISION).freedom, bowker(VISION).freedom) == (3, 6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_margins_and_symmetry_in_fractions_and_by_statsmodels(seed: int) -> None:
+    table = VISION
+    if seed:
+        table = np.random.default_rng(seed).integers(0, 30, (seed + 1, seed + 1)).astype(float)
+    margins, symmetry, wald = stuart_maxwell(table), bowker(table), bhapkar(table)
+    exact = exact_margins(table)
+    assert margins.statistic == pytest.approx(float(exact), rel=1e-12)
+    assert wald.statistic == pytest.approx(float(exact / (1 - exact / int(table.sum()))), rel=1e-12)
+    assert symmetry.statistic == pytest.approx(float(exact_symmetry(table)), rel=1e-12)
+    theirs = SquareTable(table, shift_zeros=False)
+    homogeneity = theirs.homogeneity(), theirs.homogeneity(method="bhapkar")
+    for ours, other in zip((margins, wald), homogeneity, strict=True):
+        assert [ours.statistic, ours.p] == pytest.approx([other.statistic, other.pvalue], rel=1e-11)
+        assert ours.freedom == other.df
+    assert [symmetry.statistic, symmetry.p] == pytest.approx(
+        [theirs.symmetry().statistic, theirs.symmetry().pvalue], rel=1e-12
+    )
+
+
+def test_of_two_classes_all_are_mcnemars() -> None:
+    table = np.array([[7.0, 12], [4, 20]])
+    for found in (stuart_maxwell(table), bowker(table)):
+        assert [found.statistic, found.freedom] == pytest.approx([4.0, 1], rel=1e-12)
+
+
+def test_margins_that_do_not_vary_have_no_test_of_walds() -> None:
+    """The first run says A of every sample, the second B: Stuart's statistic is n, and 1 - SM/n is 0."""
+    table = np.array([[0.0, 5], [0, 0]])
+    assert stuart_maxwell(table).statistic == pytest.approx(5)
+    found = bhapkar(table)
+    assert np.isnan([found.statistic, found.p]).all()
+    assert found.freedom == 1
+
+
+def test_recalls_are_tested_class_by_class() -> None:
+    found = equal_recalls(np.array([4.0, 0, 9, 3]), np.array([1.0, 0, 1, 3]))
+    assert found.freedom == 3
+    assert found.statistic == pytest.approx(9 / 5 + 64 / 10)
+    assert (equal_recalls(np.zeros(3), np.zeros(3)).p, equal_recalls(np.zeros(3), np.zeros(3)).freedom) == (1.0, 0)
 
 
 def test_drift_without_disagreement_and_with_separate_groups() -> None:

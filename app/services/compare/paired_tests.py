@@ -1,0 +1,178 @@
+"""What tests of counts say of two runs on the same samples, beside the differences of metrics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.members import LEFT_OUT
+from app.kernel.compare.paired.drift import (
+    ChiSquared,
+    bhapkar,
+    bowker,
+    discordant,
+    equal_recalls,
+    prediction_table,
+    stuart_maxwell,
+)
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.predictive import PredictiveCounts, p_of, predictive_values
+from app.services.json_values import number
+from app.services.runs.comparison import Comparison
+from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
+
+# Pairs times classes cubed, since tests of margins solve equations in the classes: some seconds.
+_MOST_WORK: Final = 2_000_000_000
+TOO_MANY: Final = (
+    "Tests of the predictions and predictive values of pairs (paired_tests) are left out: there are too many pairs for "
+    "so many classes. Name a baseline, or compare fewer runs."
+)
+_SAME = "the runs never differ in this, so nothing speaks against it"
+_NO_VARIANCE = "every sample moves the margins in the same way, so that their variance by Wald's method is 0"
+_NOTHING_VARIES = "the values are equal and do not vary over the samples, so nothing speaks against it"
+_NEVER = "a run never predicts this"
+_NO_RATIO = "a value of 0 has no logarithm"
+_STATISTICS: Final = (
+    ("generalized_score", "equal predictive values"),
+    ("weighted_generalized_score", "equal predictive values"),
+    ("relative_predictive_value", "a ratio of 1"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPredictiveValue:
+    """Predictive values of two runs, a less b and a over b.
+
+    Attributes:
+        ratio: a over b, the relative predictive value of Moskowitz and Pepe (2006), with limits at the level of the
+            comparison.
+        tests: That both values are equal, unadjusted: the generalised score statistic of Leisenring, Alonzo and Pepe
+            (2000), the weighted one of Kosinski (2013), and that of the ratio.
+        reason: Why something is not there.
+    """
+
+    values: tuple[float | None, float | None]
+    difference: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    tests: Sequence[OmnibusTest]
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictiveComparison:
+    """How often what is predicted of a class comes true.
+
+    Attributes:
+        ppv: That a sample is of the class: its precision.
+        npv: That it is not.
+    """
+
+    ppv: ComparedPredictiveValue
+    npv: ComparedPredictiveValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedTests:
+    """Two runs on the same samples, tested by counts.
+
+    Attributes:
+        tests: Unadjusted. `generalized_mcnemar` is about who is right, class by class; the others are about how often
+            classes are predicted, and say nothing about who is right.
+        predictive_values: By class; of two classes the positive one only.
+    """
+
+    a: UUID
+    b: UUID
+    tests: Sequence[OmnibusTest]
+    predictive_values: Mapping[str, PredictiveComparison]
+
+
+def paired_tests(comparison: Comparison) -> list[PairedTests] | None:
+    """Of every pair; None where runs are not paired, samples are not independent, or it would take too long."""
+    joint = comparison.runs.pairing.joint
+    if joint is None or not comparison.independent or too_many(comparison):
+        return None
+    records = comparison.runs.records
+    return [
+        PairedTests(
+            a=records[first].id,
+            b=records[second].id,
+            tests=label_tests(both),
+            predictive_values=_predictive(comparison, both),
+        )
+        for (first, second), both in ((pair, joint.pair(*pair)) for pair in comparison.pairs)
+    ]
+
+
+def too_many(comparison: Comparison) -> bool:
+    """Would the tests of all pairs take too long?"""
+    return len(comparison.pairs) > 1 and len(comparison.pairs) * comparison.runs.n_classes**3 > _MOST_WORK
+
+
+def label_tests(joint: JointCounts) -> list[OmnibusTest]:
+    """McNemar's test for several classes, in what forms there are."""
+    table = prediction_table(joint)
+    return [
+        OmnibusTest(test=name, of=of, found=_found(statistic))
+        for name, of, statistic in (
+            ("generalized_mcnemar", "equal recalls in every class", equal_recalls(*discordant(joint))),
+            ("stuart_maxwell", "classes predicted equally often", stuart_maxwell(table)),
+            ("bhapkar", "classes predicted equally often", bhapkar(table)),
+            ("bowker", "each class exchanged for each other equally often both ways", bowker(table)),
+        )
+    ]
+
+
+def _found(statistic: ChiSquared) -> ChiSquaredTest:
+    if statistic.freedom == 0:
+        return ChiSquaredTest.of(statistic, _SAME)
+    return ChiSquaredTest.of(statistic, _NO_VARIANCE if isnan(statistic.p) else None)
+
+
+def _predictive(comparison: Comparison, joint: JointCounts) -> dict[str, PredictiveComparison]:
+    runs, level = comparison.runs, comparison.settings.level
+    classes: Sequence[int] = range(runs.n_classes)
+    if runs.n_classes == 2:
+        classes = [1 if runs.positive is None else runs.positive]
+    present = PredictiveCounts.of(joint)
+    ppv, npv = (_values(counts, level) for counts in (present, present.of_absence(joint.actual())))
+    return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
+
+
+def _values(counts: PredictiveCounts, level: float) -> list[ComparedPredictiveValue]:
+    """By class."""
+    found = predictive_values(counts)
+    low, high = found.ratio_limits(level)
+    statistics = (found.score, found.weighted_score, found.relative)
+    columns = (found.first, found.second, np.exp(found.log_ratio), low, high, *statistics, *map(p_of, statistics))
+    return [_value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _value(
+    first: float, second: float, ratio: float, low: float, high: float, *tests: float
+) -> ComparedPredictiveValue:
+    reason = None
+    if isnan(first) or isnan(second):
+        reason = _NEVER
+    elif isnan(ratio):
+        reason = _NO_RATIO
+    elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
+        reason = _NOTHING_VARIES
+    half = len(_STATISTICS)
+    return ComparedPredictiveValue(
+        values=(number(first), number(second)),
+        difference=number(first - second),
+        ratio=number(ratio),
+        ratio_low=number(low),
+        ratio_high=number(high),
+        tests=[
+            OmnibusTest(test=name, of=of, found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(p)))
+            for (name, of), statistic, p in zip(_STATISTICS, tests[:half], tests[half:], strict=True)
+        ],
+        reason=reason,
+    )
