@@ -38,7 +38,7 @@ def compare(client: httpx.Client, *identifiers: str, **members: Any) -> Json:
     """A comparison, checked for its form and read back."""
     reply = client.post("/v1/comparisons", json={"evaluations": list(identifiers), **members})
     assert reply.status_code == 201, reply.text
-    check_json(reply, named=("metrics",))
+    check_json(reply, named=("metrics", "predictive_values"))
     answer: Json = reply.json()
     assert reply.headers["location"] == f"/v1/comparisons/{answer['id']}"
     assert client.get(reply.headers["location"]).content == reply.content

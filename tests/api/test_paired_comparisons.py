@@ -263,6 +263,11 @@ def test_many_runs(client: httpx.Client) -> None:
     assert 0.02 < np.mean([one["p_value"] < 0.05 for one in differences]) < 0.12
     assert answer["omnibus"]["df"] == 49
     assert len(answer["metrics"]["macro_f1"]["may_be_best"]) > 25
+    assert "paired_tests" not in answer
+    assert any("paired_tests: true" in note for note in answer["notes"])
+    against = {"baseline": runs[0], "metrics": ["accuracy"]}
+    assert len(compare(client, *runs, **against, paired_tests=True)["paired_tests"]) == 49
+    assert "paired_tests" not in compare(client, *runs[:2], metrics=["accuracy"], paired_tests=False)
 
 
 def test_gates_and_leaderboards_pair_too(client: httpx.Client) -> None:

@@ -8,6 +8,7 @@ from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.many.multiplicity import Adjustment
+from app.services.compare.cost_ranges import CostComparison
 from app.services.compare.fold_tests import FoldTest
 from app.services.compare.paired_tests import PairedTests
 from app.services.compare.recall_order import RecallOrder
@@ -181,6 +182,7 @@ class RunComparison:
         baseline: The run that all others were compared with, if it was not every pair.
         recall_orders: Do all means of the recalls agree on a pair of runs?
         paired_tests: Of runs on the same samples, pair by pair, what tests of counts say beside the differences.
+        cost_ranges: Of two classes, pair by pair, at which ratios of costs which run is cheaper.
         findings: Where a score that is not proper prefers the run that a proper one finds worse, and where it is not
             known how often a cross-validation was repeated.
     """
@@ -196,5 +198,6 @@ class RunComparison:
     prediction_drift: PredictionDrift | None = field(default=None, metadata=LEFT_OUT)
     recall_orders: Sequence[RecallOrder] | None = field(default=None, metadata=LEFT_OUT)
     paired_tests: Sequence[PairedTests] | None = field(default=None, metadata=LEFT_OUT)
+    cost_ranges: Sequence[CostComparison] | None = field(default=None, metadata=LEFT_OUT)
     findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
     notes: Sequence[str]

@@ -1,6 +1,7 @@
 """What is said of runs that are compared: per metric, between metrics, and how it was found out."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
@@ -20,10 +21,11 @@ from app.services.compare.answers import (
     Ranking,
     RunComparison,
 )
+from app.services.compare.cost_ranges import CostQuestion, cost_comparisons
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
 from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
-from app.services.compare.paired_tests import TOO_MANY, label_tests, paired_tests, too_many
+from app.services.compare.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
 from app.services.compare.recall_order import recall_orders
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
@@ -35,11 +37,33 @@ _FEWEST_DEFINED = 0.95
 _OF_ONE_METRIC = "all pairs of one metric, and its classes for a list"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Besides:
+    """What is asked beside differences of metrics; None leaves it to what there is to say.
+
+    Attributes:
+        costs: What else about costs than what is said of any two classes.
+        paired_tests: Are the tests of counts of runs on the same samples wanted?
+    """
+
+    costs: CostQuestion | None = None
+    paired_tests: bool | None = None
+
+
 def comparison_answer(
-    comparison: Comparison, identifier: UUID, *, baseline: int | None, adjustment: Adjustment
+    comparison: Comparison,
+    identifier: UUID,
+    *,
+    baseline: int | None,
+    adjustment: Adjustment,
+    asked: Besides,
 ) -> RunComparison:
-    """Everything that is said about runs."""
-    records = comparison.runs.records
+    """Everything that is said about runs.
+
+    Raises:
+        OutOfReach: tests of counts are asked for and would take too long.
+    """
+    records, counted = comparison.runs.records, tests_counts(comparison, asked=asked.paired_tests)
     values = compared_values(comparison)
     folds = comparison.runs.fold_values(comparison.estimands)
     metrics: dict[str, ComparedMetric] = {}
@@ -62,9 +86,10 @@ def comparison_answer(
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
         recall_orders=recall_orders(comparison),
-        paired_tests=paired_tests(comparison),
+        paired_tests=paired_tests(comparison) if counted else None,
+        cost_ranges=cost_comparisons(comparison, asked.costs),
         findings=[*improper, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
-        notes=_notes(comparison),
+        notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
     )
 
 
@@ -224,6 +249,12 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
     )
 
 
+def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
+    """What is left out unless it is asked for."""
+    there = comparison.runs.pairing.joint is not None and comparison.independent
+    return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
+
+
 def _notes(comparison: Comparison) -> list[str]:
     records, joint, notes = comparison.runs.records, comparison.runs.pairing.joint, []
     prevalence = comparison.prevalence
@@ -251,8 +282,6 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )
-    if joint is not None and comparison.independent and too_many(comparison):
-        notes.append(TOO_MANY)
     positives = {record.labels[record.positive] for record in records if record.positive is not None}
     if len(positives) > 1:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,10 @@ from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
 from app.services.compare.answers import RunComparison
+from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
+from app.services.compare.cost_ranges import CostQuestion as CostQuestion
+from app.services.compare.cost_ranges import check_costs
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
 from app.services.ports import EvaluationStore
@@ -38,6 +41,7 @@ class NewComparison:
     Attributes:
         baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
         minimum_matched: Share of the samples that paired runs must have in common.
+        besides: What is asked beside differences of metrics.
     """
 
     evaluations: tuple[Named, ...]
@@ -50,6 +54,7 @@ class NewComparison:
     multiplicity: Adjustment = Adjustment.HOLM
     seed: int | None = None
     draws: int = 4000
+    besides: Besides = field(default_factory=Besides)
 
 
 async def fetch_runs(
@@ -117,6 +122,8 @@ class ComparisonService(KeptAnswers):
         self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]
     ) -> KeptSamples:
         scored = next((estimand.text for estimand in estimands if estimand.scored), None)
+        if scored is None and new.besides.costs is not None and new.besides.costs.best_thresholds:
+            scored = "best_thresholds"
         if scored is not None:
             return await read_outputs(self.labels, project, runs.records, scored)
         if new.paired is PairingMode.FALSE:
@@ -136,10 +143,12 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
 
     Raises:
         InvalidExpression: one is none, or cannot say what is better.
+        InvalidInput: costs are asked of more than two classes.
         OutOfReach: too many differences.
     """
     estimands = parse_estimands(new.metrics, runs.labels, runs.positive, inputs=EVERYTHING)
     require_comparable(estimands, new.metrics)
+    check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2
     values = sum(len(estimand.names) for estimand in estimands)
     if pairs * values > MOST_DIFFERENCES:
@@ -176,4 +185,4 @@ def compare(
         pairs = [(run, baseline) for run in places if run != baseline]
     settings = InferenceSettings(level=new.level, rope=new.rope, seed=runs.seed(new.seed), draws=new.draws)
     comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
-    return comparison_answer(comparison, identifier, baseline=baseline, adjustment=new.multiplicity)
+    return comparison_answer(comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides)

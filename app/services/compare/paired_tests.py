@@ -8,6 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
+from app.domain.errors import OutOfReach
 from app.domain.members import LEFT_OUT
 from app.kernel.compare.paired.drift import (
     ChiSquared,
@@ -24,11 +25,13 @@ from app.services.json_values import number
 from app.services.runs.comparison import Comparison
 from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 
-# Pairs times classes cubed, since tests of margins solve equations in the classes: some seconds.
+# Pairs times classes that are tested without being asked for: more would make answers long.
+_MOST_UNASKED: Final = 100
+# And pairs times classes cubed when asked for, since tests of margins solve equations in the classes: some seconds.
 _MOST_WORK: Final = 2_000_000_000
-TOO_MANY: Final = (
-    "Tests of the predictions and predictive values of pairs (paired_tests) are left out: there are too many pairs for "
-    "so many classes. Name a baseline, or compare fewer runs."
+LEFT_OUT_UNASKED: Final = (
+    "Tests of counts and predictive values of pairs are left out, since there are many of them: `paired_tests: true` "
+    "asks for them."
 )
 _SAME = "the runs never differ in this, so nothing speaks against it"
 _NO_VARIANCE = "every sample moves the margins in the same way, so that their variance by Wald's method is 0"
@@ -92,12 +95,27 @@ class PairedTests:
     predictive_values: Mapping[str, PredictiveComparison]
 
 
-def paired_tests(comparison: Comparison) -> list[PairedTests] | None:
-    """Of every pair; None where runs are not paired, samples are not independent, or it would take too long."""
-    joint = comparison.runs.pairing.joint
-    if joint is None or not comparison.independent or too_many(comparison):
-        return None
-    records = comparison.runs.records
+def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
+    """Are pairs tested by counts? Where asked for, and else where they are few.
+
+    Raises:
+        OutOfReach: it would take too long.
+    """
+    if comparison.runs.pairing.joint is None or not comparison.independent or asked is False:
+        return False
+    pairs, size = len(comparison.pairs), comparison.runs.n_classes
+    if asked and pairs * max(size**3, 1000 * size) > _MOST_WORK:
+        raise OutOfReach(
+            f"tests of counts of {pairs} pairs of runs with {size} classes take too long; name a baseline, or compare "
+            "fewer runs"
+        )
+    return asked or pairs * size <= _MOST_UNASKED
+
+
+def paired_tests(comparison: Comparison) -> list[PairedTests]:
+    """Of every pair of runs on the same samples."""
+    joint, records = comparison.runs.pairing.joint, comparison.runs.records
+    assert joint is not None  # noqa: S101 - what this is called for
     return [
         PairedTests(
             a=records[first].id,
@@ -107,11 +125,6 @@ def paired_tests(comparison: Comparison) -> list[PairedTests] | None:
         )
         for (first, second), both in ((pair, joint.pair(*pair)) for pair in comparison.pairs)
     ]
-
-
-def too_many(comparison: Comparison) -> bool:
-    """Would the tests of all pairs take too long?"""
-    return len(comparison.pairs) > 1 and len(comparison.pairs) * comparison.runs.n_classes**3 > _MOST_WORK
 
 
 def label_tests(joint: JointCounts) -> list[OmnibusTest]:

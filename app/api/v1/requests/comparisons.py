@@ -11,7 +11,7 @@ from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
 from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.services.compare.across_datasets import Tournament, ZeroRule
-from app.services.compare.comparisons import Adjustment, NewComparison, PairingMode
+from app.services.compare.comparisons import Adjustment, Besides, CostQuestion, NewComparison, PairingMode
 
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
@@ -19,6 +19,19 @@ Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hoch
 def _paired(value: Any) -> Any:
     """The contract's three words; JSON's true and false mean the same."""
     return str(value).lower() if isinstance(value, bool) else value
+
+
+class CostRangesField(Wire):
+    """What else is asked about costs than what is said of any two classes."""
+
+    prevalence: float | None = Field(
+        None, gt=0, lt=1, description="Share of the positive class; that of the comparison when left out."
+    )
+    best_thresholds: bool = Field(
+        default=False,
+        description="Look at the runs also with the thresholds that are best for each cost, along their ROC curves. "
+        "Needs the probabilities or scores of the samples.",
+    )
 
 
 class ComparisonRequest(Wire):
@@ -48,6 +61,14 @@ class ComparisonRequest(Wire):
     )
     seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000, description="Simulated matrices per run.")
+    paired_tests: bool | None = Field(
+        None,
+        description="Tests of counts and predictive values of every pair of runs on the same samples. Left out: where "
+        "pairs and classes are few.",
+    )
+    cost_ranges: CostRangesField | None = Field(
+        None, description="Of two classes: at which ratios of costs which run is cheaper; said as it is when left out."
+    )
 
     @model_validator(mode="after")
     def check_runs(self) -> Self:
@@ -74,6 +95,10 @@ class ComparisonRequest(Wire):
             multiplicity=Adjustment(self.multiplicity),
             seed=self.seed,
             draws=self.draws,
+            besides=Besides(
+                costs=None if self.cost_ranges is None else CostQuestion(**self.cost_ranges.model_dump()),
+                paired_tests=self.paired_tests,
+            ),
         )
 
 
@@ -152,6 +177,11 @@ COMPARISONS: dict[str, Any] = {
         "paired": "auto",
         "multiplicity": "holm",
         "seed": 0,
+    },
+    "cost ratios at a prevalence": {
+        "evaluations": [FIRST, SECOND],
+        "metrics": ['expected_cost(costs="0,1;5,0")'],
+        "cost_ranges": {"prevalence": 0.02},
     },
 }
 TOURNAMENTS: dict[str, Any] = {

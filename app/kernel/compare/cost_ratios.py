@@ -1,0 +1,172 @@
+"""For which costs one of two decision rules of two classes is better than the other.
+
+With a share pi of positives, a miss that costs as much as r false alarms, miss rates m and false alarm rates f, the
+expected cost of a run in false alarms is pi r m + (1 - pi) f. The difference of two runs is a straight line in r: it
+changes its sign at most once, at r = -(1 - pi) (f_1 - f_2) / (pi (m_1 - m_2)).
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.intervals import two_sided_z
+
+# Relative width up to which a range is what rounding leaves between two ends that are one.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class CostRange:
+    """Ratios of costs in which the first run is better (1), the second (-1), or neither (0)."""
+
+    low: float
+    high: float
+    better: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateGaps:
+    """Miss rate and false alarm rate of the first run less those of the second, with the variances of both, which
+    are independent, since the one is about positives and the other about negatives.
+    """
+
+    misses: float
+    false_alarms: float
+    misses_variance: float = 0.0
+    false_alarms_variance: float = 0.0
+
+
+def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
+    """Difference of the error rates of two runs on the same samples and its variance, with half a sample more of
+    each of the four kinds. Bonett & Price (2012).
+
+    Args:
+        better: Samples that the first only has right.
+        worse: Samples that the second only has right.
+        size: All of them.
+    """
+    total = size + 2.0
+    gap, either = (worse - better) / total, (better + worse + 2.0) / total
+    return gap, (either - gap * gap) / total
+
+
+def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """The same of runs on different samples, from wrong ones and all, with one right and one wrong sample more.
+
+    Agresti & Caffo (2000).
+    """
+    (p, n), (q, m) = (((wrong + 1.0) / (size + 2.0), size + 2.0) for wrong, size in (first, second))
+    return p - q, p * (1.0 - p) / n + q * (1.0 - q) / m
+
+
+def cost_ranges(gaps: RateGaps, prevalence: float) -> list[CostRange]:
+    """Ranges of the cost ratio from 0 to infinity, in order, by which run is better."""
+    slope, start = prevalence * gaps.misses, (1.0 - prevalence) * gaps.false_alarms
+    ends = [-start / slope] if slope * start < 0.0 else []
+    return _ranges(ends, lambda ratio: -_sign(slope * ratio + start))
+
+
+def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list[CostRange]:
+    """Ranges in which the difference of costs is not 0 beyond doubt, and in between those where it may be (0).
+
+    The ratios at which the difference is within z of its deviation are those between or beyond the roots of a square
+    function. Fieller (1954). The prevalence is taken as known.
+    """
+    z = two_sided_z(level)
+    miss, alarm = prevalence, 1.0 - prevalence
+    slope, start = miss * gaps.misses, alarm * gaps.false_alarms
+    square = slope**2 - z**2 * miss**2 * gaps.misses_variance
+    middle = 2.0 * slope * start
+    constant = start**2 - z**2 * alarm**2 * gaps.false_alarms_variance
+
+    def sure(ratio: float) -> int:
+        clear = square * ratio**2 + middle * ratio + constant > 0.0
+        return -_sign(slope * ratio + start) if clear else 0
+
+    return _ranges(_positive_roots(square, middle, constant), sure)
+
+
+def _sign(value: float) -> int:
+    return (value > 0.0) - (value < 0.0)
+
+
+def _ranges(ends: Iterable[float], better: Callable[[float], int]) -> list[CostRange]:
+    """The ranges between some ends, 0 and infinity, those of one kind that touch as one."""
+    found: list[CostRange] = []
+    for low, high in pairwise([0.0, *sorted(ends), inf]):
+        if high - low <= _ROUNDING * low:
+            continue
+        kind = better((low + min(high, 2.0 * low + 1.0)) / 2.0)
+        if found and found[-1].better == kind:
+            found[-1] = replace(found[-1], high=high)
+        else:
+            found.append(CostRange(found[-1].high if found else 0.0, high, kind))
+    return found
+
+
+def _positive_roots(square: float, middle: float, constant: float) -> list[float]:
+    """Those of s x^2 + m x + c, without cancellation."""
+    within = middle**2 - 4.0 * square * constant
+    if within <= 0.0:
+        return []
+    far = -(middle + np.copysign(np.sqrt(within), middle)) / 2.0
+    roots = [far / square if square else inf, constant / far if far else 0.0]
+    return sorted(float(root) for root in roots if 0.0 < root < inf)
+
+
+def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], prevalence: float) -> list[CostRange]:
+    """Ranges by which run is better where each has the threshold that is best for the ratio.
+
+    Such a threshold is a vertex of the upper hull of the ROC curve, and the lowest cost as a function of the ratio is
+    made of straight lines (Provost & Fawcett 2001). Between the ends of the lines of both runs there is at most one
+    change.
+
+    Args:
+        first: Hits and false alarms at the vertices, both in counts that rise from 0 to all.
+        second: The same of the second run.
+        prevalence: Share of positives.
+    """
+    hulls = [_Envelope.of(*one, prevalence) for one in (first, second)]
+    ends = np.unique(np.concatenate([[0.0], *(one.turns for one in hulls), [inf]]))
+    inner = _between(ends)
+    (miss, alarm), (other_miss, other_alarm) = (one.rates_at(inner) for one in hulls)
+    slope, start = prevalence * (miss - other_miss), (1.0 - prevalence) * (alarm - other_alarm)
+    with silently():
+        crossings = np.where(slope * start < 0.0, -start / slope, np.nan)
+        crossings = crossings[(crossings > ends[:-1]) & (crossings < ends[1:])]
+
+    def better(ratio: float) -> int:
+        at = int(np.searchsorted(ends, ratio)) - 1
+        return -_sign(float(slope[at]) * ratio + float(start[at]))
+
+    return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], better)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Envelope:
+    """The vertices of a hull by their rates, and the ratios at which one takes over from the one before."""
+
+    misses: Array
+    false_alarms: Array
+    turns: Array
+
+    @classmethod
+    def of(cls, tp: Array, fp: Array, prevalence: float) -> "_Envelope":
+        positives, negatives = tp[-1], fp[-1]
+        with silently():
+            turns = (1.0 - prevalence) * np.diff(fp) * positives / (prevalence * np.diff(tp) * negatives)
+        return cls((positives - tp) / positives, fp / negatives, turns)
+
+    def rates_at(self, ratios: Array) -> tuple[Array, Array]:
+        at = np.searchsorted(self.turns, ratios)
+        return self.misses[at], self.false_alarms[at]
+
+
+def _between(ends: Array) -> Array:
+    """A ratio inside of each range; the last range has no end."""
+    inside: Array = (ends[:-1] + np.minimum(ends[1:], 2.0 * ends[:-1] + 1.0)) / 2.0
+    return inside

@@ -1,0 +1,185 @@
+"""For which costs of a miss, in false alarms, one of two runs on two classes is cheaper than the other."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isinf
+from typing import Final
+from uuid import UUID
+
+from app.domain.errors import InvalidInput
+from app.domain.members import LEFT_OUT
+from app.kernel.compare.cost_ratios import (
+    CostRange,
+    RateGaps,
+    certain_cost_ranges,
+    cost_ranges,
+    curve_cost_ranges,
+    independent_gap,
+    paired_gap,
+)
+from app.kernel.compare.paired.drift import discordant
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
+from app.services.runs.pairing import PairingDesign
+
+# Pairs of which it is said without being asked for.
+_MOST_UNASKED: Final = 50
+_NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
+_GROUPED: Final = "the samples come in groups, so how sure the ranges are is not known"
+
+_METHODS: Final = {
+    PairingDesign.SAMPLES: "fieller, bonett_price",
+    PairingDesign.TEST_SET: "fieller, agresti_caffo_as_if_independent",
+    PairingDesign.INDEPENDENT: "fieller, agresti_caffo",
+}
+
+
+class Cheaper(StrEnum):
+    """The run with the lower expected cost. `undecided`: either may be."""
+
+    A = "a"
+    B = "b"
+    EQUAL = "equal"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostQuestion:
+    """What is asked about costs.
+
+    Attributes:
+        prevalence: Share of the positive class; that of the comparison where None.
+        best_thresholds: Look at the runs also with the thresholds that are best for each cost.
+    """
+
+    prevalence: float | None = None
+    best_thresholds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRatioRange:
+    """A range of what a miss costs, in false alarms: the cost of a false negative over that of a false positive.
+
+    Attributes:
+        high: `null` where there is no end.
+    """
+
+    low: float
+    high: float | None
+    cheaper: Cheaper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostComparison:
+    """Which of two runs is cheaper, by what a miss costs, from 0 on without gaps.
+
+    Attributes:
+        prevalence: Share of the positive class, taken as known.
+        ranges: As observed, of the decisions as they are. Exact: two straight lines.
+        beyond_doubt: The same where the difference of the expected costs is not 0 at the level of the comparison,
+            cost by cost, and `undecided` elsewhere: Fieller's limits of the ratio.
+        method: Of `beyond_doubt`, and of the differences of the error rates that it is made of.
+        best_thresholds: Of decisions by the threshold that is best for each cost on these very samples, which makes
+            either run look cheaper than it will be. There are no limits.
+    """
+
+    a: UUID
+    b: UUID
+    positive: str
+    prevalence: float
+    ranges: Sequence[CostRatioRange] | None
+    beyond_doubt: Sequence[CostRatioRange] | None
+    method: str | None
+    best_thresholds: Sequence[CostRatioRange] | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+def check_costs(question: CostQuestion | None, runs: Runs) -> None:
+    """Raises InvalidInput when costs are asked of more than two classes."""
+    if question is not None and runs.n_classes != 2:
+        raise InvalidInput.at(
+            "/cost_ranges",
+            "two_classes_expected",
+            f"expected two classes, the runs have {runs.n_classes}: with more there is no single ratio of costs; "
+            "`expected_cost(costs=...)` compares them at given costs",
+        )
+
+
+def cost_comparisons(comparison: Comparison, question: CostQuestion | None) -> list[CostComparison] | None:
+    """Of every pair of runs on two classes; None for more classes, and for many pairs unless they are asked for."""
+    if comparison.runs.n_classes != 2 or (question is None and len(comparison.pairs) > _MOST_UNASKED):
+        return None
+    asked = question or CostQuestion()
+    return [_compared(comparison, pair, asked) for pair in comparison.pairs]
+
+
+def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion) -> CostComparison:
+    runs = comparison.runs
+    positive = 1 if runs.positive is None else runs.positive
+    prevalence = _prevalence(comparison, positive) if asked.prevalence is None else asked.prevalence
+    known = bool((runs.counts[[*pair]].sum(axis=2) > 0).all())
+    sure = known and comparison.independent
+    ranges, certain, curves = None, None, None
+    if known:
+        ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
+        curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
+    if sure:
+        gaps = _estimated(runs, pair, positive)
+        certain = _listed(certain_cost_ranges(gaps, prevalence, comparison.settings.level), Cheaper.UNDECIDED)
+    return CostComparison(
+        a=runs.records[pair[0]].id,
+        b=runs.records[pair[1]].id,
+        positive=runs.labels[positive],
+        prevalence=prevalence,
+        ranges=ranges,
+        beyond_doubt=certain,
+        method=_METHODS[runs.pairing.design] if sure else None,
+        best_thresholds=curves,
+        reason=None if sure else _GROUPED if known else _NO_CLASS,
+    )
+
+
+def _prevalence(comparison: Comparison, positive: int) -> float:
+    """Where the runs are compared: their share, or the mean of theirs."""
+    shares = comparison.prevalence.shares
+    if shares is None:
+        actual = comparison.runs.counts[0].sum(axis=1)
+        shares = actual / actual.sum()
+    return float(shares[positive])
+
+
+def _wrong(runs: Runs, run: int, actual: int) -> tuple[float, float]:
+    """Wrong samples of a class, and all of them."""
+    row = runs.counts[run, actual]
+    return float(row[1 - actual]), float(row.sum())
+
+
+def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
+    rates = [[wrong / size for wrong, size in (_wrong(runs, run, k) for run in pair)] for k in (positive, 1 - positive)]
+    return RateGaps(*(first - second for first, second in rates))
+
+
+def _estimated(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
+    joint, found = runs.pairing.joint, []
+    for k in (positive, 1 - positive):
+        if joint is None:
+            found.append(independent_gap(_wrong(runs, pair[0], k), _wrong(runs, pair[1], k)))
+        else:
+            better, worse = discordant(joint.pair(*pair))
+            found.append(paired_gap(float(better[k]), float(worse[k]), float(joint.actual()[k])))
+    (misses, misses_variance), (alarms, alarms_variance) = found
+    return RateGaps(misses, alarms, misses_variance, alarms_variance)
+
+
+def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
+    first, second = (runs.scored[run].run.scores.rankings[positive].hulls[0] for run in pair)
+    return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
+
+
+def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:
+    cheaper = {1: Cheaper.A, -1: Cheaper.B, 0: neither}
+    return [
+        CostRatioRange(low=one.low, high=None if isinf(one.high) else one.high, cheaper=cheaper[one.better])
+        for one in ranges
+    ]
