@@ -90,6 +90,13 @@ BENCHMARKS = (
         ("--replicates", "2000"),
     ),
     Benchmark(
+        "paired_counts",
+        "Tests of counts of paired runs",
+        ("numpy", "scipy"),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
+    Benchmark(
         "type_one",
         "Equal runs that tests tell apart",
         ("numpy", "scipy"),

@@ -157,6 +157,17 @@ def test_runs_that_move_every_sample_alike(client: httpx.Client) -> None:
     assert [one["p_value"] for one in ppv["tests"]] == [None] * 3
 
 
+def test_few_samples_that_one_run_only_predicts_are_named(client: httpx.Client) -> None:
+    truth = np.arange(200) % 2
+    first, second = truth.copy(), truth.copy()
+    first[:40], second[20:64] = 1, 1
+    answer = compare(client, keep(client, truth, first), keep(client, truth, second), metrics=["accuracy"])
+    assert "fewer than 5 are right" in answer["paired_tests"][0]["predictive_values"]["1"]["ppv"]["reason"]
+    second[101:111:2] = 0
+    answer = compare(client, keep(client, truth, first), keep(client, truth, second), metrics=["accuracy"])
+    assert "reason" not in answer["paired_tests"][0]["predictive_values"]["1"]["ppv"]
+
+
 def test_runs_that_never_differ_say_so(client: httpx.Client) -> None:
     truth, predicted = [0, 1] * 10, [0, 1, 1, 0] * 5
     (found,) = compare(client, keep(client, truth, predicted), keep(client, truth, predicted))["paired_tests"]

@@ -91,7 +91,7 @@ def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list
 
 
 def _sign(value: float) -> int:
-    return (value > 0.0) - (value < 0.0)
+    return int(value > 0.0) - int(value < 0.0)
 
 
 def _ranges(ends: Iterable[float], better: Callable[[float], int]) -> list[CostRange]:

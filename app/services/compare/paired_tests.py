@@ -37,6 +37,12 @@ _SAME = "the runs never differ in this, so nothing speaks against it"
 _NO_VARIANCE = "every sample moves the margins in the same way, so that their variance by Wald's method is 0"
 _NOTHING_VARIES = "the values are equal and do not vary over the samples, so nothing speaks against it"
 _NEVER = "a run never predicts this"
+# Right or wrong samples that one run only predicts; with fewer the weighted score is known to reject too often.
+_FEW: Final = 5
+_TOO_FEW = (
+    f"of the samples that one run only predicts so, fewer than {_FEW} are right, or fewer than {_FEW} wrong: equal values "
+    "are called different too often then by the weighted score"
+)
 _NO_RATIO = "a value of 0 has no logarithm"
 _STATISTICS: Final = (
     ("generalized_score", "equal predictive values"),
@@ -54,7 +60,7 @@ class ComparedPredictiveValue:
             comparison.
         tests: That both values are equal, unadjusted: the generalised score statistic of Leisenring, Alonzo and Pepe
             (2000), the weighted one of Kosinski (2013), and that of the ratio.
-        reason: Why something is not there.
+        reason: Why something is not there, or says little.
     """
 
     values: tuple[float | None, float | None]
@@ -162,12 +168,14 @@ def _values(counts: PredictiveCounts, level: float) -> list[ComparedPredictiveVa
     found = predictive_values(counts)
     low, high = found.ratio_limits(level)
     statistics = (found.score, found.weighted_score, found.relative)
-    columns = (found.first, found.second, np.exp(found.log_ratio), low, high, *statistics, *map(p_of, statistics))
+    alone = np.minimum(counts.first_right + counts.second_right, counts.first_wrong + counts.second_wrong)
+    values = (found.first, found.second, np.exp(found.log_ratio), low, high, alone)
+    columns = (*values, *statistics, *map(p_of, statistics))
     return [_value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _value(
-    first: float, second: float, ratio: float, low: float, high: float, *tests: float
+    first: float, second: float, ratio: float, low: float, high: float, alone: float, *tests: float
 ) -> ComparedPredictiveValue:
     reason = None
     if isnan(first) or isnan(second):
@@ -176,6 +184,8 @@ def _value(
         reason = _NO_RATIO
     elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
         reason = _NOTHING_VARIES
+    elif alone < _FEW:
+        reason = _TOO_FEW
     half = len(_STATISTICS)
     return ComparedPredictiveValue(
         values=(number(first), number(second)),

@@ -91,7 +91,7 @@ def test_curves_by_trying_all_thresholds_in_fractions(seed: int) -> None:
     positives, negatives = (int(size) for size in random.integers(1, 25, 2))
     both = curves(random, positives, negatives)
     prevalence = Fraction(int(random.integers(1, 20)), 20)
-    found = curve_cost_ranges(*(upper_hull(*points) for points in both), float(prevalence))
+    found = curve_cost_ranges(upper_hull(*both[0]), upper_hull(*both[1]), float(prevalence))
     assert is_partition(found)
     exact_ends = set(crossings(both, positives, negatives, prevalence))
     for one in found[:-1]:
