@@ -56,6 +56,51 @@ def test_a_threshold_is_the_best_of_all(client: httpx.Client) -> None:
     assert find(client, made, objective="balanced_accuracy") == answer
 
 
+@pytest.mark.parametrize("ratio", [1, 5, 20])
+def test_costs_are_an_objective(client: httpx.Client, ratio: int) -> None:
+    """The lowest cost of all thresholds, in whole numbers; the dearer a miss, the lower the threshold."""
+    source = skewed()
+    made = create(client, evaluation(input=source))
+    objective = f'expected_cost(costs="0,1;{ratio},0")'
+    answer = find(client, made, objective=objective, correction="none")
+    truth, p = np.array(source["y_true"]), np.array(source["probabilities"])[:, 1]
+    costs = [int(((p < cut) & (truth == 1)).sum()) * ratio + int(((p >= cut) & (truth == 0)).sum()) for cut in (*p, 2)]
+    assert answer["objective"]["value"] == pytest.approx(min(costs) / truth.size, rel=1e-12)
+    (tn, fp), (fn, tp) = answer["confusion_matrix"]
+    assert (fn * ratio + fp, tn + fp + fn + tp) == (min(costs), truth.size)
+    assert answer["objective"]["value"] <= answer["objective"]["default"]
+    savings = find(client, made, objective=f'cost_savings(costs="0,1;{ratio},0")', correction="none")
+    assert savings["confusion_matrix"] == answer["confusion_matrix"]
+    dearer = find(client, made, objective=f'expected_cost(costs="0,1;{10 * ratio},0")', correction="none")
+    assert dearer["confusion_matrix"][1][1] >= tp
+
+
+def test_costs_are_a_limit_and_an_objective_of_class_weights(client: httpx.Client) -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 3, 240)
+    mass = np.exp(1.2 * np.eye(3)[truth] + rng.normal(size=(240, 3)))
+    source = {
+        "kind": "probabilities",
+        "y_true": truth.tolist(),
+        "probabilities": (mass / mass.sum(axis=1, keepdims=True)).tolist(),
+        "labels": [0, 1, 2],
+    }
+    made = create(client, evaluation(input=source))
+    costs = np.array([[0, 1, 2], [1, 0, 1], [12, 6, 0]])
+    objective = 'expected_cost(costs="0,1,2;1,0,1;12,6,0")'
+    answer = find(client, made, objective=objective, correction="none")
+    found = np.array(answer["confusion_matrix"])
+    assert answer["objective"]["value"] == pytest.approx(float((found * costs).sum() / 240), rel=1e-12)
+    p = np.array(source["probabilities"])
+    grid = np.exp(np.linspace(-3, 3, 25))
+    tried = [float(costs[truth, (p * [1.0, a, b]).argmax(axis=1)].mean()) for a in grid for b in grid]
+    # The search does not try everything: a twentieth of what is saved may be left.
+    assert answer["objective"]["value"] <= min(tried) + 0.05 * (answer["objective"]["default"] - min(tried))
+    limited = {"metric": objective, "max": 1.1 * answer["objective"]["value"]}
+    bound = find(client, made, objective="accuracy", constraints=[limited], correction="none")
+    assert bound["constraints"][0]["value"] <= limited["max"]
+
+
 def test_constraints_are_met(client: httpx.Client) -> None:
     made = create(client, evaluation(input=skewed()))
     free = find(client, made, objective="precision@1", correction="none")

@@ -40,8 +40,8 @@ _NEVER = "a run never predicts this"
 # Right or wrong samples that one run only predicts; with fewer the weighted score is known to reject too often.
 _FEW: Final = 5
 _TOO_FEW = (
-    f"of the samples that one run only predicts so, fewer than {_FEW} are right, or fewer than {_FEW} wrong: equal values "
-    "are called different too often then by the weighted score"
+    f"of the samples that one run only predicts so, fewer than {_FEW} are right, or fewer than {_FEW} wrong: the "
+    "weighted score calls equal values different too often then"
 )
 _NO_RATIO = "a value of 0 has no logarithm"
 _STATISTICS: Final = (
