@@ -16,6 +16,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, resampled
+from app.kernel.uncertainty.of_samples.units import Run
 from benchmarks.probability_coverage import World
 
 LEVEL, DRAWS, MANY = 0.95, 300, 3_000_000
@@ -43,7 +44,7 @@ def coverage(world: World, size: int, replicates: int) -> list[tuple[float, floa
         scores = world.sample(size, random)
         made = Plan(DRAWS, size, size)
         found = bootstrap_samples(
-            scores, scores.predicted, asked, seed=number, made=made, level=LEVEL, class_counts=ClassCounts.FIXED
+            Run(scores, scores.predicted), asked, seed=number, made=made, level=LEVEL, class_counts=ClassCounts.FIXED
         )
         for place, (one, true) in enumerate(zip(found, truth, strict=True)):
             low, high = float(one.low[0]), float(one.high[0])

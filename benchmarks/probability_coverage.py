@@ -22,6 +22,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.of_samples.influence import Influences, limits
 from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, resampled
+from app.kernel.uncertainty.of_samples.units import Run
 
 CLOSED = (
     "roc_auc",
@@ -145,7 +146,7 @@ def resampled_coverage(
     asked, made = asked_of(keys, len(world.shares)), Plan(DRAWS, subset or size, size)
     for replicate in range(replicates):
         scores = world.sample(size, random)
-        found = bootstrap_samples(scores, scores.predicted, asked, seed=replicate, made=made, level=LEVEL)
+        found = bootstrap_samples(Run(scores, scores.predicted), asked, seed=replicate, made=made, level=LEVEL)
         for position, (key, summary) in enumerate(zip(keys, found, strict=True)):
             # As a report has them: errors that perfect probabilities might show too reach down to 0.
             by_chance = key in BY_CHANCE and BY_CHANCE[key](scores).p_value > 1.0 - LEVEL

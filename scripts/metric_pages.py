@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from app.domain.expressions.expressions import describe, write_value
-from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope
+from app.kernel.metrics.card import (
+    INPUTS_OF_CLASSES,
+    AnyMetric,
+    Card,
+    Inputs,
+    Orientation,
+    Prevalence,
+    Scope,
+    Task,
+)
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
@@ -22,6 +31,15 @@ SCOPES: Final = {
 INPUTS: Final = {
     Inputs.MATRIX: "a confusion matrix",
     Inputs.PROBABILITIES: "predicted probabilities",
+    Inputs.LABELS: "sets of labels",
+    Inputs.LABEL_SCORES: "scores of labels",
+    Inputs.CONTINGENCY: "a contingency table",
+    Inputs.QUERIES: "queries",
+}
+TASKS: Final = {
+    Task.MULTILABEL: "labels of which a sample can have several",
+    Task.CLUSTERING: "clusters",
+    Task.RANKING: "rankings",
 }
 ORIENTATIONS: Final = {
     Orientation.HIGHER: "higher is better",
@@ -84,6 +102,9 @@ def facts(card: Card) -> Iterator[tuple[str, str]]:
     """What holds of the metric, by name."""
     yield "of", SCOPES[card.scope]
     yield "computed from", INPUTS[card.inputs] + (" of counts" if card.needs_counts else "")
+    also = [words for task, words in TASKS.items() if task in card.tasks]
+    if also and card.inputs in INPUTS_OF_CLASSES:
+        yield "also of", " and ".join(also)
     yield "range", value_range(card)
     if card.ideal is not None:
         yield "ideal", ideal(card)

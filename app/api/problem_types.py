@@ -14,6 +14,7 @@ PROBLEM_TYPES = {
     "out_of_reach": "More is asked for than one request may have; the detail says what would do.",
     "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
     "not_found": "There is no such thing, or no longer.",
+    "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
     "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
     "unknown_class": "The curve is one of a class: `class` has to name one of the evaluation.",
     "undefined_curve": "The samples have no such curve, for example because they are all of one class.",

@@ -45,15 +45,15 @@ def find_metrics(
 
 def overall_key(name: str) -> str | None:
     """The key of the overall metric of that name whose values are stored, None when there is none."""
-    metric = catalogue().by_name.get(name)
+    metric = catalogue().named(name, None)
     if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
         return None
     return metric.key
 
 
 def tasks(card: Card) -> tuple[str, ...]:
-    """Numbers of classes that the metric makes sense for; an order of classes needs more than two."""
-    return ("multiclass",) if card.ordered else ("binary", "multiclass")
+    """What the metric makes sense for."""
+    return tuple(task.value for task in card.tasks)
 
 
 @cache

@@ -173,6 +173,12 @@ class NoSamples(DomainError):
     code = "no_samples_kept"
 
 
+class NotForKind(DomainError):
+    """What is asked for has no meaning for the kind of input that was evaluated."""
+
+    code = "not_for_this_kind"
+
+
 class UnknownClass(DomainError):
     """A curve of a class that there is not, or of no class where one has to be named."""
 

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.samples import Samples
+from app.kernel.metrics.card import Task
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -55,7 +56,8 @@ class EvaluationRecord:
         kind: The kind of input it came as.
         labels: The K classes in the order of the matrix.
         positive: Index of the positive class, K = 2 only.
-        counts: [K, K], rows are actual; int64 for counts, float64 otherwise.
+        counts: [K, K], rows are actual; int64 for counts, float64 otherwise. Of another shape for what is more than a
+            matrix of classes (`app.domain.inputs.kinds`).
         fold_counts: [F, K, K] of the same type, or None when the input was not folds.
         options: The options of the request, as JSON.
         revision: Revision of the metric catalogue that `values` were computed with.
@@ -89,8 +91,13 @@ class EvaluationRecord:
 
     @property
     def n_samples(self) -> float:
-        """Total of the matrix: a count, a sum of weights or a sum of rates."""
-        return float(np.sum(self.counts))
+        """How many samples, or queries: a count, or a sum of weights or of rates."""
+        return float(size_of(self.kind, self.counts))
+
+    @property
+    def task(self) -> Task | None:
+        """What is judged; None for classes, two or more."""
+        return task_of(self.kind)
 
     @property
     def n_classes(self) -> int:

@@ -223,6 +223,7 @@ class SectionName(StrEnum):
 
     PROBABILITIES = "probabilities"
     GROUPS = "groups"
+    UNITS = "units"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -257,23 +258,29 @@ class InputSummary(SummarisedInput):
     """What was evaluated, rows actual."""
 
     orientation: Literal["actual_rows"] = "actual_rows"
-    confusion_matrix: NDArray[Any] = field(metadata=typed(list[list[float]]))
+    confusion_matrix: NDArray[Any] | None = field(default=None, metadata=LEFT_OUT | typed(list[list[float]]))
     prevalence: Mapping[str, Value] = field(metadata=typed(Mapping[str, float]))
     facts: Mapping[str, Any] = field(metadata=SPREAD | typed(InputFacts))
 
     @classmethod
-    def of(cls, source: MatrixInput, per_class: Mapping[str, GroupedMetrics]) -> Self:
-        """What is said of an input whose classes have these values."""
+    def of(
+        cls, source: MatrixInput, per_class: Mapping[str, GroupedMetrics], counts: Mapping[str, Any] | None = None
+    ) -> Self:
+        """What is said of an input whose classes have these values; ``counts`` are shown in place of a matrix."""
         return cls(
             kind=source.kind,
             content=source.content,
-            n_samples=None if source.content is Content.rates else source.counts.sum().item(),
+            n_samples=None if source.content is Content.rates else source.n_samples,
             n_classes=len(source.labels),
             labels=source.labels,
             positive=None if source.positive is None else source.labels[source.positive],
-            confusion_matrix=source.counts,
-            prevalence={label: groups["prevalence_sensitive"]["prevalence"] for label, groups in per_class.items()},
-            facts=source.facts,
+            confusion_matrix=source.counts if counts is None else None,
+            prevalence={
+                label: groups["prevalence_sensitive"]["prevalence"]
+                for label, groups in per_class.items()
+                if "prevalence" in groups["prevalence_sensitive"]
+            },
+            facts={**source.facts, **(counts or {})},
         )
 
 

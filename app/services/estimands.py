@@ -11,7 +11,7 @@ from app.domain.errors import NotComparable, all_understood
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs, Orientation, Scale, Scope
+from app.kernel.metrics.card import INPUTS_OF, INPUTS_OF_CLASSES, Inputs, Orientation, Scale, Scope, Task
 from app.kernel.metrics.expression import (
     Bounds,
     Every,
@@ -28,7 +28,9 @@ from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 
 MATRICES = frozenset({Inputs.MATRIX})
-EVERYTHING = frozenset(Inputs)
+EVERYTHING = INPUTS_OF_CLASSES
+# A list of labels has no number of classes: each is there or not, and rates of one are no rates of another.
+_MANY = 3
 
 
 class Better(StrEnum):
@@ -69,6 +71,7 @@ class Estimand:
         preference: Which values are better; None for what only describes.
         insensitive: Prevalence does not move it.
         rates: (V) what the values are rates of; None where they are none.
+        task: What is judged, where that is more than classes: then all values come from units in weights.
     """
 
     text: str
@@ -79,6 +82,7 @@ class Estimand:
     preference: Preference | None
     insensitive: bool
     rates: tuple[Rate, ...] | None = None
+    task: Task | None = None
 
     def values(self, computed: Array) -> Array:
         """What the functional gave as (..., V)."""
@@ -86,8 +90,8 @@ class Estimand:
 
     @property
     def scored(self) -> bool:
-        """Does it need the probabilities or scores of the samples?"""
-        return of_probabilities(self.expression)
+        """Does it need more than a matrix of classes: the probabilities, scores or labels of the samples?"""
+        return self.task is not None or of_probabilities(self.expression)
 
     @property
     def is_list(self) -> bool:
@@ -107,6 +111,7 @@ def parse_estimands(
     *,
     pointer: str = "/metrics",
     inputs: Collection[Inputs] = MATRICES,
+    task: Task | None = None,
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
 
@@ -115,7 +120,8 @@ def parse_estimands(
         labels: The classes.
         positive: Class that a metric of one class without ``@`` speaks of.
         pointer: Where the texts stand in the request.
-        inputs: What there is to compute from.
+        inputs: What there is to compute from, of classes.
+        task: What is judged, where that is more than classes.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -124,7 +130,7 @@ def parse_estimands(
     return tuple(
         all_understood(
             dict.fromkeys(texts),
-            lambda text: make_estimand(text, labels, positive, inputs),
+            lambda text: make_estimand(text, labels, positive, inputs, task),
             lambda text: pointer_to(pointer, texts, text),
         )
     )
@@ -136,20 +142,31 @@ def pointer_to(pointer: str, texts: Sequence[str], text: str) -> str:
 
 
 def make_estimand(
-    text: str, labels: Sequence[str], positive: int | None, inputs: Collection[Inputs] = MATRICES
+    text: str,
+    labels: Sequence[str],
+    positive: int | None,
+    inputs: Collection[Inputs] = MATRICES,
+    task: Task | None = None,
 ) -> Estimand:
     """One expression.
 
     Raises:
         InvalidExpression: it is none.
     """
-    return estimand_of(parse(text, labels, positive, inputs=inputs), text, labels)
+    known = inputs if task is None else INPUTS_OF[task]
+    return estimand_of(parse(text, labels, positive, inputs=known, task=task), text, labels, task=task)
 
 
 def estimand_of(
-    expression: Expression, text: str, labels: Sequence[str], *, names: tuple[str, ...] | None = None
+    expression: Expression,
+    text: str,
+    labels: Sequence[str],
+    *,
+    names: tuple[str, ...] | None = None,
+    task: Task | None = None,
 ) -> Estimand:
     """A parsed expression as a estimand; names of the values of a list are made unless they are known."""
+    outcomes = len(labels) if task is None else task.outcomes(len(labels))
     if not (isinstance(expression, Measure) and is_list(expression)):
         names = (text,)
     elif names is None:
@@ -161,8 +178,9 @@ def estimand_of(
         functional=partial(compute, expression),
         bounds=bounds(expression),
         preference=preference(expression),
-        insensitive=is_insensitive(expression, len(labels)),
-        rates=_rates(expression, len(labels)),
+        insensitive=is_insensitive(expression, outcomes),
+        rates=_rates(expression, len(labels)) if task is None else _rates_of_labels(expression, len(labels), task),
+        task=task,
     )
 
 
@@ -210,6 +228,17 @@ def _preference(orientation: Orientation, ideal: float | None = None) -> Prefere
         case Orientation.NEAREST:
             return Preference(Better.NEAREST, 0.0 if ideal is None else ideal)
     return None
+
+
+def _rates_of_labels(expression: Expression, n_labels: int, task: Task) -> tuple[Rate, ...] | None:
+    """Rates of single labels; those of all together are of no one set of samples."""
+    if task is not Task.MULTILABEL or not isinstance(expression, Measure) or expression.of is None:
+        return None
+    proportion = expression.metric.card.inference.proportion
+    if proportion is None or proportion.counted or proportion.line is not None:
+        return None
+    labels = range(n_labels) if isinstance(expression.of, Every) else (expression.of,)
+    return tuple(proportion.at(_MANY, of) for of in labels)
 
 
 def _rates(expression: Expression, n_classes: int) -> tuple[Rate, ...] | None:

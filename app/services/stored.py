@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from app.domain.errors import NotForKind
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -31,6 +32,18 @@ def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> Ma
         facts=record.extra,
         samples=samples,
     )
+
+
+def refuse_kind(record: EvaluationRecord, what: str, pointer: str | None = None) -> None:
+    """Refuse what is made of a matrix of classes for what is more than one.
+
+    Raises:
+        NotForKind: the evaluation is of another kind.
+    """
+    if record.task is not None:
+        raise NotForKind(
+            f"there is no such thing as {what} of {record.task}: {record.kind} was evaluated", pointer=pointer
+        )
 
 
 def unkept_record(source: MatrixInput) -> EvaluationRecord:

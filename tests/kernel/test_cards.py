@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope
+from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.references import REFERENCES
+from app.kernel.samples.label_scores import LabelScores
+from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of
 from tests.kernel.kinds import kind_of
@@ -45,8 +47,9 @@ def test_names_are_plain(metric: AnyMetric) -> None:
 
 
 def test_a_name_belongs_to_one_metric() -> None:
-    names = [name for metric in ALL for name in (metric.key, *metric.card.aliases)]
-    assert len(names) == len(set(names))
+    for task in Task:
+        names = [name for metric in ALL if task in metric.card.tasks for name in (metric.key, *metric.card.aliases)]
+        assert len(names) == len(set(names))
     with pytest.raises(ValueError, match="names both"):
         Catalogue([*ALL, ALL[0]])
 
@@ -54,7 +57,8 @@ def test_a_name_belongs_to_one_metric() -> None:
 def test_every_name_leads_to_its_metric() -> None:
     for metric in ALL:
         for name in (metric.key, *metric.card.aliases):
-            assert catalogue().by_name[name] is metric
+            assert all(catalogue().named(name, task) is metric for task in metric.card.tasks)
+        assert catalogue().by_name[metric.key] is metric
     by_scope = (*catalogue().of_scope(Scope.CLASS), *catalogue().of_scope(Scope.OVERALL))
     assert sorted(by_scope, key=id) == sorted(ALL, key=id)
 
@@ -76,7 +80,7 @@ def test_names_elsewhere_look_like_that_library(metric: AnyMetric) -> None:
         "pycm": r"[A-Za-z0-9_ -]+( \(base 10\))?",
         "imblearn": r"[a-z_]+(\([a-z_]+=[A-Za-z]+\))?",
         "imcp": r"[a-z_]+",
-        "torchmetrics": r"(Multiclass|Binary)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z0-9]+\))?",
+        "torchmetrics": r"(1 - )?(Multiclass|Multilabel|Binary)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z0-9]+\))?",
     }
     for library, name in metric.card.elsewhere.items():
         assert re.fullmatch(patterns[library], name), name
@@ -152,10 +156,18 @@ def test_conditions_give_masks_of_the_right_shape(metric: AnyMetric) -> None:
             assert re.fullmatch(r"[a-z_]+", condition.code)
 
 
+TAKES = {
+    Inputs.MATRIX: Table,
+    Inputs.PROBABILITIES: Scores,
+    Inputs.LABELS: LabelSets,
+    Inputs.LABEL_SCORES: LabelScores,
+}
+
+
 def test_what_a_metric_takes_is_what_its_card_says() -> None:
     for metric in ALL:
         data, *_ = inspect.signature(metric.compute).parameters.values()
-        assert data.annotation is (Table if metric.card.inputs is Inputs.MATRIX else Scores), metric.key
+        assert data.annotation is TAKES[metric.card.inputs], metric.key
 
 
 def test_orientation_and_ideal_agree() -> None:

@@ -250,7 +250,7 @@ async def _answer(
 
 def _is_long(evaluation: Evaluation) -> bool:
     """Has its answer so many classes that writing it takes a thread?"""
-    return evaluation.report.input.confusion_matrix.size > HEAVY_BYTES // 64
+    return len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64
 
 
 @router.get(

@@ -43,9 +43,13 @@ async def list_metrics(
         Literal["insensitive", "sensitive", "insensitive_binary"] | None,
         Query(description="What prevalence does to it."),
     ] = None,
-    input: Annotated[Literal["matrix", "probabilities"] | None, Query(description="What it is computed from.")] = None,  # noqa: A002 - the contract's name
+    input: Annotated[  # noqa: A002 - the contract's name
+        Literal["matrix", "probabilities", "labels", "label_scores", "contingency", "queries"] | None,
+        Query(description="What it is computed from."),
+    ] = None,
     task: Annotated[
-        Literal["binary", "multiclass"] | None, Query(description="Number of classes that it makes sense for.")
+        Literal["binary", "multiclass", "multilabel", "clustering", "ranking"] | None,
+        Query(description="What is judged: one of two classes or of more, labels, clusters, orders."),
     ] = None,
     q: Annotated[
         str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")

@@ -25,7 +25,7 @@ from app.domain.expressions.syntax import (
     write_label,
 )
 from app.domain.expressions.weights import matrix_of, weights_of, write_matrix, write_number, write_weights
-from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope
+from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
@@ -44,6 +44,7 @@ class _Context:
     positive: int | None
     inputs: Collection[Inputs]
     complete: bool
+    task: Task | None
 
 
 def parse(
@@ -53,6 +54,7 @@ def parse(
     *,
     inputs: Collection[Inputs] = _MATRIX_ONLY,
     complete: bool = True,
+    task: Task | None = None,
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -62,6 +64,7 @@ def parse(
         positive: Class that a class metric without ``@`` speaks of; None when there is none.
         inputs: What there is to compute from; metrics that need something else are refused.
         complete: The labels are all there are. If not, weights and matrices are not held against their number.
+        task: What is judged, where that is more than classes; metrics that make no sense for it are refused.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -69,7 +72,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs, complete))
+    return _bind(read(text), _Context(labels, positive, inputs, complete, task))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -118,9 +121,14 @@ def write_value(value: Any) -> str:
 def _bind(call: Call, context: _Context) -> Expression:
     if call.name in COMBINATIONS:
         return _combination(call, context)
-    metric = catalogue().by_name.get(call.name)
+    metric = catalogue().named(call.name, context.task)
     if metric is None:
         raise _unknown_metric(call, context)
+    if context.task is not None and context.task not in metric.card.tasks:
+        raise InvalidExpression(
+            f"{metric.key} has no meaning for {context.task}: it is a metric of {' and '.join(metric.card.tasks)}",
+            position=call.position,
+        )
     if metric.card.inputs not in context.inputs:
         raise InvalidExpression(
             f"{metric.key} needs {metric.card.inputs}; there is only {' and '.join(sorted(context.inputs))}",

@@ -27,6 +27,7 @@ class InputFacts(TypedDict, total=False):
         repeats_mixed: By their sample ids the folds of one repetition do not follow each other.
         n_groups: The groups that the samples came in.
         ignored: By the classes that are ignored how many samples were left out; of a matrix the sum of the row.
+        label_matrices: Of labels: by label a table of two by two, actual rows, absent before present.
     """
 
     rows: int
@@ -40,6 +41,7 @@ class InputFacts(TypedDict, total=False):
     repeats_mixed: bool
     n_groups: int
     ignored: dict[str, float]
+    label_matrices: dict[str, list[list[float]]]
 
 
 # Among the facts of an input whose samples come in groups: how many groups.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
 from app.domain.inputs.ignored import classes_left
+from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.labels import (
     Coded,
     CodedTexts,
@@ -32,6 +33,7 @@ from app.domain.inputs.labels import (
 from app.domain.inputs.names import LONGEST_NAME, fault_of_name
 from app.domain.inputs.samples import Samples, ids_as_array
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.card import Task
 
 MOST_CLASSES = 1000
 MOST_SAMPLES = 10_000_000
@@ -56,7 +58,8 @@ class MatrixInput:
         labels: The K classes in the order of the matrix.
         positive: Index of the positive class, K = 2 only.
         content: What the entries are.
-        counts: [K, K], rows actual; int64 for counts, float64 otherwise.
+        counts: [K, K], rows actual; int64 for counts, float64 otherwise. What is more than a matrix of classes has
+            another shape (`app.domain.inputs.kinds`).
         fold_counts: [F, K, K] of the folds that ``counts`` is the sum of.
         facts: Small facts of this kind of input to give back, as JSON.
         samples: What is known of each sample, where something is worth keeping: ids, probabilities, scores.
@@ -70,6 +73,16 @@ class MatrixInput:
     fold_counts: NDArray[Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     samples: Samples | None = None
+
+    @property
+    def task(self) -> Task | None:
+        """What is judged; None for classes, two or more."""
+        return task_of(self.kind)
+
+    @property
+    def n_samples(self) -> float:
+        """How many samples, or queries: a count, or a sum of weights or rates."""
+        return size_of(self.kind, self.counts)
 
     @property
     def is_scored(self) -> bool:

@@ -8,19 +8,17 @@ from numpy.typing import NDArray
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
 from app.kernel.uncertainty.of_samples.resampling import (
     Plan,
-    Run,
     SampleFunctional,
     replicated,
     resamples,
-    subject_of,
     values_of,
     weighted,
 )
+from app.kernel.uncertainty.of_samples.units import Units
 
 # Values that differ by less are equal, reached by other sums.
 DECIMALS = 12
@@ -34,7 +32,12 @@ def importance(y: Codes, shares: Array) -> Array:
 
 
 def replicate(
-    runs: Sequence[Run], functionals: Sequence[SampleFunctional], *, seed: int, made: Plan, shares: Array | None = None
+    runs: Sequence[Units],
+    functionals: Sequence[SampleFunctional],
+    *,
+    seed: int,
+    made: Plan,
+    shares: Array | None = None,
 ) -> list[Array]:
     """Values (B, R, V) of every functional in resamples within the classes, the same for all runs.
 
@@ -45,10 +48,9 @@ def replicate(
         made: How many, of what.
         shares: Class shares (K) that the samples are weighted to; as they are when None.
     """
-    scores = runs[0].scores
-    weighting = None if shares is None else importance(scores.y, shares)
+    weighting = None if shares is None else importance(runs[0].strata, shares)
     estimates = [values_of(run, functionals, weighting) for run in runs]
-    return replicated(runs, functionals, resamples(scores, made, seed, ClassCounts.FIXED), estimates, weighting)
+    return replicated(runs, functionals, resamples(runs[0], made, seed, ClassCounts.FIXED), estimates, weighting)
 
 
 def variance_of(draws: Array) -> Array:
@@ -66,8 +68,8 @@ def variance_of(draws: Array) -> Array:
 
 
 def permutation_p(
-    first: Run,
-    second: Run,
+    first: Units,
+    second: Units,
     functionals: Sequence[SampleFunctional],
     *,
     draws: int,
@@ -92,17 +94,13 @@ def permutation_p(
         paired: Are they of the same samples?
         shares: Class shares (K) that the samples are weighted to; as they are when None.
     """
-    pooled = Run(
-        Scores(*(np.concatenate(parts) for parts in zip(_columns(first), _columns(second), strict=True))),
-        np.concatenate([first.predicted, second.predicted]),
-    )
-    pooled.scores.are_probabilities = first.scores.are_probabilities
-    weighting = [None if shares is None else _scaled(pooled.scores.y, run.scores.y, shares) for run in (first, second)]
-    own = np.arange(pooled.predicted.size) < first.predicted.size
+    pooled = first.beside(second)
+    weighting = [None if shares is None else _scaled(pooled.strata, run.strata, shares) for run in (first, second)]
+    own = np.arange(pooled.n_units) < first.n_units
 
     def gaps(members: Array) -> list[Array]:
         sides = [
-            subject_of(pooled.scores, pooled.predicted, weighted(side, scale))
+            pooled.subject(weighted(side, scale))
             for side, scale in zip((members, 1.0 - members), weighting, strict=True)
         ]
         with silently():
@@ -113,7 +111,7 @@ def permutation_p(
 
     observed = [gap[0] for gap in gaps(own[None].astype(np.float64))]
     extreme = [np.zeros(gap.shape) for gap in observed]
-    for members in _memberships(pooled.scores, own, draws, random, paired=paired):
+    for members in _memberships(pooled, own, draws, random, paired=paired):
         for count, gap, found in zip(extreme, observed, gaps(members), strict=True):
             # Equal values reached by other sums differ by rounding; they are as extreme.
             np.add(count, (~(found < gap * (1.0 - 1e-12) - 1e-15)).sum(axis=0), out=count)
@@ -123,21 +121,17 @@ def permutation_p(
     ]
 
 
-def _columns(run: Run) -> tuple[Codes, Array]:
-    return run.scores.y, run.scores.probabilities
-
-
 def _scaled(pooled: Codes, own: Codes, shares: Array) -> Array:
     """What a sample of each class weighs in a run whose classes (n) are to have these shares."""
     return class_factors(np.bincount(own, minlength=shares.size).astype(np.float64), shares).take(pooled)
 
 
 def _memberships(
-    scores: Scores, own: NDArray[np.bool_], draws: int, random: np.random.Generator, *, paired: bool
+    pooled: Units, own: NDArray[np.bool_], draws: int, random: np.random.Generator, *, paired: bool
 ) -> Iterator[Array]:
     """Batches (d, n) of which of the pooled samples make the first run."""
-    batch = max(1, _AT_ONCE // (own.size * scores.n_classes))
-    classes = [np.flatnonzero(scores.y == code) for code in range(scores.n_classes)]
+    batch = max(1, _AT_ONCE // (own.size * pooled.width))
+    classes = [np.flatnonzero(pooled.strata == code) for code in range(pooled.n_strata)]
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
         if paired:

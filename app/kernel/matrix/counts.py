@@ -141,6 +141,11 @@ class Counts:
         return total(self.fn)
 
     @lazy
+    def false_alarms(self) -> Array:
+        """Samples predicted as a class that they are not of: with one class each, those wrongly classified."""
+        return self.wrong
+
+    @lazy
     def largest(self) -> Array:
         """Samples of the most frequent class."""
         return largest(self.actual)

@@ -51,6 +51,44 @@ class Inputs(StrEnum):
 
     MATRIX = "matrix"
     PROBABILITIES = "probabilities"
+    LABELS = "labels"
+    LABEL_SCORES = "label_scores"
+    CONTINGENCY = "contingency"
+    QUERIES = "queries"
+
+
+class Task(StrEnum):
+    """What is judged: one of two classes or of more for each sample, any number of labels, clusters, or orders."""
+
+    BINARY = "binary"
+    MULTICLASS = "multiclass"
+    MULTILABEL = "multilabel"
+    CLUSTERING = "clustering"
+    RANKING = "ranking"
+
+    def outcomes(self, n_classes: int) -> int:
+        """Among how many a sample falls wherever prevalence counts: a label is there or not."""
+        return 2 if self is Task.MULTILABEL else n_classes
+
+
+_TASK_OF = {
+    Inputs.LABELS: Task.MULTILABEL,
+    Inputs.LABEL_SCORES: Task.MULTILABEL,
+    Inputs.CONTINGENCY: Task.CLUSTERING,
+    Inputs.QUERIES: Task.RANKING,
+}
+# What there is to compute from for each task that is more than classes.
+INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
+    {
+        Task.MULTILABEL: frozenset({Inputs.MATRIX, Inputs.PROBABILITIES, Inputs.LABELS, Inputs.LABEL_SCORES}),
+        Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY}),
+        Task.RANKING: frozenset({Inputs.QUERIES}),
+    }
+)
+# Metrics whose function is the one over labels too, and those of one class that need the cells between two.
+OVER_LABELS = frozenset({Task.MULTILABEL})
+CLASSES_ONLY: frozenset[Task] = frozenset()
+INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
 
 # What a metric is computed from: a table of matrices, or the scores of samples.
@@ -217,6 +255,8 @@ class Card:
         degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
             on the number of samples in a way of its own.
         on_request: It stands in no report unless it is asked for.
+        also: Of a metric of matrices or probabilities: for which tasks besides classes its function is the metric of
+            the same name. None: for labels if it is of one class.
     """
 
     key: str
@@ -238,6 +278,7 @@ class Card:
     symmetric: bool = False
     ordered: bool = False
     on_request: bool = False
+    also: frozenset[Task] | None = None
     degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition[Any], ...] = ()
@@ -247,6 +288,18 @@ class Card:
     inference: Inference = Inference()
     since: str = "0.1"
     revision: int = 1
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What it makes sense for; an order of classes needs more than two."""
+        own = _TASK_OF.get(self.inputs)
+        if own is not None:
+            return (own,)
+        also = self.also
+        if also is None:
+            of_labels = self.scope is Scope.CLASS and self.inputs is Inputs.MATRIX
+            also = frozenset({Task.MULTILABEL}) if of_labels else frozenset()
+        return (*((Task.MULTICLASS,) if self.ordered else (Task.BINARY, Task.MULTICLASS)), *sorted(also))
 
     @property
     def needs_counts(self) -> bool:
@@ -285,7 +338,7 @@ class Metric(Generic[Data]):
         return self.compute(data, **parameters)
 
 
-AnyMetric = Metric[Table] | Metric[Scores]
+AnyMetric = Metric[Any]
 
 
 def is_of_matrices(metric: AnyMetric) -> TypeGuard[Metric[Table]]:

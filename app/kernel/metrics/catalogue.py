@@ -1,14 +1,16 @@
 """All metrics by key and by every other name they go by."""
 
 import copyreg
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, cached_property
 from hashlib import sha256
 from types import ModuleType
 from typing import Generic, TypeVar
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Metric, Scope, is_of_matrices, is_of_probabilities
+from app.kernel.metrics.card import AnyMetric, Inputs, Metric, Scope, Task, is_of_matrices, is_of_probabilities
+from app.kernel.metrics.families.labels import rankings as label_rankings
+from app.kernel.metrics.families.labels import sets as label_sets
 from app.kernel.metrics.families.overall import (
     accuracy,
     agreement,
@@ -56,22 +58,40 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     calibration,
     recalibration,
     costs,
+    label_sets,
+    label_rankings,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)
 
 
 class Selection(Generic[_Kind]):
-    """Metrics with their names. Raises ValueError when two metrics claim one name."""
+    """Metrics with their names. Raises ValueError when two metrics of one task claim one name.
+
+    Attributes:
+        by_name: By key and alias.
+        shadowed: What an alias means for its own tasks that is the key of a metric of others.
+    """
 
     def __init__(self, metrics: Iterable[_Kind]) -> None:
         self.metrics: tuple[_Kind, ...] = tuple(metrics)
         self.by_name: dict[str, _Kind] = {}
-        for metric in self.metrics:
-            for name in (metric.key, *metric.card.aliases):
-                if name in self.by_name:
-                    raise ValueError(f"{name!r} names both {self.by_name[name].key} and {metric.key}")
+        self.shadowed: dict[str, _Kind] = {}
+        named = [(metric.key, metric) for metric in self.metrics]
+        named += [(alias, metric) for metric in self.metrics for alias in metric.card.aliases]
+        for name, metric in named:
+            known = self.by_name.get(name)
+            if known is None:
                 self.by_name[name] = metric
+            elif name in self.shadowed or set(known.card.tasks) & set(metric.card.tasks):
+                raise ValueError(f"{name!r} names both {known.key} and {metric.key}")
+            else:
+                self.shadowed[name] = metric
+
+    def named(self, name: str, task: Task | None) -> _Kind | None:
+        """What a name means for a task, None being classes; None when there is no such name."""
+        found, other = self.by_name.get(name), self.shadowed.get(name)
+        return found if other is None or (found is not None and task in found.card.tasks) else other
 
     @cached_property
     def revision(self) -> str:
@@ -82,6 +102,12 @@ class Selection(Generic[_Kind]):
     def of_scope(self, scope: Scope) -> tuple[_Kind, ...]:
         """Those of one class, or those of the whole input."""
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)
+
+    def for_task(self, task: Task, inputs: Collection[Inputs]) -> "Selection[_Kind]":
+        """Those that make sense for a task and are computed from what there is."""
+        return Selection(
+            metric for metric in self.metrics if task in metric.card.tasks and metric.card.inputs in inputs
+        )
 
     @cached_property
     def reported(self) -> "Selection[_Kind]":

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -161,6 +161,9 @@ NOT_PROBABILITIES = _of_samples(
     "not_probabilities",
     "the input holds scores that are no probabilities",
     lambda s: np.full(s.n.shape, not s.are_probabilities),
+)
+NO_WEIGHT_OF_SAMPLES: Condition[Any] = Condition(
+    "no_samples", "all samples weigh nothing", lambda s: s.n == 0, overall=True
 )
 NO_WEIGHT = _of_samples("no_samples", "all samples weigh nothing", lambda s: s.n == 0)
 ONE_SAMPLE = _of_samples(

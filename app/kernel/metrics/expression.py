@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, is_of_matrices, is_of_probabilities
+from app.kernel.metrics.card import AnyMetric, Inputs, is_of_matrices
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
@@ -28,10 +28,30 @@ class Every(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What is judged when there is more than a matrix: the matrix of the decisions, and the scores behind them."""
+    """What is judged when there is more than a matrix: for each kind of data that metrics take, what there is of it.
 
-    table: Table
-    scores: Scores
+    Of classes these are the matrix of the decisions and the scores behind them. Of labels, clusters and rankings the
+    same names stand for what metrics of that name are computed from there.
+    """
+
+    parts: Mapping[Inputs, Any]
+
+    @classmethod
+    def of_classes(cls, table: Table, scores: Scores) -> Self:
+        """A matrix and scores."""
+        return cls({Inputs.MATRIX: table, Inputs.PROBABILITIES: scores})
+
+    @property
+    def table(self) -> Table:
+        """The matrix."""
+        table: Table = self.parts[Inputs.MATRIX]
+        return table
+
+    @property
+    def scores(self) -> Scores:
+        """The scores."""
+        scores: Scores = self.parts[Inputs.PROBABILITIES]
+        return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +127,7 @@ def needs_counts(expression: Expression) -> bool:
 
 def of_probabilities(expression: Expression) -> bool:
     """Is a metric in it that no matrix has?"""
-    return any(is_of_probabilities(leaf.metric) for leaf in measures(expression))
+    return not all(is_of_matrices(leaf.metric) for leaf in measures(expression))
 
 
 def compute(expression: Expression, subject: Table | Subject) -> Array:
@@ -134,7 +154,7 @@ def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
         TypeError: it needs the scores of samples, and there is only a table.
     """
     if isinstance(subject, Subject):
-        return subject.table if is_of_matrices(metric) else subject.scores
+        return subject.parts[metric.card.inputs]
     if not is_of_matrices(metric):
         raise TypeError(f"{metric.key} needs the scores of samples")
     return subject

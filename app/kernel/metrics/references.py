@@ -347,6 +347,10 @@ REFERENCES: dict[str, str] = {
         "discriminant measures for "
         "performance evaluation. AI 2006, LNCS 4304, 1015-1021. https://doi.org/10.1007/11941439_114"
     ),
+    "tsoumakas2010": (
+        "Tsoumakas, G., Katakis, I., & Vlahavas, I. (2010). Mining multi-label data. Data Mining and Knowledge "
+        "Discovery Handbook, 667-685. https://doi.org/10.1007/978-0-387-09823-4_34"
+    ),
     "tversky1977": (
         "Tversky, A. (1977). Features of similarity. Psychological Review, 84(4), 327-352. "
         "https://doi.org/10.1037/0033-295X.84.4.327"

@@ -144,7 +144,7 @@ def _values(
     insensitive = True
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
-            estimand = make_estimand(asked.metric, record.labels, record.positive, EVERYTHING)
+            estimand = make_estimand(asked.metric, record.labels, record.positive, EVERYTHING, record.task)
             require_comparable([estimand], [asked.metric], "/metric")
             if estimand.is_list or estimand.preference is None:
                 raise IncomparableRuns(

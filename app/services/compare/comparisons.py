@@ -146,7 +146,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         InvalidInput: costs are asked of more than two classes.
         OutOfReach: too many differences.
     """
-    estimands = parse_estimands(new.metrics, runs.labels, runs.positive, inputs=EVERYTHING)
+    estimands = parse_estimands(new.metrics, runs.labels, runs.positive, inputs=EVERYTHING, task=runs.task)
     require_comparable(estimands, new.metrics)
     check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2

@@ -41,7 +41,11 @@ class RecallOrder:
 
 
 def recall_orders(comparison: Comparison) -> Sequence[RecallOrder] | None:
-    """The order of every pair; None where a run has a class without actual samples."""
+    """The order of every pair; None where a run has a class without actual samples, or has no
+    classes.
+    """
+    if comparison.runs.task is not None:
+        return None
     counts = comparison.runs.counts
     with silently():
         recalls = ratio(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))

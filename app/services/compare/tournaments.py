@@ -8,11 +8,12 @@ from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
 from app.domain.identifiers import new_id
+from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
 from app.services.compare.across_datasets import Tournament, compare_models
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.model_answers import ModelComparison
-from app.services.estimands import EVERYTHING, stored_key
+from app.services.estimands import stored_key
 from app.services.runs.reading import KeptSamples, read_outputs
 
 _MOST_LISTED = 5
@@ -29,12 +30,13 @@ class TournamentService(KeptAnswers):
             IncomparableRuns: a model has no evaluation on a dataset, too few datasets are left, or a value does not
                 exist.
         """
-        expression = parse_for_any_classes(asked.metric, inputs=EVERYTHING)
+        expression = parse_for_any_classes(asked.metric, inputs=frozenset(Inputs))
         grid = await self._latest(project, asked)
         datasets, complete = _complete(asked, grid)
         samples = KeptSamples()
-        if of_probabilities(expression) and stored_key(expression) is None:
-            records = [record for row in complete for record in row]
+        records = [record for row in complete for record in row]
+        of_samples = of_probabilities(expression) or any(record.task is not None for record in records)
+        if of_samples and stored_key(expression) is None:
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
 

@@ -19,7 +19,7 @@ from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods import of_matrix, of_samples, shifted_matrix, shifted_samples
+from app.services.estimates.methods import of_labels, of_matrix, of_samples, shifted_matrix, shifted_samples
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
@@ -102,6 +102,8 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
         return _values_alone(estimand, run, settings, reason)
     if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
         return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
+    if estimand.task is not None:
+        return of_labels.of_rates(estimand, run, settings)
     if estimand.scored:
         return of_samples.in_closed_form(estimand, run, settings)
     if estimand.rates is not None:
@@ -120,7 +122,7 @@ def _at_without_simulation(
     expression = estimand.expression
     if not isinstance(expression, Combination) or expression.card.picks is None:
         return None
-    parts = _parts(expression, run)
+    parts = _parts(estimand, expression, run)
     alone = estimate_at(parts, run, shares, settings)
     together = estimate_at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
     values = values_at_shares(estimand, run, shares)
@@ -147,7 +149,7 @@ def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
 def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
     form = Estimate(value=np.nan, level=settings.level)
     if reason is NoLimits.ABOUT_SAMPLE:
-        form = of_matrix.simulation(run, settings)
+        form = form if estimand.task is not None else of_matrix.simulation(run, settings)
     return form.without_limits(reason).of_values(run.values(estimand))
 
 
@@ -155,15 +157,15 @@ def _picked(
     estimand: Estimand, expression: Combination, pick: Picks, run: RunData, settings: LimitSettings
 ) -> Estimates:
     """The smallest or largest of P values, from their own limits."""
-    parts = _parts(expression, run)
+    parts = _parts(estimand, expression, run)
     together = settings.of_any(sum(len(part.names) for part in parts))
     alone, of_any = (_flat(estimate(parts, run, each)) for each in (settings, together))
     return (_pick(estimand, pick, float(run.values(estimand)[0]), alone, of_any, settings),)
 
 
-def _parts(expression: Combination, run: RunData) -> list[Estimand]:
+def _parts(estimand: Estimand, expression: Combination, run: RunData) -> list[Estimand]:
     labels = run.source.labels
-    return [estimand_of(part, render(part, labels), labels) for part in expression.parts]
+    return [estimand_of(part, render(part, labels), labels, task=estimand.task) for part in expression.parts]
 
 
 def _flat(found: Iterable[Estimates]) -> Estimates:

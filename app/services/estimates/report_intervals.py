@@ -12,8 +12,8 @@ from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
 from app.domain.report import Interval, IntervalChoice, Options
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Scope
-from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.card import AnyMetric, Scope, Task
+from app.kernel.metrics.catalogue import Selection, catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
@@ -129,12 +129,12 @@ def estimate_for_report(
         sampling=options.sampling,
         proportions=options.proportion_interval,
     )
-    labels = run.source.labels
-    estimands = [_every_value(metric, labels) for metric in metrics]
+    labels, task = run.source.labels, run.source.task
+    estimands = [_every_value(metric, labels, task) for metric in metrics]
     aliases = {text: render(expression, labels) for text, expression in asked} if everything else {}
     known = {name for estimand in estimands for name in estimand.names}
     for expression, name in zip((expression for _, expression in asked), aliases.values(), strict=False):
-        estimand = estimand_of(expression, name, labels)
+        estimand = estimand_of(expression, name, labels, task=task)
         if not set(estimand.names) <= known:
             estimands.append(estimand)
             known |= set(estimand.names)
@@ -142,12 +142,12 @@ def estimate_for_report(
     return ReportEstimates(dict(zip(estimands, found, strict=True)), aliases)
 
 
-def _every_value(metric: AnyMetric, labels: Sequence[str]) -> Estimand:
+def _every_value(metric: AnyMetric, labels: Sequence[str], task: Task | None) -> Estimand:
     """A metric with its default parameters, of all classes if it is of one."""
     if metric.card.scope is Scope.OVERALL:
-        return estimand_of(Measure(metric, metric.card.defaults, None), metric.key, labels)
+        return estimand_of(Measure(metric, metric.card.defaults, None), metric.key, labels, task=task)
     names = tuple(f"{metric.key}@{write_label(label)}" for label in labels)
-    return estimand_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names)
+    return estimand_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names, task=task)
 
 
 def matrix_metrics(options: Options) -> list[AnyMetric]:
@@ -158,6 +158,19 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
         return list(everything)
     rates = catalogue_rates().keys
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
+
+
+def unit_metrics(metrics: Selection[AnyMetric], options: Options) -> list[AnyMetric]:
+    """Of the metrics of a kind of input those of which a report gives intervals, overall ones in front."""
+    everything = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
+    if options.intervals is IntervalChoice.ALL:
+        return list(everything)
+    rates = catalogue_rates().keys
+    return [
+        metric
+        for metric in everything
+        if metric.key in rates or (metric.card.inference.headline and metric.card.scope is Scope.OVERALL)
+    ]
 
 
 def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:

@@ -8,10 +8,11 @@ import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import UNIT_FORMS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Metric
+from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.chance import Chance
@@ -21,7 +22,9 @@ from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
 from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
 from app.kernel.uncertainty.of_matrices.headline import Headline, headline
 from app.kernel.uncertainty.of_samples.influence import Influences
+from app.kernel.uncertainty.of_samples.units import Run, Units
 from app.services.estimands import Estimand
+from app.services.kinds.registry import UNIT_KINDS
 from app.services.stored import scores_of, stored_input
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
@@ -54,7 +57,9 @@ class RunData:
 
     @property
     def has_outputs(self) -> bool:
-        """Are its probabilities or scores at hand?"""
+        """Are its probabilities or scores at hand, or whatever else a metric may need beside the counts?"""
+        if self.source.task is not None:
+            return self.source.samples is not None or not UNIT_FORMS[self.source.kind].needs_samples(self.source.facts)
         return self.source.samples is not None and self.source.samples.outputs is not None
 
     @property
@@ -70,7 +75,10 @@ class RunData:
 
     @cached_property
     def table(self) -> Table:
-        """The same for metrics."""
+        """The same for metrics; of labels their tables."""
+        if self.source.task is not None:
+            table: Table = self.subject.parts[Inputs.MATRIX]
+            return table
         return Table(self.counts)
 
     @cached_property
@@ -89,8 +97,17 @@ class RunData:
 
     @cached_property
     def subject(self) -> Subject:
-        """Matrix and scores together."""
-        return Subject(self.table, self.scores)
+        """All that metrics of samples take."""
+        if self.source.task is None:
+            return Subject.of_classes(self.table, self.scores)
+        return self.units.subject(None if self.source.samples is None else self.source.samples.weights)
+
+    @cached_property
+    def units(self) -> Units:
+        """What is resampled."""
+        if self.source.task is None:
+            return Run(self.scores, self.predicted)
+        return UNIT_KINDS[self.source.task].units(self.source)
 
     def values(self, estimand: Estimand) -> Array:
         """Values (V) of an estimand.
@@ -121,7 +138,7 @@ class RunData:
     @cached_property
     def groups(self) -> GroupedRuns | None:
         """What each group holds; None when the samples are independent."""
-        if self.grouping is None:
+        if self.grouping is None or self.source.task is not None:
             return None
         samples = self._samples
         return GroupedRuns.gather(self.grouping.codes, samples.truth, samples.predicted, self.n_classes)

@@ -20,6 +20,7 @@ from app.domain.evaluation import (
     Position,
 )
 from app.domain.identifiers import new_id
+from app.domain.inputs.kinds import UNIT_FORMS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
 from app.domain.report import Options, Report, Retain, Section, SectionName, Value
@@ -31,7 +32,7 @@ from app.services.evaluate.batching import Reports
 from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.ports import EvaluationStore
-from app.services.stored import options_as_json, stored_request
+from app.services.stored import options_as_json, refuse_kind, stored_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,7 @@ class EvaluationService:
     async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
         """The confusion matrix alone, perhaps as shares."""
         record = _found(await self._store.get(project, identifier), identifier)
+        refuse_kind(record, "a confusion matrix")
         return MatrixShown(
             evaluation=identifier,
             labels=record.labels,
@@ -163,6 +165,7 @@ class EvaluationService:
             NoSamples: it came without probabilities and scores, or they were not kept.
         """
         record = _found(await self._store.get(project, identifier), identifier)
+        refuse_kind(record, "a curve or decision rule of this form")
         source, options = stored_request(record)
         if not source.is_scored:
             raise NoSamples(
@@ -249,7 +252,7 @@ def _record(
         tags=new.tags,
         options=options_as_json(new.options),
         extra=source.facts,
-        revision=(catalogue() if source.is_scored else catalogue().of_matrices).revision,
+        revision=(catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision,
         values=values,
         samples=source.samples if new.options.retain is Retain.FULL else None,
         part=None if sections is None else sections_as_json(sections),
@@ -263,6 +266,8 @@ def _keeps_sections(new: NewEvaluation) -> bool:
 
 def _needs_samples(source: MatrixInput) -> bool:
     """Does the report say more than what follows from the matrix?"""
+    if source.task is not None:
+        return UNIT_FORMS[source.kind].needs_samples(source.facts)
     return source.is_scored or source.is_grouped
 
 

@@ -6,25 +6,24 @@ from typing import Any
 from app.domain.findings import Finding, Severity
 from app.domain.report import FoldValues, GroupedMetrics, Section, SectionName, Undefined, no_metrics
 
-_GROUPS = SectionName.GROUPS.value
+# Sections beside that of the probabilities, which stands for itself.
+_NESTED = (SectionName.GROUPS, SectionName.UNITS)
 
 
 def sections_as_json(sections: Mapping[SectionName, Section]) -> dict[str, Any]:
-    """The sections as one object: that of the probabilities with that of the groups inside of it."""
-    probabilities, groups = sections.get(SectionName.PROBABILITIES), sections.get(SectionName.GROUPS)
+    """The sections as one object: that of the probabilities with the others inside of it."""
+    probabilities = sections.get(SectionName.PROBABILITIES)
     stored = {} if probabilities is None else _as_json(probabilities)
-    return stored if groups is None else {**stored, _GROUPS: _as_json(groups)}
+    return stored | {name.value: _as_json(sections[name]) for name in _NESTED if name in sections}
 
 
 def sections_from_json(stored: Mapping[str, Any]) -> dict[SectionName, Section]:
     """The reverse of ``sections_as_json``."""
     found = {}
     # Whatever else there is belongs to the probabilities.
-    if stored.keys() - {_GROUPS}:
+    if stored.keys() - {name.value for name in _NESTED}:
         found[SectionName.PROBABILITIES] = _from_json(stored)
-    if _GROUPS in stored:
-        found[SectionName.GROUPS] = _from_json(stored[_GROUPS])
-    return found
+    return found | {name: _from_json(stored[name.value]) for name in _NESTED if name.value in stored}
 
 
 def _as_json(section: Section) -> dict[str, Any]:

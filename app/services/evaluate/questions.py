@@ -7,11 +7,12 @@ from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
 from app.kernel.uncertainty.design import Prior, ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, checked, with_costs
+from app.services.kinds.registry import inputs_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +75,9 @@ def ask(source: MatrixInput, options: Options) -> Question:
     """
     if source.is_grouped:
         _check_groups(source, options)
-    if options.intervals is IntervalChoice.ALL:
+    if source.task is not None:
+        _check_unit_options(source, source.task, options)
+    elif options.intervals is IntervalChoice.ALL:
         _check_sampling(source, options.sampling)
     if options.proportion_interval is not ProportionInterval.WILSON:
         _check_proportions(source, options)
@@ -85,15 +88,36 @@ def ask(source: MatrixInput, options: Options) -> Question:
 
 
 def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
-    inputs = frozenset(Inputs) if source.is_scored else frozenset({Inputs.MATRIX})
+    inputs = inputs_of(source)
 
     def understood(text: str) -> Expression:
-        expression = parse(text, source.labels, source.positive, inputs=inputs)
+        expression = parse(text, source.labels, source.positive, inputs=inputs, task=source.task)
         return expression if options.costs is None else with_costs(expression, options.costs, source)
 
     return tuple(
         all_understood(options.metrics, understood, lambda text: f"/options/metrics/{options.metrics.index(text)}")
     )
+
+
+def _check_unit_options(source: MatrixInput, task: Task, options: Options) -> None:
+    """What is asked of a matrix of classes only, and intervals of weights."""
+    if options.costs is not None:
+        raise InvalidInput.at(
+            "/options/costs", "not_for_this_kind", f"expected no costs: they have no meaning for {task}"
+        )
+    if options.intervals is IntervalChoice.ALL and source.content is not Content.counts:
+        raise InvalidInput.at(
+            "/options/intervals",
+            "intervals_need_counts",
+            f"expected numbers of samples: an interval needs to know how many, and these are {source.content}",
+        )
+    method = options.sampling.method
+    if options.intervals is IntervalChoice.ALL and method in (IntervalMethod.DELTA, IntervalMethod.BCA):
+        raise InvalidInput.at(
+            "/options/interval_method",
+            "not_for_this_kind",
+            f"expected bootstrap: limits of {task} are made by resampling, and {method} is for a matrix of classes",
+        )
 
 
 def _check_groups(source: MatrixInput, options: Options) -> None:
@@ -105,6 +129,8 @@ def _check_groups(source: MatrixInput, options: Options) -> None:
             "expected at least two groups, got one for all samples: how groups differ is not known then, and no "
             "interval can be given; leave group_ids out if samples are independent",
         )
+    if source.task is not None:
+        return
     if options.intervals is IntervalChoice.ALL and options.sampling.method is not IntervalMethod.BOOTSTRAP:
         raise InvalidInput.at(
             "/options/interval_method",

@@ -16,6 +16,8 @@ from app.domain.report import (
     SectionName,
     merged_metrics,
 )
+from app.kernel.metrics.card import Scope, Task
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
@@ -24,6 +26,8 @@ from app.services.evaluate.headline import headline_of
 from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_slow_intervals
 from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.unit_section import unit_section
+from app.services.kinds.registry import UNIT_KINDS
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:
@@ -44,6 +48,8 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
         kept: What was said of the samples then.
     """
     source, run = question.source, RunData(question.source)
+    if source.task is not None:
+        return unit_report(question, source.task, run, kept)
     of_matrix = sections(batch_values([question]))[0]
     if question.has_slow_intervals:
         of_matrix = with_slow_intervals(of_matrix, question, run)
@@ -54,6 +60,26 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
         if source.is_scored:
             kept[SectionName.PROBABILITIES] = probability_section(question, run)
     return build_report(question, of_matrix, kept)
+
+
+def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[SectionName, Section] | None) -> Report:
+    """The report of what is more than a matrix of classes: all of it is one section."""
+    section = unit_section(question, task, run) if kept is None else kept[SectionName.UNITS]
+    kind = UNIT_KINDS[task]
+    summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
+    reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
+    return Report(
+        input=summary,
+        headline=headline_of(summary, section, [one.key for one in reported if one.card.inference.headline]),
+        metrics=section.metrics,
+        per_class=section.per_class,
+        values=section.values,
+        requested=section.requested,
+        intervals=section.intervals,
+        undefined=section.undefined,
+        findings=section.findings,
+        of_samples={SectionName.UNITS: section},
+    )
 
 
 def matrix_reports(found: BatchValues) -> list[Report]:

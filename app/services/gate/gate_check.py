@@ -64,7 +64,7 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
         results.append(_enough(definition.minimum_samples, runs.records[0]))
     compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
     pairs = [(0, 1)] if len(runs) > 1 else []
-    findings = improper_preferences(runs, compared, pairs, CommonPrevalence.of(runs.counts))
+    findings = improper_preferences(runs, compared, pairs, CommonPrevalence.of_runs(runs))
     return Checked(combine([result.verdict for result in results]), results, findings)
 
 

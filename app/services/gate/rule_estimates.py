@@ -11,7 +11,6 @@ from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
 from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings
@@ -73,7 +72,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
     for index, rule in enumerate(definition.rules):
         try:
             if rule.metric not in known:
-                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, EVERYTHING)
+                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, EVERYTHING, runs.task)
                 refuse_about_sample(known[rule.metric].expression, rule.metric)
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"
@@ -146,8 +145,8 @@ class RuleEstimates:
         missing = next((index for index, value in enumerate(values) if isnan(value)), None)
         if missing is None:
             return ""
-        table = Table(self._runs.counts[missing])
-        subject = Subject(table, self._runs.scored[missing].run.scores) if estimand.scored else table
+        runs = self._runs
+        subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
         reason = why_missing(estimand.expression, subject, self._runs.labels, place)
         return f" as that of the {('candidate', 'baseline')[missing]} is: {reason}"
 
@@ -168,7 +167,7 @@ class RuleEstimates:
                 RuleEstimate(name=name, interval=ValueWithLimits(a - b, nan, nan), candidate=a, baseline=b, why=why)
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
-        samples = float(self._runs.counts[0].sum())
+        samples = self._runs.n_common
         rates = estimand.rates or [None] * len(estimand.names)
         return [
             RuleEstimate(

@@ -31,7 +31,7 @@ from app.services.project.shares import ClassSizes, named_shares
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
-from app.services.stored import stored_input, unkept_record
+from app.services.stored import refuse_kind, stored_input, unkept_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +99,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
 
 
 def _projectable(metrics: tuple[str, ...], record: EvaluationRecord) -> tuple[Estimand, ...]:
+    refuse_kind(record, "other class shares")
     estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
     _check_projectable(metrics, estimands)
     return estimands
@@ -149,6 +150,7 @@ class WhatIfService:
             IncomparableRuns: the shares cannot be told from them.
         """
         record = await self._get(project, identifier)
+        refuse_kind(record, "shares of classes")
         if seen.predicted is not None:
             predicted = _counts(record, seen.predicted)
             seed = chosen_seed(seen.seed, record.counts, predicted)

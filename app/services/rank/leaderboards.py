@@ -10,6 +10,7 @@ from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import of_probabilities
 from app.kernel.uncertainty.design import ProportionInterval
 from app.services.compute import ComputePool
@@ -47,7 +48,9 @@ class LeaderboardService:
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
-        key = None if better.better is Better.NEAREST else stored_key(expression)
+        # A name that means one thing for classes and another elsewhere is stored under several keys.
+        stored = better.better is not Better.NEAREST and query.metric not in catalogue().shadowed
+        key = stored_key(expression) if stored else None
         standings = await self.store.leaderboard(
             project,
             query.dataset,
@@ -64,7 +67,7 @@ class LeaderboardService:
         records = await self.store.get_many(project, identifiers)
         candidates = _candidates(standings, records, stored=key is not None)
         kept = KeptSamples()
-        if of_probabilities(expression):
+        if of_probabilities(expression) or any(record.task is not None for record in records.values()):
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
         elif key:
             kept = await read_labels(self.labels, project, list(records.values()))

@@ -160,7 +160,7 @@ def rank_candidates(
             model=record.model,
             dataset=record.dataset,
             created_at=record.created_at,
-            n_samples=record.counts.sum().item(),
+            n_samples=record.n_samples,
             value=found[place][0],
             reason=found[place][1] or _no_interval(record, estimands[place], runs[place], kept),
         )
@@ -186,7 +186,7 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING)
+        estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING, record.task)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand
@@ -238,7 +238,7 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
     notes = []
     if len({record.labels for record in records}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
-    elif len(entrants) > 1 and not entrants[0].estimand.insensitive:
+    elif len(entrants) > 1 and not entrants[0].estimand.insensitive and entrants[0].record.task is None:
         shares = [entrant.record.counts.sum(axis=1) / entrant.record.n_samples for entrant in entrants]
         if not all(np.allclose(share, shares[0], atol=1e-9) for share in shares):
             notes.append(
@@ -288,7 +288,9 @@ def _judged(
 def _comparisons(entrants: Sequence[_Entrant], kept: KeptSamples, settings: InferenceSettings) -> list[Comparison]:
     """The runs together where they have the same classes, and else each for itself; all of them as they are."""
     records = [entrant.record for entrant in entrants]
-    meant = {(frozenset(one.labels), None if one.positive is None else one.labels[one.positive]) for one in records}
+    meant = {
+        (one.task, frozenset(one.labels), None if one.positive is None else one.labels[one.positive]) for one in records
+    }
     as_they_are = CommonPrevalence()
     if len(meant) == 1:
         runs = Runs.align(records).pair(kept)

@@ -8,19 +8,22 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import IncomparableLabels
+from app.domain.errors import IncomparableLabels, IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
+from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.resampling import Run, values_of
+from app.kernel.uncertainty.of_samples.resampling import values_of
+from app.kernel.uncertainty.of_samples.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.estimates.methods.shifted_matrix import values_at
-from app.services.runs.pairing import Pairing, PairingDesign, PairingMode, pair
+from app.services.kinds.registry import UNIT_KINDS
+from app.services.runs.pairing import PairedUnits, Pairing, PairingDesign, PairingMode, pair, pair_units
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of, stored_input
@@ -30,15 +33,15 @@ _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRun:
-    """One run with the probabilities or scores of its samples.
+    """One run with the probabilities or scores of its samples, or with whatever else it is resampled in.
 
     Attributes:
-        run: The samples, classes in the order of the first run.
+        run: The samples, classes or labels in the order of the first run.
         fold_sizes: Of cross-validated runs, how many samples each fold has.
         weights: (n), or None.
     """
 
-    run: Run
+    run: Units
     fold_sizes: tuple[int, ...] | None = None
     weights: Array | None = None
 
@@ -54,18 +57,22 @@ class ScoredRun:
         scores = scores_of(replace(source, positive=_positive(record, places)))
         return cls(Run(scores, moved.predicted), samples.fold_sizes, samples.weights)
 
-    def part(self, rows: NDArray[np.intp] | slice) -> Run:
-        """Some of the samples."""
-        scores = self.run.scores
-        some = Scores(scores.y[rows], scores.probabilities[rows])
-        some.are_probabilities = scores.are_probabilities
-        return Run(some, self.run.predicted[rows])
+    @property
+    def scores(self) -> Scores:
+        """The probabilities or scores.
+
+        Raises:
+            TypeError: it is no run of classes.
+        """
+        if not isinstance(self.run, Run):
+            raise TypeError("expected a run of classes")
+        return self.run.scores
 
     def folds(self) -> list["ScoredRun"]:
         """The folds of a cross-validated run, each as a run."""
         ends = np.cumsum(self.fold_sizes or ())
         return [
-            ScoredRun(self.part(slice(int(end) - size, int(end))))
+            ScoredRun(self.run.part(np.arange(int(end) - size, int(end))))
             for end, size in zip(ends, self.fold_sizes or (), strict=True)
         ]
 
@@ -75,7 +82,7 @@ class ScoredRun:
         if shares is None:
             return plain
         moved = [index for index, estimand in enumerate(estimands) if not estimand.insensitive]
-        weights = importance(self.run.scores.y, shares)
+        weights = importance(self.run.strata, shares)
         found = values_of(self.run, [estimands[index].functional for index in moved], weights)
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
@@ -99,7 +106,7 @@ class Runs:
     def __init__(
         self,
         records: Sequence[EvaluationRecord],
-        matrices: Array,
+        matrices: Array | None,
         places: Sequence[NDArray[np.intp]],
         pairing: Pairing = _ALONE,
         kept: KeptSamples | None = None,
@@ -120,28 +127,59 @@ class Runs:
         Raises:
             IncomparableLabels: two runs have different classes.
         """
-        labels = records[0].labels
+        labels, task = records[0].labels, records[0].task
         order = {label: place for place, label in enumerate(labels)}
         matrices, places = [], []
         for index, record in enumerate(records):
+            if record.task is not task:
+                raise IncomparableRuns(
+                    f"expected runs of one kind of input: {record.id} came as {record.kind.replace('_', ' ')}, and "
+                    f"{records[0].id} as {records[0].kind.replace('_', ' ')}",
+                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                )
             if set(record.labels) != set(labels):
                 raise _different(record, records[0], f"{pointer}/{index}" if pointer.endswith("s") else pointer)
             place = np.array([order[label] for label in record.labels], dtype=np.intp)
+            places.append(place)
+            if task is not None:
+                continue
             matrix = np.empty(record.counts.shape)
             matrix[np.ix_(place, place)] = record.counts
             matrices.append(matrix)
-            places.append(place)
-        return cls(records, np.stack(matrices), places)
+        return cls(records, np.stack(matrices) if matrices else None, places)
 
     def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
         """The same runs with what they have in common; see ``pairing.pair``."""
+        if self._matrices is None:
+            return self.__class__(
+                self.records, None, self.places, self._units_paired(kept, mode, minimum_matched), kept
+            )
         found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
         return self.__class__(self.records, self._matrices, self.places, found, kept)
+
+    def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
+        """How runs of units belong together."""
+        sources = [self.__class__(self.records, None, self.places, kept=kept).source(run) for run in range(len(self))]
+        kind = UNIT_KINDS[self._unit_task]
+        known = [None if one.samples is None else PairedUnits(kind.ids(one), kind.units(one).truth) for one in sources]
+        return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
+
+    @property
+    def task(self) -> Task | None:
+        """What is judged; None for classes."""
+        return self.records[0].task
+
+    @property
+    def _unit_task(self) -> Task:
+        if self.task is None:
+            raise ValueError("expected runs of more than a matrix of classes")
+        return self.task
 
     def alone(self, index: int, kept: KeptSamples | None = None) -> Self:
         """One of the runs."""
         one = slice(index, index + 1)
-        return self.__class__(self.records[one], self._matrices[one], self.places[one], kept=kept or self.kept)
+        matrices = None if self._matrices is None else self._matrices[one]
+        return self.__class__(self.records[one], matrices, self.places[one], kept=kept or self.kept)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -152,6 +190,8 @@ class Runs:
         samples = (self.kept.outputs or {}).get(record.id)
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
+        if self._matrices is None:
+            return UNIT_KINDS[self._unit_task].reordered(stored_input(record, samples), self.labels)
         if samples is not None:
             samples = _in_order(samples, place)
         moved = replace(record, labels=self.labels, positive=_positive(record, place), counts=self._matrices[index])
@@ -173,8 +213,21 @@ class Runs:
 
     @cached_property
     def counts(self) -> Array:
-        """Matrices (R, K, K), of paired runs of what all of them have seen."""
+        """Matrices (R, K, K), of paired runs of what all of them have seen.
+
+        Raises:
+            ValueError: these are no runs of classes.
+        """
+        if self._matrices is None:
+            raise ValueError("expected runs of classes")
         return self._matrices if self.pairing.joint is None else self.pairing.joint.matrices()
+
+    @property
+    def n_common(self) -> float:
+        """Samples that differences are of: of paired runs what all of them have seen, else those of the first."""
+        if self.task is None:
+            return float(self.counts[0].sum())
+        return float(len(self.pairing.rows[0])) if self.pairing.rows is not None else self.records[0].n_samples
 
     @cached_property
     def whole(self) -> tuple[ScoredRun, ...]:
@@ -184,6 +237,10 @@ class Runs:
             ValueError: a run came without probabilities and scores.
         """
         outputs = self.kept.outputs or {}
+        if self.task is not None:
+            kind, sources = UNIT_KINDS[self.task], [self.source(run) for run in range(len(self))]
+            weights = [None if one.samples is None else one.samples.weights for one in sources]
+            return tuple(ScoredRun(kind.units(one), None, own) for one, own in zip(sources, weights, strict=True))
         return tuple(
             ScoredRun.of(record, outputs[record.id], place)
             for record, place in zip(self.records, self.places, strict=True)
@@ -195,13 +252,13 @@ class Runs:
         if self.pairing.rows is None:
             return self.whole
         return tuple(
-            ScoredRun(run.part(rows)) if _reordered(rows, run) else run
+            ScoredRun(run.run.part(rows)) if _reordered(rows, run) else run
             for run, rows in zip(self.whole, self.pairing.rows, strict=True)
         )
 
     def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
         """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
-        found = _of_matrices(self.counts, estimands, shares)
+        found = {} if self.task is not None else _of_matrices(self.counts, estimands, shares)
         of_samples = [estimand for estimand in estimands if estimand.scored]
         if of_samples:
             by_run = [run.values(of_samples, shares) for run in self.scored]
@@ -267,7 +324,7 @@ def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | N
 
 
 def _reordered(rows: NDArray[np.intp], run: ScoredRun) -> bool:
-    return rows.size != run.run.scores.n_samples or not np.array_equal(rows, np.arange(rows.size))
+    return rows.size != run.run.n_units or not np.array_equal(rows, np.arange(rows.size))
 
 
 def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:

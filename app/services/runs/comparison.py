@@ -50,7 +50,7 @@ class Comparison:
         prevalence: CommonPrevalence | None = None,
     ) -> None:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
-        self.prevalence = CommonPrevalence.of(runs.counts) if prevalence is None else prevalence
+        self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
         self._setup = Setup(runs, self.prevalence, settings, len(self.pairs))
         self._groups = groups
 

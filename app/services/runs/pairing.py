@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -79,9 +80,74 @@ def pair(
     return _without_ids(records, matrices, f"{names} came without sample ids, or these were not retained")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedUnits:
+    """What pairs runs that are more than matrices of classes.
+
+    Attributes:
+        ids: (n) of the units, all different; None when there are none.
+        truth: (n) or (n, m), what is true of each; None where that cannot be held side by side.
+    """
+
+    ids: NDArray[Any] | None
+    truth: NDArray[Any] | None
+
+
+def pair_units(
+    records: Sequence[EvaluationRecord],
+    margins: Sequence[NDArray[Any]],
+    units: Sequence[PairedUnits | None],
+    mode: PairingMode,
+    minimum_matched: float,
+) -> Pairing:
+    """How such runs belong together.
+
+    Args:
+        records: The runs.
+        margins: For each what the data alone say of its counts, labels in one order.
+        units: For each its units, None where they were not kept.
+        mode: FALSE takes the runs as independent whatever is known.
+        minimum_matched: Share of the largest run's units that all runs must have in common.
+    """
+    if mode is PairingMode.FALSE:
+        return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
+    same = all(np.array_equal(one, margins[0]) for one in margins[1:])
+    present = [one for one in units if one is not None and one.ids is not None]
+    if len(present) < len(units):
+        absent = len(units) - len(present)
+        names = f"{absent} of {len(units)} runs" if present else "the runs"
+        return _by_test_set(records, f"{names} came without ids, or these were not retained", same=same)
+    rows = _rows([one.ids for one in present if one.ids is not None])
+    fault = _mismatch(present, rows, minimum_matched)
+    if fault is not None:
+        return _by_test_set(records, fault, same=same)
+    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present)), None, tuple(rows))
+
+
+def _largest(units: Sequence[PairedUnits]) -> int:
+    return max(len(one.ids) for one in units if one.ids is not None)
+
+
+def _mismatch(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]], minimum: float) -> str | None:
+    """Why units cannot be paired."""
+    fault = _too_few(len(rows[0]), _largest(units), minimum)
+    if fault is not None:
+        return fault
+    truths = [None if one.truth is None else one.truth[row] for one, row in zip(units, rows, strict=True)]
+    for number, truth in enumerate(truths):
+        if truth is not None and truths[0] is not None and not np.array_equal(truth, truths[0]):
+            return f"what is true of the common ids is not the same in run {number + 1} as in the first"
+    return None
+
+
 def _without_ids(records: Sequence[EvaluationRecord], matrices: Array, why: str) -> Pairing:
     sums = matrices.sum(axis=2)
-    if all(record.dataset == records[0].dataset for record in records) and (sums == sums[0]).all():
+    return _by_test_set(records, why, same=bool((sums == sums[0]).all()))
+
+
+def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -> Pairing:
+    """Runs that nothing pairs; ``same``: their data have the same counts."""
+    if same and all(record.dataset == records[0].dataset for record in records):
         return Pairing(
             PairingDesign.TEST_SET,
             f"{why}; dataset and class counts are the same, so it is one test set, but which predictions belong "
@@ -98,10 +164,9 @@ def _join(
     first = samples[0]
     rows = _rows([one.ids for one in samples])
     matched, largest = len(rows[0]), max(len(one.ids) for one in samples)
-    if matched == 0:
-        return "the runs have no sample id in common"
-    if matched < minimum * largest:
-        return f"only {matched} of {largest} sample ids are common to all runs"
+    fault = _too_few(matched, largest, minimum)
+    if fault is not None:
+        return fault
     truth = codes[0][first.truth[rows[0]]]
     for number, (one, code, row) in enumerate(zip(samples, codes, rows, strict=True)):
         other = code[one.truth[row]]
@@ -109,10 +174,20 @@ def _join(
             place = int(np.argmax(other != truth))
             return f"sample {first.ids[rows[0][place]]} has another true class in run {number + 1} than in the first"
     predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
+    joint = combine(truth, predictions, n_classes)
+    return Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, tuple(rows))
+
+
+def _too_few(matched: int, largest: int, minimum: float) -> str | None:
+    if matched == 0:
+        return "the runs have no sample id in common"
+    return f"only {matched} of {largest} sample ids are common to all runs" if matched < minimum * largest else None
+
+
+def _matched(matched: int, largest: int) -> str:
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
-    joint = combine(truth, predictions, n_classes)
-    return Pairing(PairingDesign.SAMPLES, f"{same}{matched} sample ids{rest}", joint, tuple(rows))
+    return f"{same}{matched} sample ids{rest}"
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.kinds import UNIT_FORMS
 from app.domain.inputs.samples import Samples
 from app.services.ports import PairedLabels, SampleLabels
 from app.services.stored import stored_input
@@ -70,7 +71,11 @@ async def read_outputs(
     found = await port.read_outputs(project, [record.id for record in records])
     for index, record in enumerate(records):
         samples = found.get(record.id)
-        if samples is None or samples.outputs is None:
+        if record.task is not None:
+            absent = samples is None and UNIT_FORMS[record.kind].needs_samples(record.extra)
+        else:
+            absent = samples is None or samples.outputs is None
+        if absent:
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
             raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
     return KeptSamples.of(found)
@@ -82,13 +87,14 @@ def entries_of(records: Iterable[EvaluationRecord]) -> int:
 
 
 def is_scored(record: EvaluationRecord) -> bool:
-    """Did the run come with probabilities or scores?"""
-    return stored_input(record).is_scored
+    """Did the run come with probabilities or scores, or with units that metrics are computed of?"""
+    return stored_input(record).is_scored or record.task is not None
 
 
 def missing_outputs(record: EvaluationRecord) -> str:
     """Why a metric of probabilities has nothing to work on in a run."""
-    needs = f"needs the probabilities or scores of the samples, and those of {record.id} ({record.model.name})"
+    what = "probabilities or scores of the samples" if record.task is None else "samples"
+    needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
     if record.options.get("retain") == "none":
         return f"{needs} were not kept: it was sent with the option retain=none"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

@@ -118,6 +118,11 @@ class CommonPrevalence:
             return cls()
         return cls(shares.mean(axis=0), bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all()))
 
+    @classmethod
+    def of_runs(cls, runs: Runs) -> "CommonPrevalence":
+        """That of runs of classes; all others are compared as they are."""
+        return cls() if runs.task is not None else cls.of(runs.counts)
+
     def moves(self, estimand: Estimand) -> bool:
         """Is the metric another one at the common shares than as the runs are?"""
         return self.shares is not None and not estimand.insensitive

@@ -21,7 +21,8 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
-from app.kernel.uncertainty.of_samples.resampling import Plan, Run, plan, subject_of
+from app.kernel.uncertainty.of_samples.resampling import Plan, plan
+from app.kernel.uncertainty.of_samples.units import Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.reasons import requested_values
@@ -69,7 +70,9 @@ class ClosedForm:
 
 def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
     """For each estimand its values in closed form, None where there is none at the prevalence it is compared at."""
-    influences = [Influences(run.run.scores) for run in setup.runs.scored]
+    if setup.runs.task is not None:
+        return [None] * len(estimands)
+    influences = [Influences(run.scores) for run in setup.runs.scored]
     return [
         None if setup.prevalence.moves(estimand) else _closed_form(setup, estimand, influences)
         for estimand in estimands
@@ -88,7 +91,7 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Influenc
 
 def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
     pairing, size = setup.runs.pairing, setup.runs.n_classes
-    truths = [run.run.scores.y for run in setup.runs.scored]
+    truths = [run.scores.y for run in setup.runs.scored]
     runs = join_runs(parts, truths, paired=pairing.paired, same_items=pairing.design is PairingDesign.TEST_SET)
     if any(part.method is not LinearMethod.WILSON for part in parts) or not np.isfinite(runs.values).all():
         return ClosedForm(parts, runs)
@@ -179,11 +182,15 @@ class ResampledSamples(Resampling):
     @cached_property
     def plan(self) -> Plan | None:
         """How many resamples of what; None when even a few are too many."""
-        return plan(self._largest, self.runs.n_classes * len(self.runs), self.settings.draws)
+        return plan(self._largest, self._width * len(self.runs), self.settings.draws)
 
     @property
     def _largest(self) -> int:
-        return max(run.run.scores.n_samples for run in self.runs.scored)
+        return max(run.run.n_units for run in self.runs.scored)
+
+    @property
+    def _width(self) -> int:
+        return max(run.run.width for run in self.runs.scored)
 
     @cached_property
     def drawn(self) -> list[Array | None]:
@@ -258,9 +265,9 @@ class ResampledSamples(Resampling):
 
     def _permuted(self, pair: tuple[int, int]) -> dict[int, Array]:
         """By estimand, permutation p-values (V) from the same permutations; nothing where they are too dear."""
-        entries = 4 * self._largest * self.runs.n_classes * max(self.setup.n_pairs, 1)
+        entries = 4 * self._largest * self._width * max(self.setup.n_pairs, 1)
         draws = min(PERMUTATIONS, _PERMUTED_ENTRIES // entries)
-        if draws < FEWEST_PERMUTATIONS:
+        if draws < FEWEST_PERMUTATIONS or any(run.run.multiplicities is not None for run in self.runs.scored):
             return {}
         if pair not in self._permutations:
             first, second = pair
@@ -296,9 +303,9 @@ def _resampled_test(test: Test, p: float | None, *, fixed: bool) -> Test:
     return replace(test, p=p, method="permutation", reason=None if test.reason is None else NO_LIMITS)
 
 
-def _within(made: Plan, run: Run) -> Plan:
+def _within(made: Plan, run: Units) -> Plan:
     """The plan for a run that may have fewer samples than the largest."""
-    size = run.scores.n_samples
+    size = run.n_units
     return Plan(made.draws, min(made.subset, size), size)
 
 
@@ -317,8 +324,8 @@ def undefined_notes(of: Resampling) -> list[str]:
             if not asked:
                 continue
             shares = prevalence.shares
-            weights = importance(run.run.scores.y, shares) if moved and shares is not None else None
-            subject = subject_of(run.run.scores, run.run.predicted, weights)
+            weights = importance(run.run.strata, shares) if moved and shares is not None else None
+            subject = run.run.subject(weights)
             for gap in requested_values(asked, of.runs.labels, subject)[1]:
                 class_name = "" if gap.label is None else f" of class {gap.label!r}"
                 notes.append(

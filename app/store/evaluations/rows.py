@@ -12,6 +12,7 @@ from sqlalchemy import RowMapping
 from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef, SummarisedInput
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import shape_of
 from app.store.database.engine import write_json
 from app.store.names import NameIds
 
@@ -50,7 +51,8 @@ def encode_record(
 
 def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
     """Return the record of a row that has the names of its model and dataset; see `statements.record_columns`."""
-    k = row["n_classes"]
+    extra = row["extra"] or {}
+    shape = shape_of(row["kind"], row["n_classes"], extra)
     content = Content(row["content"])
     stored = np.dtype(row["counts_type"])
     folds = row["fold_counts"]
@@ -61,14 +63,14 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
         kind=row["kind"],
         labels=tuple(row["labels"]),
         content=content,
-        counts=_from_bytes(row["counts"], stored, content, (k, k)),
+        counts=_from_bytes(row["counts"], stored, content, shape),
         revision=row["revision"],
         values=decode_values(row["metric_values"], keys),
         positive=row["positive"],
-        fold_counts=None if folds is None else _from_bytes(folds, stored, content, (-1, k, k)),
+        fold_counts=None if folds is None else _from_bytes(folds, stored, content, (-1, *shape)),
         tags=row["tags"],
         options=row["options"] or {},
-        extra=row["extra"] or {},
+        extra=extra,
     )
 
 

@@ -17,7 +17,8 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
-from app.kernel.uncertainty.of_samples.resampling import Plan, Run, values_of
+from app.kernel.uncertainty.of_samples.resampling import Plan, values_of
+from app.kernel.uncertainty.of_samples.units import Run
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:

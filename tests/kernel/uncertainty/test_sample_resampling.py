@@ -25,6 +25,7 @@ from app.kernel.uncertainty.of_samples.resampling import (
     resampled,
     resamples,
 )
+from app.kernel.uncertainty.of_samples.units import Run
 from tests.kernel.probability.problems import softmax_problem, tied_problem
 
 
@@ -37,7 +38,7 @@ def bootstrap(
     scores: Scores, keys: list[SampleFunctional], made: Plan, class_counts: ClassCounts = ClassCounts.RANDOM
 ) -> list[Summary]:
     asked = [Resampled(key) for key in keys]
-    return bootstrap_samples(scores, scores.predicted, asked, seed=3, made=made, class_counts=class_counts)
+    return bootstrap_samples(Run(scores, scores.predicted), asked, seed=3, made=made, class_counts=class_counts)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -111,7 +112,7 @@ def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
     design = ClassCounts.FIXED if fixed else ClassCounts.RANDOM
     counts = np.bincount(scores.y)
     total, subsets = 0, []
-    for chosen, stands_for, batches in resamples(scores, Plan(200, 600, 5000), 1, design):
+    for chosen, stands_for, batches in resamples(Run(scores, scores.predicted), Plan(200, 600, 5000), 1, design):
         assert chosen is not None
         assert stands_for is not None
         assert np.unique(chosen).size == chosen.size
@@ -142,7 +143,9 @@ def test_spread_over_subsets_is_that_of_closed_forms(key: str) -> None:
 def test_a_rare_class_is_kept_whole() -> None:
     y = np.repeat([0, 1], [9_950, 50])
     p = np.linspace(0.01, 0.99, 10_000)
-    for chosen, _, _ in resamples(Scores(y, np.column_stack([1 - p, p])), Plan(20, 2000, 10_000), 0, ClassCounts.FIXED):
+    scores = Scores(y, np.column_stack([1 - p, p]))
+    run = Run(scores, scores.predicted)
+    for chosen, _, _ in resamples(run, Plan(20, 2000, 10_000), 0, ClassCounts.FIXED):
         assert chosen is not None
         assert np.count_nonzero(y[chosen] == 1) == 50
 
@@ -227,6 +230,6 @@ def test_limits_of_an_error_hold_the_truth() -> None:
         p = odds / (1 + odds)
         scores = Scores(y, np.column_stack([1 - p, p]))
         asked = [calibration_error("classwise_calibration_error")]
-        (found,) = bootstrap_samples(scores, scores.predicted, asked, seed=replicate, made=Plan(200, 100, 100))
+        (found,) = bootstrap_samples(Run(scores, scores.predicted), asked, seed=replicate, made=Plan(200, 100, 100))
         hits += bool(found.low[0] <= truth <= found.high[0])
     assert hits >= 0.9 * replicates

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_TEXT, LabelField
+from app.domain.errors import InvalidInput
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.ignored import without_ignored
@@ -24,6 +25,7 @@ from app.domain.inputs.matrices import (
     from_matrix,
     from_predictions,
 )
+from app.domain.inputs.multilabel import Beside, from_label_probabilities, from_label_sets
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 
@@ -68,6 +70,19 @@ ScoreColumn = Annotated[
         anyOf=[
             {"items": {"type": "number"}},
             {"items": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": MOST_CLASSES}},
+        ]
+    ),
+]
+_ROW_OF_LABELS = {"type": "array", "maxItems": MOST_CLASSES, "uniqueItems": True}
+_ROW_OF_FLAGS = {"type": "array", "minItems": 2, "maxItems": MOST_CLASSES, "items": {"enum": [0, 1]}}
+LabelRows = Annotated[
+    Any,
+    PlainValidator(_column),
+    _array(
+        anyOf=[
+            {"items": {**_ROW_OF_LABELS, "items": LABEL_TEXT}},
+            {"items": {**_ROW_OF_LABELS, "items": _WHOLE}},
+            {"items": _ROW_OF_FLAGS},
         ]
     ),
 ]
@@ -289,7 +304,50 @@ class FoldsInput(Wire):
         return pooled(folds, pointer, self.repeats)
 
 
+_ROWS = "a list of labels for every sample, or a 0 or 1 for each of the `labels`"
+
+
+class MultilabelInput(Wire):
+    """Samples with any number of labels: those that they have, and those predicted or the probability of each."""
+
+    kind: Literal["multilabel"]
+    y_true: LabelRows = Field(description=f"The actual labels: {_ROWS}.")
+    y_pred: LabelRows | None = Field(None, description=f"The predicted labels: {_ROWS}.")
+    probabilities: Rows | None = Field(None, description="n x L in place of `y_pred`, in the order of `labels`.")
+    thresholds: Annotated[float, Field(ge=0, le=1)] | list[Annotated[float, Field(ge=0, le=1)]] | None = Field(
+        None,
+        description="From which probability on a label is predicted: one for all or one for each; 0.5 by default.",
+    )
+    labels: Labels | None = Field(
+        None, description='The labels; those that occur, sorted, or "0" to "L-1" for columns, when left out.'
+    )
+    sample_ids: SampleIds | None = Field(None, description="One id per sample; runs are paired by them.")
+    sample_weight: WeightColumn | None = Field(None, description="One weight per sample, 0 or more.")
+    group_ids: GroupIds | None = Field(None, description=_GROUPS)
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        beside = Beside(self.labels, self.sample_ids, self.sample_weight, self.group_ids)
+        if self.probabilities is not None:
+            if self.y_pred is not None:
+                raise InvalidInput.at(
+                    f"{pointer}/y_pred", "one_of", "expected either y_pred or probabilities, got both"
+                )
+            return from_label_probabilities(self.y_true, self.probabilities, self.thresholds, beside, pointer=pointer)
+        if self.y_pred is None:
+            raise InvalidInput.at(f"{pointer}/y_pred", "missing", "expected y_pred or probabilities, got neither")
+        if self.thresholds is not None:
+            raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
+        return from_label_sets(self.y_true, self.y_pred, beside, pointer=pointer)
+
+
 AnyInput = Annotated[
-    ConfusionMatrixInput | BinaryCountsInput | PredictionsInput | ProbabilitiesInput | ScoresInput | FoldsInput,
+    ConfusionMatrixInput
+    | BinaryCountsInput
+    | PredictionsInput
+    | ProbabilitiesInput
+    | ScoresInput
+    | FoldsInput
+    | MultilabelInput,
     Field(discriminator="kind"),
 ]

@@ -7,20 +7,18 @@ pass over the subset.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_biased
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.losses import Codes, sums_by_code
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.draws import Summary, summarise
 from app.kernel.uncertainty.of_groups.clusters import Grouping, expanded_level
 from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
 from app.kernel.uncertainty.of_samples.absolutes import inverted
+from app.kernel.uncertainty.of_samples.units import Units
 
 # From a batch of samples in weights to values (...) or (..., K).
 SampleFunctional = Callable[[Subject], Array]
@@ -46,13 +44,6 @@ _GROWTH = 0.6
 _KEPT = 200
 # Probabilities times replicates in memory at once.
 _AT_ONCE = 1 << 19
-
-
-class Run(NamedTuple):
-    """Scores of samples, and what was decided for each."""
-
-    scores: Scores
-    predicted: Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +119,7 @@ def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = Fa
 
 
 def bootstrap_samples(
-    scores: Scores,
-    predicted: Codes,
+    run: Units,
     asked: Sequence[Resampled],
     *,
     seed: int,
@@ -141,8 +131,7 @@ def bootstrap_samples(
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
     Args:
-        scores: Without weights.
-        predicted: (n) decisions, for the matrix of a replicate.
+        run: Its samples, without weights.
         asked: All see the same replicates.
         seed: Of the replicates.
         made: How many, of what.
@@ -150,26 +139,25 @@ def bootstrap_samples(
         class_counts: The design.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
     """
-    run = Run(scores, predicted)
     if grouping is None:
-        drawn, read_at = resamples(scores, made, seed, class_counts), level
+        drawn, read_at = resamples(run, made, seed, class_counts), level
     else:
-        drawn, read_at = _of_groups(grouping, made, scores, seed), expanded_level(level, grouping.effective_groups)
+        drawn, read_at = _of_groups(grouping, made, run, seed), expanded_level(level, grouping.effective_groups)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals)
     values = replicated([run], functionals, drawn, [estimates])
     return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
 
 
-def values_of(run: Run, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
+def values_of(run: Units, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
     """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
     with silently():
-        subject = subject_of(run.scores, run.predicted, weights)
+        subject = run.subject(weights)
         return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
 
 
 def replicated(
-    runs: Sequence[Run],
+    runs: Sequence[Units],
     functionals: Sequence[SampleFunctional],
     drawn: Resamples,
     estimates: Sequence[Sequence[Array]],
@@ -189,12 +177,12 @@ def replicated(
         for chosen, base, batches in drawn:
             parts, weighting_here = list(runs), weighting
             if chosen is not None:
-                parts = [Run(part_of(run.scores, chosen), run.predicted.take(chosen)) for run in runs]
+                parts = [run.part(chosen) for run in runs]
                 weighting_here = None if weighting is None else weighting.take(chosen)
             shifts = _shifts(parts, functionals, estimates, weighted(base, weighting_here))
             for weights in batches:
                 here = weighted(weights, weighting_here)
-                subjects = [subject_of(part.scores, part.predicted, here) for part in parts]
+                subjects = [part.subject(here) for part in parts]
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
                     by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
                     found.append(np.stack(by_run, axis=1) + shift)
@@ -207,7 +195,7 @@ def weighted(weights: Array | None, weighting: Array | None) -> Array | None:
 
 
 def _shifts(
-    parts: Sequence[Run],
+    parts: Sequence[Units],
     functionals: Sequence[SampleFunctional],
     estimates: Sequence[Sequence[Array]],
     base: Array | None,
@@ -231,49 +219,33 @@ def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summ
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 
-def subject_of(scores: Scores, predicted: Codes, weights: Array | None) -> Subject:
-    """Samples in weights (..., n) with the matrices of their decisions."""
-    size = scores.n_classes
-    cells = scores.y * size + predicted
-    mass = np.ones(scores.n_samples) if weights is None else weights
-    counts = sums_by_code(cells, mass, size * size)
-    return Subject(
-        Table(counts.reshape(*counts.shape[:-1], size, size)),
-        scores if weights is None else scores.with_weights(weights),
-    )
+def _of_groups(grouping: Grouping, made: Plan, run: Units, seed: int) -> Resamples:
+    yield None, None, grouping.weights(draws=made.draws, random=generator(seed), batch=_batch(made, run))
 
 
-def part_of(scores: Scores, chosen: Codes) -> Scores:
-    """Some of the samples."""
-    part = Scores(scores.y.take(chosen), scores.probabilities.take(chosen, axis=0))
-    part.are_probabilities = scores.are_probabilities
-    return part
+def _batch(made: Plan, run: Units) -> int:
+    return max(1, _AT_ONCE // (made.subset * run.width))
 
 
-def _of_groups(grouping: Grouping, made: Plan, scores: Scores, seed: int) -> Resamples:
-    yield None, None, grouping.weights(draws=made.draws, random=generator(seed), batch=_batch(made, scores))
-
-
-def _batch(made: Plan, scores: Scores) -> int:
-    return max(1, _AT_ONCE // (made.subset * scores.n_classes))
-
-
-def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
+def resamples(run: Units, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
     None twice where there is one subset of all samples.
     """
     random = generator(seed)
-    y, fixed = scores.y, class_counts is ClassCounts.FIXED
-    batch = _batch(made, scores)
+    y, fixed = run.strata, class_counts is ClassCounts.FIXED
+    batch = _batch(made, run)
+    if run.multiplicities is not None:
+        yield None, None, _of_cells(run.multiplicities, made.draws, batch, random)
+        return
     if made.of_all:
         strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
         yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)
         return
-    counts = np.bincount(y, minlength=scores.n_classes)
-    kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * scores.n_classes))))
+    counts = np.bincount(y, minlength=run.n_strata)
+    kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * run.n_strata))))
     sizes = kept + (counts - kept) * (made.subset - kept.sum()) // (counts - kept).sum()
-    members = [np.flatnonzero(y == code) for code in range(scores.n_classes)]
+    members = [np.flatnonzero(y == code) for code in range(run.n_strata)]
     for number in range(_SUBSETS):
         draws = made.draws * (number + 1) // _SUBSETS - made.draws * number // _SUBSETS
         chosen = np.concatenate(
@@ -281,6 +253,13 @@ def resamples(scores: Scores, made: Plan, seed: int, class_counts: ClassCounts) 
         )
         stands_for = np.repeat(counts / np.maximum(sizes, 1), sizes)
         yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
+
+
+def _of_cells(counts: Array, draws: int, batch: int, random: np.random.Generator) -> Iterator[Array]:
+    """Batches (d, n) of how many samples each unit has in a resample of as many as all of them stand for."""
+    total = counts.sum()
+    for start in range(0, draws, batch):
+        yield random.multinomial(int(total), counts / total, min(batch, draws - start)).astype(np.float64)
 
 
 def _subset_weights(

@@ -93,32 +93,35 @@ def _few_effective(linear: Linearisation) -> float | None:
 
 def resampling_plan(run: RunData, draws: int) -> Plan | None:
     """How many resamples of what: this follows from the run alone, whatever is asked. None when even few take long."""
-    return plan(run.scores.n_samples, run.n_classes, draws, whole=run.grouping is not None)
+    return plan(run.units.n_units, run.units.width, draws, whole=run.grouping is not None)
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:
     """What resampling takes, as a part of the longest time that anyone waits."""
     made = resampling_plan(run, settings.sampling.draws)
-    return 0.0 if made is None else len(measures(estimand.expression)) / _METRICS_OF_A_LOAD / made.loads(run.n_classes)
+    return (
+        0.0 if made is None else len(measures(estimand.expression)) / _METRICS_OF_A_LOAD / made.loads(run.units.width)
+    )
 
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
     """Any estimands by resampling. All see the same resamples."""
     made = resampling_plan(run, settings.sampling.draws)
-    fixed, clustered = settings.sampling.shares is Shares.OBSERVED, run.grouping is not None
+    # Where units are in no strata their mix is as random as everything else.
+    fixed = settings.sampling.shares is Shares.OBSERVED and run.units.n_strata > 1
+    clustered = run.grouping is not None
     given = Given.GROUPS if clustered else Given.ACTUAL if fixed else Given.SAMPLES
     form = Estimate(value=nan, level=settings.level, given=given.value)
     reads = [resampled(one.expression, one.bounds) for one in estimands]
     forms = [replace(form, method=f"cluster_{read.method}" if clustered else read.method) for read in reads]
     values = [run.values(one) for one in estimands]
-    chosen = [] if made is None else _affordable(estimands, values, made, run.n_classes)
+    chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     found = [tuple(_unsampled(one, value) for value in own.tolist()) for one, own in zip(forms, values, strict=True)]
     if made is None or not chosen:
         return found
     seed = chosen_seed(settings.seed, run.source.counts)
     summaries = bootstrap_samples(
-        run.scores,
-        run.predicted,
+        run.units,
         [reads[index] for index in chosen],
         seed=seed,
         made=made,

@@ -20,7 +20,8 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
 from app.kernel.uncertainty.of_matrices.headline import Given
-from app.kernel.uncertainty.of_samples.resampling import Plan, Run, part_of, plan, resamples, subject_of
+from app.kernel.uncertainty.of_samples.resampling import Plan, plan, resamples
+from app.kernel.uncertainty.of_samples.units import Run
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -95,7 +96,7 @@ def _drawn(
     drawn = [np.empty((made.draws, *of_estimand.shape)) for of_estimand in values]
     spread = shares.drawn(made.draws, seed)
     done = 0
-    for chosen, base, batches in resamples(run.scores, made, seed, ClassCounts.FIXED):
+    for chosen, base, batches in resamples(run.units, made, seed, ClassCounts.FIXED):
         parts = [samples.part(one, chosen) for one in shares.points]
         # What a subset is off the data is no sampling error of the data.
         shifts = [np.zeros(of_estimand.shape) for of_estimand in values]
@@ -138,7 +139,7 @@ class _Samples:
     def part(self, shares: Array, chosen: Codes | None) -> Run:
         """The same of some samples; None for all."""
         run = self.at(shares)
-        return run if chosen is None else Run(part_of(run.scores, chosen), run.predicted.take(chosen))
+        return run if chosen is None else run.part(chosen)
 
     def at_points(
         self, estimands: Sequence[Estimand], runs: Sequence[Run], weights: Array, shares: Sequence[Array]
@@ -159,11 +160,11 @@ class _AtPoint:
 
     @cached_property
     def _moved(self) -> Subject:
-        return subject_of(*self._run, self._weights * self._factors.take(self._run.scores.y, axis=-1))
+        return self._run.subject(self._weights * self._factors.take(self._run.scores.y, axis=-1))
 
     @cached_property
     def _still(self) -> Subject:
-        return subject_of(*self._run, self._weights)
+        return self._run.subject(self._weights)
 
     def values(self, estimand: Estimand) -> Array:
         """Values (d, V); what prevalence does not move has one even where a class has no share."""

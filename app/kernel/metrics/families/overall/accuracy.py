@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import Cells, Line, Proportion
@@ -147,11 +147,12 @@ def micro_npv(t: Table) -> Array:
     references=("beddar2025",),
     proportion=Proportion(Cells.RIGHT, Cells.ALL),
     exact=Exact(lambda m, **_: m.correct / m.n),
+    also=OVER_LABELS,
 )
 def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     square = beta * beta
     found = (1.0 + square) * t.correct
-    return found / (found + square * t.wrong + t.wrong)
+    return found / (found + square * t.wrong + t.false_alarms)
 
 
 @_error(

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Choice, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -59,6 +59,7 @@ def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
     undefined=(NO_ACTUAL, NO_REST),
     references=("beddar2025",),
     exact=Exact(lambda m: m.mean(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
+    also=OVER_LABELS,
 )
 def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -95,6 +96,7 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     undefined=(NEVER_PREDICTED,),
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted)),
+    also=OVER_LABELS,
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
@@ -127,6 +129,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     gradient=_of_macro_f1,
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
     same_as="mean(f1@*)",
+    also=OVER_LABELS,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
@@ -141,6 +144,7 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     undefined=(ALWAYS_PREDICTED,),
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.predicted_rest)),
+    also=OVER_LABELS,
 )
 def macro_npv(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
@@ -156,6 +160,7 @@ def macro_npv(t: Table, undefined: str = "strict") -> Array:
     symmetric=True,
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / (c.actual + c.fp))),
+    also=OVER_LABELS,
 )
 def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.jaccard, undefined))
@@ -171,6 +176,7 @@ def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     symmetric=True,
     references=("beddar2025", "opitz2019"),
     exact=Exact(lambda m: harmonic((m.mean(lambda c: c.tp / c.predicted), m.mean(lambda c: c.tp / c.actual)))),
+    also=OVER_LABELS,
 )
 def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -194,6 +200,7 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
     undefined=(ABSENT,),
     references=("beddar2025",),
     exact=Exact(_exact_macro_f_beta),
+    also=OVER_LABELS,
 )
 def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: str = "strict") -> Array:
     if form == "means":
@@ -213,6 +220,7 @@ def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: s
     symmetric=True,
     references=("martin2022",),
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tn / (c.rest + c.predicted_rest))),
+    also=OVER_LABELS,
 )
 def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.f1_negative, undefined))
@@ -232,6 +240,7 @@ def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_REST,),
     references=("beddar2025",),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.rest)),
+    also=OVER_LABELS,
 )
 def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
@@ -245,6 +254,7 @@ def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     elsewhere={"pycm": "FPR Macro"},
     undefined=(NO_REST,),
     exact=Exact(lambda m: m.mean(lambda c: c.fp / c.rest)),
+    also=OVER_LABELS,
 )
 def macro_fpr(t: Table) -> Array:
     return mean(t.fpr)
@@ -262,6 +272,7 @@ def macro_fpr(t: Table) -> Array:
     undefined=(NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.tp / c.predicted), transposable=False),
+    also=OVER_LABELS,
 )
 def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.precision, undefined)) / t.n
@@ -276,6 +287,7 @@ def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: 2 * c.tp / (c.actual + c.predicted)), transposable=False),
+    also=OVER_LABELS,
 )
 def weighted_f1(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.f1, undefined)) / t.n
@@ -293,6 +305,7 @@ def weighted_f1(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_SAMPLES,),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.tp / (c.actual + c.fp))),
+    also=OVER_LABELS,
 )
 def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.jaccard, undefined)) / t.n

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table, unified_performance_reciprocals
-from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     A_PRECISION_IS_ZERO,
     A_UPM_IS_ZERO,
@@ -44,6 +44,7 @@ _sd = partial(
     sentence="Harmonic mean of the per-class precision.",
     undefined=(NEVER_PREDICTED,),
     exact=Exact(lambda m: harmonic(c.tp / c.predicted for c in m.classes)),
+    also=OVER_LABELS,
 )
 def gps_precision(t: Table) -> Array:
     return t.harmonic_rates.precision
@@ -53,6 +54,7 @@ def gps_precision(t: Table) -> Array:
     name="dispersion of the precisions around their GPS",
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{PPV_k}-\frac{1}{GPS}\right)^2}",
     undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
+    also=OVER_LABELS,
 )
 def gps_precision_sd(t: Table) -> Array:
     return t.rate_dispersions.precision
@@ -65,6 +67,7 @@ def gps_precision_sd(t: Table) -> Array:
     sentence="Harmonic mean of the per-class negative predictive value.",
     undefined=(ALWAYS_PREDICTED,),
     exact=Exact(lambda m: harmonic(c.tn / c.predicted_rest for c in m.classes)),
+    also=OVER_LABELS,
 )
 def gps_npv(t: Table) -> Array:
     return t.harmonic_rates.npv
@@ -74,6 +77,7 @@ def gps_npv(t: Table) -> Array:
     name="dispersion of the NPVs around their GPS",
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{NPV_k}-\frac{1}{GPS}\right)^2}",
     undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
+    also=OVER_LABELS,
 )
 def gps_npv_sd(t: Table) -> Array:
     return t.rate_dispersions.npv
@@ -87,6 +91,7 @@ def gps_npv_sd(t: Table) -> Array:
     "good.",
     undefined=(ABSENT, UNIVERSAL),
     symmetric=True,
+    also=OVER_LABELS,
 )
 def gps_upm(t: Table) -> Array:
     return t.n_classes / total(t.upm_reciprocals)
@@ -97,6 +102,7 @@ def gps_upm(t: Table) -> Array:
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{UPM_k}-\frac{1}{GPS}\right)^2}",
     undefined=(ABSENT, UNIVERSAL, A_UPM_IS_ZERO),
     symmetric=True,
+    also=OVER_LABELS,
 )
 def gps_upm_sd(t: Table) -> Array:
     return dispersion_of_reciprocals(t.upm_reciprocals)
@@ -110,6 +116,7 @@ def gps_upm_sd(t: Table) -> Array:
     sentence="Harmonic mean of the per-class specificity.",
     undefined=(NO_REST,),
     exact=Exact(lambda m: harmonic(c.tn / c.rest for c in m.classes)),
+    also=OVER_LABELS,
 )
 def gps_specificity(t: Table) -> Array:
     return t.harmonic_rates.specificity

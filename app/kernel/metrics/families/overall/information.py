@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import CLASSES_ONLY, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     AN_EMPTY_CLASS_IS_INFINITE,
@@ -49,6 +49,7 @@ _confusion = partial(
     elsewhere={"pycm": "CEN"},
     undefined=(ABSENT,),
     references=("wei2010", "aguilar2025"),
+    also=CLASSES_ONLY,
 )
 def confusion_entropy(t: Table) -> Array:
     return t.margin_entropy / (t.margin_shares * log(2.0 * (t.n_classes - 1)))
@@ -64,6 +65,7 @@ def confusion_entropy(t: Table) -> Array:
     elsewhere={"pycm": "MCEN"},
     undefined=(ABSENT,),
     references=("delgado2019",),
+    also=CLASSES_ONLY,
 )
 def modified_confusion_entropy(t: Table) -> Array:
     return t.union_entropy / (t.union_shares * log(2.0 * (t.n_classes - 1)))

@@ -3,7 +3,7 @@
 from functools import partial
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES, where
 from app.kernel.metrics.families.overall.averages import ONE_CLASS
 from app.kernel.metrics.missing import UNDEFINED, filled
@@ -25,9 +25,10 @@ _overall = partial(
     elsewhere={"sklearn": "jaccard_score(average=micro)", "torchmetrics": "MulticlassJaccardIndex(average=micro)"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
+    also=OVER_LABELS,
 )
 def micro_jaccard(t: Table) -> Array:
-    return t.correct / (t.n + t.n - t.correct)
+    return t.correct / (t.n + t.false_alarms)
 
 
 @_overall(

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import of_recalls
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, Mean, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Choice, Mean, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
 from app.kernel.metrics.missing import UNDEFINED, filled
@@ -73,6 +73,7 @@ def _exact_adjusted(m: Confusion) -> Quantity:
     same_as="mean(recall@*)",
     gradient=lambda t: of_recalls(t, np.full_like(t.recall, 1.0 / t.n_classes)),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.actual)),
+    also=OVER_LABELS,
 )
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
@@ -109,6 +110,7 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     same_as="gmean(recall@*)",
     gradient=lambda t: of_recalls(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
     exact=Exact(lambda m: product(c.tp / c.actual for c in m.classes), squared=True),
+    also=OVER_LABELS,
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -130,6 +132,7 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     same_as="gps(recall@*)",
     gradient=lambda t: of_recalls(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
     exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
+    also=OVER_LABELS,
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -144,6 +147,7 @@ def h_mean(t: Table, classes: str = "all") -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025",),
     same_as="min(recall@*)",
+    also=OVER_LABELS,
 )
 def min_recall(t: Table, classes: str = "all") -> Array:
     return t.worst_recall if classes == "all" else np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
@@ -158,6 +162,7 @@ def min_recall(t: Table, classes: str = "all") -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025",),
     same_as="max(recall@*)",
+    also=OVER_LABELS,
 )
 def max_recall(t: Table, classes: str = "all") -> Array:
     return t.best_recall if classes == "all" else np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)
@@ -170,6 +175,7 @@ def max_recall(t: Table, classes: str = "all") -> Array:
     orientation=Orientation.LOWER,
     ideal=0.0,
     references=("martin2022",),
+    also=OVER_LABELS,
 )
 def recall_range(t: Table) -> Array:
     return t.best_recall - t.worst_recall
@@ -184,6 +190,7 @@ def recall_range(t: Table) -> Array:
     elsewhere={"pycm": "FNR Macro"},
     references=("haghighi2018",),
     exact=Exact(lambda m: m.mean(lambda c: c.fn / c.actual)),
+    also=OVER_LABELS,
 )
 def macro_fnr(t: Table) -> Array:
     return mean(t.fnr)
@@ -197,6 +204,7 @@ def macro_fnr(t: Table) -> Array:
     "inf).",
     parameters=(Number("r", -1.0, "exponent; smaller watches the weak classes more", infinite=True),),
     references=("aguilar2025",),
+    also=OVER_LABELS,
 )
 def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     x = t.recall
@@ -263,6 +271,7 @@ def _lehmer_not_monotone(r: float) -> str | None:
     ),
     caution=_not_monotone,
     references=("aguilar2025",),
+    also=OVER_LABELS,
 )
 def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     return _gini(t, p, q)
@@ -277,6 +286,7 @@ def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     parameters=(Number("r", -1.0, "power of the denominator", minimum=-18.0, maximum=17.0),),
     caution=_lehmer_not_monotone,
     references=("aguilar2025",),
+    also=OVER_LABELS,
 )
 def lehmer_mean_recall(t: Table, r: float = -1.0) -> Array:
     return _gini(t, r + 1.0, r)
@@ -300,6 +310,7 @@ _GENERATORS: dict[str, tuple[Any, Any]] = {
         Number("exponent", 2.0, "power of the generator 'power'; others ignore it"),
     ),
     references=("aguilar2025",),
+    also=OVER_LABELS,
 )
 def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: float = 2.0) -> Array:
     if generator == "power":
@@ -320,6 +331,7 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     "error.",
     undefined=(NO_ACTUAL, A_RECALL_IS_ZERO),
     references=("martin2022",),
+    also=OVER_LABELS,
 )
 def gps_recall_sd(t: Table) -> Array:
     return t.rate_dispersions.recall

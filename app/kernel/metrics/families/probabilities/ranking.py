@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
@@ -75,6 +75,7 @@ def _among_first(of: Unweighted, class_index: int | None, parameters: Parameters
     headline=True,
     scale=Scale.LOGIT,
     influence=line_of_area(),
+    also=OVER_LABELS,
 )
 def roc_auc(s: Scores) -> Array:
     return _stack([ranking.auc for ranking in s.rankings])
@@ -90,6 +91,7 @@ def roc_auc(s: Scores) -> Array:
     references=("fawcett2006", "aguilar2024", "beddar2025"),
     scale=Scale.LOGIT,
     influence=mean_of_areas(lambda of: of.areas[1].mean(axis=0)),
+    also=OVER_LABELS,
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
     return mean(roc_auc.compute(s))
@@ -183,6 +185,7 @@ def _pair_areas(s: Scores) -> Array:
     parameters=(Number("max_fpr", 0.1, "largest false positive rate", above=0.0, maximum=1.0),),
     undefined=_BOTH_SIDES,
     references=("mcclish1989",),
+    also=OVER_LABELS,
 )
 def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     return _stack([ranking.partial_auc(max_fpr) for ranking in s.rankings])
@@ -199,6 +202,7 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     references=("hand2001",),
     scale=Scale.LOGIT,
     influence=line_of_area(2.0),
+    also=OVER_LABELS,
 )
 def roc_gini(s: Scores) -> Array:
     return 2.0 * roc_auc.compute(s) - 1.0
@@ -213,6 +217,7 @@ def roc_gini(s: Scores) -> Array:
     elsewhere={"sklearn": "average_precision_score"},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "aguilar2025", "wu2025", "beddar2025"),
+    also=OVER_LABELS,
 )
 def average_precision(s: Scores) -> Array:
     return _stack([ranking.average_precision for ranking in s.rankings])
@@ -228,6 +233,7 @@ def average_precision(s: Scores) -> Array:
     elsewhere={"sklearn": "auc(recall, precision)"},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "wu2025", "beddar2025"),
+    also=OVER_LABELS,
 )
 def pr_auc_trapezoid(s: Scores) -> Array:
     return _stack([ratio(ranking.precision_sum, ranking.positives) for ranking in s.rankings])
@@ -241,6 +247,7 @@ def pr_auc_trapezoid(s: Scores) -> Array:
     elsewhere={"sklearn": 'average_precision_score(average="macro")'},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "beddar2025"),
+    also=OVER_LABELS,
 )
 def macro_average_precision(s: Scores) -> Array:
     return mean(average_precision.compute(s))
@@ -272,6 +279,7 @@ def macro_pr_auc(s: Scores) -> Array:
     ideal=0.0,
     undefined=_BOTH_SIDES,
     references=("martin1997", "beddar2025"),
+    also=OVER_LABELS,
 )
 def equal_error_rate(s: Scores) -> Array:
     return _stack([ranking.equal_error_rate for ranking in s.rankings])
@@ -287,6 +295,7 @@ def equal_error_rate(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("youden1950",),
     biased=True,
+    also=OVER_LABELS,
 )
 def ks_statistic(s: Scores) -> Array:
     return _stack([ranking.ks for ranking in s.rankings])

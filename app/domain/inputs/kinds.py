@@ -1,0 +1,56 @@
+"""What is judged in each kind of input, and how what is kept of its counts is read. A new kind is named here first."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from app.kernel.metrics.card import Task
+
+Counts = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitForm:
+    """A kind of input that is more than a matrix of classes.
+
+    Attributes:
+        task: What is judged.
+        shape: Of the counts, from the number of labels and the facts.
+        size: How many units (samples or queries) counts are of.
+        needs_samples: Whether a report needs the samples, by the facts; else the counts say all.
+    """
+
+    task: Task
+    shape: Callable[[int, Mapping[str, Any]], tuple[int, ...]]
+    size: Callable[[Counts], float]
+    needs_samples: Callable[[Mapping[str, Any]], bool] = lambda _: True
+
+
+MULTILABEL: Final = "multilabel"
+
+# Every other kind is a matrix of classes, [K, K], with as many samples as its entries sum to.
+UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
+    # Of each label a table of two by two: actual rows, absent before present.
+    MULTILABEL: UnitForm(Task.MULTILABEL, lambda n_labels, _: (n_labels, 2, 2), lambda counts: counts[0].sum().item()),
+}
+
+
+def task_of(kind: str) -> Task | None:
+    """What is judged; None for classes, two or more."""
+    form = UNIT_FORMS.get(kind)
+    return None if form is None else form.task
+
+
+def shape_of(kind: str, n_labels: int, facts: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of the counts of an input."""
+    form = UNIT_FORMS.get(kind)
+    return (n_labels, n_labels) if form is None else form.shape(n_labels, facts)
+
+
+def size_of(kind: str, counts: Counts) -> float:
+    """How many samples, or queries, the counts of an input are of."""
+    form = UNIT_FORMS.get(kind)
+    total: float = counts.sum().item() if form is None else form.size(counts)
+    return total

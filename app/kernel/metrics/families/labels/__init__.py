@@ -1,0 +1,1 @@
+"""Metrics of samples that can have several labels, or none."""

@@ -1,0 +1,179 @@
+"""What a report says of an input that is more than a matrix of classes: labels, clusters, rankings."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.domain.inputs.content import Content
+from app.domain.report import (
+    Group,
+    GroupedMetrics,
+    Requested,
+    Section,
+    Undefined,
+    Value,
+    no_metrics,
+)
+from app.kernel.metrics.card import AnyMetric, Scope, Task
+from app.kernel.metrics.catalogue import Selection, catalogue
+from app.kernel.metrics.engine import Explainer
+from app.kernel.metrics.expression import Subject, needs_counts
+from app.kernel.numerics.arrays import Array, silently
+from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.questions import Question
+from app.services.json_values import numbers
+from app.services.kinds.registry import UNIT_KINDS
+from app.services.reasons import reason, requested_values
+
+
+def unit_section(question: Question, task: Task, run: RunData) -> Section:
+    """Everything that is said of an input.
+
+    Args:
+        question: What is asked.
+        task: What is judged.
+        run: With its samples, where the kind needs them.
+    """
+    source, kind = question.source, UNIT_KINDS[task]
+    reported = catalogue().reported.for_task(task, kind.inputs(source))
+    found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
+    metrics, per_class = found.overall(), found.per_class()
+    overall = reported.of_scope(Scope.OVERALL)
+    values = dict(zip([one.key for one in overall], numbers(np.array(found.values(overall))), strict=True))
+    requested, gaps = _requested(question, run)
+    intervals = {}
+    if question.has_intervals:
+        intervals = estimate_for_report(
+            unit_metrics(reported, question.options),
+            question.of_matrix + question.of_probabilities,
+            run,
+            question.options,
+        ).intervals()
+    return Section(
+        metrics=metrics,
+        per_class=per_class,
+        values=values,
+        requested={text: requested[text] for text in question.options.metrics},
+        intervals=intervals,
+        undefined=(*found.undefined(), *gaps),
+        findings=tuple(kind.findings(source, values, per_class)),
+    )
+
+
+class _Found:
+    """The values of all metrics of a kind, as they are and with all labels equally frequent."""
+
+    def __init__(
+        self,
+        reported: Selection[AnyMetric],
+        subject: Subject,
+        twin: Subject | None,
+        labels: Sequence[str],
+        task: Task,
+        content: Content,
+    ) -> None:
+        self._reported, self._subject, self._twin = reported, subject, twin
+        self._labels, self._outcomes, self._content = labels, task.outcomes(len(labels)), content
+
+    def overall(self) -> GroupedMetrics:
+        """Overall values by group."""
+        metrics = self._reported.of_scope(Scope.OVERALL)
+        twins = self._twins(metrics)
+        balanced = [] if self._twin is None else _computed(twins, self._twin)
+        return self._grouped(metrics, numbers(np.array(self.values(metrics))), twins, numbers(np.array(balanced)))
+
+    def per_class(self) -> dict[str, GroupedMetrics]:
+        """By label."""
+        metrics = self._reported.of_scope(Scope.CLASS)
+        twins = self._twins(metrics)
+        rows = numbers(np.array(self.values(metrics)).T) if metrics else []
+        balanced: list[Any] = [[]] * len(rows)
+        if self._twin is not None and twins:
+            balanced = numbers(np.array(_computed(twins, self._twin)).T)
+        return {
+            label: self._grouped(metrics, row, twins, of_twin)
+            for label, row, of_twin in zip(self._labels, rows, balanced, strict=bool(metrics))
+        }
+
+    def values(self, metrics: Sequence[AnyMetric]) -> list[Array]:
+        """As they are; NaN where numbers of samples are needed and there are weights."""
+        counted = self._content is Content.counts
+        return [
+            value if counted or not metric.card.needs_counts else np.full_like(value, np.nan)
+            for metric, value in zip(metrics, _computed(metrics, self._subject), strict=True)
+        ]
+
+    def _twins(self, metrics: Sequence[AnyMetric]) -> list[AnyMetric]:
+        """Those that are worth computing again."""
+        if self._twin is None:
+            return []
+        parts = self._twin.parts
+        return [one for one in metrics if one.card.has_twin(self._outcomes) and one.card.inputs in parts]
+
+    def _grouped(
+        self, metrics: Sequence[AnyMetric], row: Sequence[Value], twins: Sequence[AnyMetric], balanced: Sequence[Value]
+    ) -> GroupedMetrics:
+        insensitive: dict[str, Value] = {}
+        sensitive: dict[str, Value] = {}
+        for metric, value in zip(metrics, row, strict=True):
+            fixed = metric.card.prevalence.is_insensitive(self._outcomes)
+            (insensitive if fixed else sensitive)[metric.key] = value
+        found = no_metrics()
+        found["prevalence_insensitive"], found["prevalence_sensitive"] = insensitive, sensitive
+        found["at_balanced_prevalence"] = dict(zip([one.key for one in twins], balanced, strict=True))
+        return found
+
+    def undefined(self) -> Iterator[Undefined]:
+        """Why each value that is missing is missing, and after them those of the twins alone."""
+        metrics = (*self._reported.of_scope(Scope.OVERALL), *self._reported.of_scope(Scope.CLASS))
+        known = dict(zip([metric.key for metric in metrics], self.values(metrics), strict=True))
+        yield from self._gaps(metrics, [known[metric.key] for metric in metrics], self._subject, None)
+        if self._twin is not None:
+            twins = self._twins(metrics)
+            with silently():
+                # What has no value as it is has none in its twin either, for the same reason: said once.
+                balanced = [
+                    np.where(np.isfinite(known[one.key]), value, 0.0)
+                    for one, value in zip(twins, _computed(twins, self._twin), strict=True)
+                ]
+            yield from self._gaps(twins, balanced, self._twin, Group.BALANCED)
+
+    def _gaps(
+        self, metrics: Sequence[AnyMetric], values: Sequence[Array], subject: Subject, group: Group | None
+    ) -> Iterator[Undefined]:
+        explainers: dict[str, Explainer[Any]] = {}
+        for metric, found in zip(metrics, values, strict=True):
+            if np.isfinite(found).all():
+                continue
+            if metric.card.needs_counts and self._content is not Content.counts:
+                yield _without_counts(metric.key, self._content)
+                continue
+            inputs = metric.card.inputs
+            explainer = explainers.setdefault(inputs, Explainer(subject.parts[inputs]))
+            for gap in explainer.gaps([metric], found[None]):
+                label = None if gap.class_index is None else self._labels[gap.class_index]
+                yield Undefined(metric.key, gap.condition.code, reason(gap, self._labels), label, group)
+
+
+def _computed(metrics: Sequence[AnyMetric], subject: Subject) -> list[Array]:
+    """Values (...) or (..., L) of metrics with their default parameters."""
+    with silently():
+        return [np.asarray(metric.compute(subject.parts[metric.card.inputs])) for metric in metrics]
+
+
+def _without_counts(name: str, content: Content) -> Undefined:
+    return Undefined(name, "needs_counts", f"needs numbers of samples, and these are {content}")
+
+
+def _requested(question: Question, run: RunData) -> tuple[Requested, list[Undefined]]:
+    """Values of the metric expressions, and the reasons of those that are missing."""
+    asked = question.of_matrix + question.of_probabilities
+    counted = question.source.content is Content.counts
+    refused = [text for text, one in asked if needs_counts(one) and not counted]
+    answers, gaps = requested_values(
+        [(text, one) for text, one in asked if text not in refused], question.source.labels, run.subject
+    )
+    missing = {text: _without_counts(text, question.source.content) for text in refused}
+    return answers | dict.fromkeys(missing), [*gaps, *missing.values()]

@@ -1,0 +1,40 @@
+"""What a kind of input has to say to be evaluated, estimated, compared, gated and ranked as all others are."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from app.domain.findings import Finding
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import GroupedMetrics
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Subject
+from app.kernel.uncertainty.of_samples.units import Units
+
+PerClass = Mapping[str, GroupedMetrics]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitKind:
+    """One kind of input.
+
+    Attributes:
+        inputs: What metrics can be computed from, for an input: fewer where scores are missing.
+        units: What is resampled: with the samples where the kind needs them.
+        reordered: An input with its labels in another order, which runs that are compared share.
+        ids: Of the units (n), which pair runs; None without any.
+        shown: Members of the input in an answer, beside those that all kinds have.
+        twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
+            where there is no such thing.
+        findings: What the numbers mean, in words.
+    """
+
+    inputs: Callable[[MatrixInput], frozenset[Inputs]]
+    units: Callable[[MatrixInput], Units]
+    reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
+    ids: Callable[[MatrixInput], NDArray[Any] | None]
+    shown: Callable[[MatrixInput], Mapping[str, Any]]
+    twin: Callable[[Subject], Subject | None]
+    findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]

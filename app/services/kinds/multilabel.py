@@ -1,0 +1,124 @@
+"""Samples with any number of labels."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.findings import Finding
+from app.domain.inputs.content import Content
+from app.domain.inputs.labels import listed
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.wording import percent
+from app.kernel.matrix.label_table import LabelTable
+from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
+from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families.labels.sets import hamming_loss
+from app.kernel.metrics.families.per_class.rates import precision, recall
+from app.kernel.uncertainty.of_samples.label_units import LabelUnits
+from app.services.kinds.kind import PerClass, UnitKind
+
+_WITHOUT_SCORES = frozenset({Inputs.MATRIX, Inputs.LABELS})
+# With fewer samples that have a label little is known of it.
+_FEW = 10
+# Labels that are found less often than this are weak, where nearly all answers are right.
+_WEAK, _NEARLY_ALL = 0.5, 0.9
+_MOST_NAMED = 20
+
+
+def _inputs(source: MatrixInput) -> frozenset[Inputs]:
+    return INPUTS_OF[Task.MULTILABEL] if "rule" in source.facts else _WITHOUT_SCORES
+
+
+def _units(source: MatrixInput) -> LabelUnits:
+    """The samples with their labels.
+
+    Raises:
+        ValueError: they are not at hand.
+    """
+    samples = source.samples
+    if samples is None:
+        raise ValueError("expected the labels of the samples")
+    return LabelUnits(np.asarray(samples.truth, dtype=bool), np.asarray(samples.predicted, dtype=bool), samples.outputs)
+
+
+def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
+    order = [source.labels.index(label) for label in labels]
+    samples, facts = source.samples, dict(source.facts)
+    if samples is not None:
+        outputs = None if samples.outputs is None else samples.outputs[:, order]
+        samples = replace(
+            samples, truth=samples.truth[:, order], predicted=samples.predicted[:, order], outputs=outputs
+        )
+    if isinstance(facts.get("threshold"), list):
+        facts["threshold"] = [facts["threshold"][place] for place in order]
+    return replace(source, labels=labels, counts=source.counts[order], samples=samples, facts=facts)
+
+
+def _ids(source: MatrixInput) -> NDArray[Any] | None:
+    return None if source.samples is None else source.samples.ids
+
+
+def _shown(source: MatrixInput) -> Mapping[str, Any]:
+    return {"label_matrices": dict(zip(source.labels, source.counts.tolist(), strict=True))}
+
+
+def _twin(subject: Subject) -> Subject:
+    table: LabelTable = subject.parts[Inputs.MATRIX]
+    return Subject({Inputs.MATRIX: table.balanced()})
+
+
+def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class: PerClass) -> Iterator[Finding]:
+    found = source.counts.astype(np.float64)
+    with_label, predicted = found[:, 1].sum(axis=-1), found[:, :, 1].sum(axis=-1)
+    never = [
+        label for label, said, there in zip(source.labels, predicted, with_label, strict=True) if there and not said
+    ]
+    if never:
+        yield Finding.warning(
+            "labels_never_predicted",
+            f"No sample is predicted to have {listed(never)}, though some do: their recall is 0, and so are geometric "
+            f"and harmonic mean of the recalls; {precision.key} does not exist for them.",
+            labels=never[:_MOST_NAMED],
+        )
+    if source.content is Content.counts:
+        few = [label for label, there in zip(source.labels, with_label, strict=True) if 0 < there < _FEW]
+        if few:
+            yield Finding.warning(
+                "labels_with_few_samples",
+                f"Fewer than {_FEW} samples have {listed(few)}: little is known of these labels.",
+                labels=few[:_MOST_NAMED],
+            )
+    yield from _hidden(source, values, per_class)
+
+
+def _hidden(source: MatrixInput, values: Mapping[str, float | None], per_class: PerClass) -> Iterator[Finding]:
+    """Labels that are mostly missed while nearly every answer is right, since most labels are absent."""
+    loss = values.get(hamming_loss.key)
+    if loss is None or 1.0 - loss < _NEARLY_ALL:
+        return
+    recalls = {label: per_class[label]["prevalence_insensitive"].get(recall.key) for label in source.labels}
+    weak = {label: value for label, value in recalls.items() if value is not None and value < _WEAK}
+    if weak:
+        worst = min(weak, key=weak.__getitem__)
+        yield Finding.warning(
+            "weak_labels_hidden",
+            f"{percent(1.0 - loss)} of all answers are right, but {listed(list(weak))} are found in less than half of "
+            f"the samples that have them ({worst!r} in {percent(weak[worst])}): most answers are that a rare label is "
+            "absent.",
+            recalls={label: weak[label] for label in list(weak)[:_MOST_NAMED]},
+            hamming_loss=loss,
+        )
+
+
+MULTILABEL_KIND = UnitKind(
+    inputs=_inputs,
+    units=_units,
+    reordered=_reordered,
+    ids=_ids,
+    shown=_shown,
+    twin=_twin,
+    findings=_findings,
+)

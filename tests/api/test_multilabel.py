@@ -1,0 +1,214 @@
+"""Samples with any number of labels, over HTTP: what comes in, what is answered at once and later, what is refused."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
+from tests.api.decisions import compare
+
+LABELS = ["cat", "dog", "bird"]
+
+
+def problem(seed: int = 0, size: int = 60, wrong: float = 0.15) -> tuple[Any, Any]:
+    """What is there and what is said, samples without labels among them."""
+    random = np.random.default_rng(seed)
+    truth = np.random.default_rng(7).random((size, 3)) < [0.5, 0.3, 0.15]
+    return truth, truth ^ (random.random(truth.shape) < wrong)
+
+
+def lists(members: Any) -> list[list[str]]:
+    return [[LABELS[code] for code in np.flatnonzero(row)] for row in members]
+
+
+def source_of(truth: Any, predicted: Any, **members: Any) -> Json:
+    return {"kind": "multilabel", "labels": LABELS, "y_true": lists(truth), "y_pred": lists(predicted), **members}
+
+
+def keep(client: httpx.Client, source: Json, **members: Any) -> Json:
+    return create(client, evaluation(input=source) | members)
+
+
+TRUTH, PREDICTED = problem()
+SOURCE = source_of(TRUTH, PREDICTED)
+PROBABILITIES = np.clip(np.where(PREDICTED, 0.7, 0.2) + np.random.default_rng(1).normal(0, 0.05, PREDICTED.shape), 0, 1)
+
+
+def test_lists_columns_and_probabilities_are_one_evaluation(client: httpx.Client) -> None:
+    from_lists = compute(client, SOURCE)
+    columns = {**SOURCE, "y_true": TRUTH.astype(int).tolist(), "y_pred": PREDICTED.astype(int).tolist()}
+    scored = {key: value for key, value in SOURCE.items() if key != "y_pred"} | {
+        "probabilities": PROBABILITIES.tolist(),
+        "thresholds": [0.5, 0.45, 0.4],
+    }
+    assert compute(client, columns)["metrics"] == from_lists["metrics"]
+    found = compute(client, scored)
+    for group, values in from_lists["metrics"].items():
+        assert {key: found["metrics"][group][key] for key in values} == values
+    assert found["input"]["threshold"] == [0.5, 0.45, 0.4]
+
+
+def test_the_report_has_what_scikit_learn_has(client: httpx.Client) -> None:
+    answer = compute(client, SOURCE)
+    insensitive, sensitive = (answer["metrics"][f"prevalence_{group}"] for group in ("insensitive", "sensitive"))
+    expected = {
+        "subset_accuracy": sk.accuracy_score(TRUTH, PREDICTED),
+        "hamming_loss": sk.hamming_loss(TRUTH, PREDICTED),
+        "samples_f1": sk.f1_score(TRUTH, PREDICTED, average="samples", zero_division=1),
+        "macro_f1": sk.f1_score(TRUTH, PREDICTED, average="macro"),
+        "weighted_f1": sk.f1_score(TRUTH, PREDICTED, average="weighted"),
+        "micro_f_beta": sk.f1_score(TRUTH, PREDICTED, average="micro"),
+    }
+    assert {key: sensitive[key] for key in expected} == pytest.approx(expected, rel=1e-12)
+    recalls = sk.recall_score(TRUTH, PREDICTED, average=None)
+    assert insensitive["h_mean"] == pytest.approx(3 / (1 / recalls).sum(), rel=1e-12)
+    assert insensitive["g_mean"] == pytest.approx(recalls.prod() ** (1 / 3), rel=1e-12)
+    assert answer["input"]["n_samples"] == 60
+    assert answer["input"]["label_matrices"] == dict(
+        zip(LABELS, sk.multilabel_confusion_matrix(TRUTH, PREDICTED).tolist(), strict=True)
+    )
+    assert answer["per_class"]["dog"]["prevalence_insensitive"]["recall"] == pytest.approx(recalls[1])
+    assert answer["intervals"]["h_mean"]["method"] == "bootstrap"
+    assert answer["intervals"]["recall@dog"]["method"] == "wilson"
+
+
+def test_expressions_speak_of_labels(client: httpx.Client) -> None:
+    asked = ["gps(recall@*, precision@dog)", "f_beta(beta=2)@cat", "hamming_loss", "recall@*"]
+    answer = compute(client, SOURCE, metrics=asked, intervals="all")
+    assert list(answer["requested"]) == asked
+    assert answer["requested"]["hamming_loss"] == pytest.approx(sk.hamming_loss(TRUTH, PREDICTED))
+    interval = answer["intervals"]["gps(recall@*, precision@dog)"]
+    assert interval["low"] < answer["requested"]["gps(recall@*, precision@dog)"] < interval["high"]
+    fault = refused(client, SOURCE, options={"metrics": ["mcc"]})
+    assert fault["pointer"] == "/options/metrics/0"
+    assert "multilabel" in fault["detail"]
+
+
+@pytest.mark.parametrize("retain", ["full", "none"])
+def test_what_is_stored_answers_the_same(client: httpx.Client, retain: str) -> None:
+    made = keep(
+        client, SOURCE, dataset={"name": f"retained {retain}"}, options={"retain": retain, "metrics": ["samples_f1"]}
+    )
+    again = client.get(f"/v1/evaluations/{made['id']}").json()
+    assert again == made
+    listed = client.get("/v1/evaluations", params={"dataset": made["dataset"]["name"]}).json()["items"]
+    assert listed[0]["metrics"]["hamming_loss"] == made["metrics"]["prevalence_sensitive"]["hamming_loss"]
+    assert listed[0]["input"]["n_samples"] == 60
+
+
+def test_runs_are_compared_sample_by_sample(client: httpx.Client) -> None:
+    ids = [f"s{number}" for number in range(60)]
+    good, bad = problem(1, wrong=0.05)[1], problem(2, wrong=0.4)[1]
+    first = keep(client, source_of(TRUTH, good, sample_ids=ids))
+    order = np.random.default_rng(3).permutation(60)
+    # In another order of samples and of labels.
+    turned = {
+        "kind": "multilabel",
+        "labels": LABELS[::-1],
+        "y_true": TRUTH[order][:, ::-1].astype(int).tolist(),
+        "y_pred": bad[order][:, ::-1].astype(int).tolist(),
+        "sample_ids": [ids[place] for place in order],
+    }
+    second = keep(client, turned)
+    found = compare(client, first["id"], second["id"], metrics=["h_mean", "subset_accuracy", "recall@*"])
+    assert found["design"]["paired"] is True
+    (difference,) = found["metrics"]["h_mean"]["differences"]
+    assert difference["difference"] == pytest.approx(
+        first["metrics"]["prevalence_insensitive"]["h_mean"] - second["metrics"]["prevalence_insensitive"]["h_mean"]
+    )
+    assert difference["low"] < difference["difference"] < difference["high"]
+    assert difference["p_value"] < 0.01
+    assert "permutation" in difference["method"]
+    assert {"recall@cat", "recall@dog", "recall@bird"} <= found["metrics"].keys()
+
+
+def test_gates_and_leaderboards_take_labels(client: httpx.Client) -> None:
+    dataset = {"name": "pets of gates"}
+    ids = list(range(60))
+    runs = [
+        keep(
+            client,
+            source_of(TRUTH, problem(seed, wrong=wrong)[1], sample_ids=ids),
+            dataset=dataset,
+            model={"name": f"m{seed}"},
+        )
+        for seed, wrong in ((1, 0.05), (2, 0.4))
+    ]
+    rules = [
+        {"metric": "h_mean", "min": 0.5},
+        {"metric": "recall@*", "min": 0.1},
+        {"metric": "subset_accuracy", "not_worse_than": "baseline", "margin": 0.01},
+    ]
+    assert client.put("/v1/gates/labels", json={"rules": rules}).status_code in (200, 201)
+    asked = {"evaluation": runs[0]["id"], "baseline": runs[1]["id"]}
+    check = client.post("/v1/gates/labels/checks", json=asked).json()
+    assert [result["verdict"] for result in check["results"]] == ["pass", "pass", "pass"]
+    for metric in ("h_mean", "hamming_loss", "gps(recall@*, precision@cat)"):
+        board = client.get("/v1/leaderboard", params={"dataset": dataset["name"], "metric": metric}).json()
+        assert [item["model"]["name"] for item in board["items"]] == ["m1", "m2"]
+        assert board["items"][0]["low"] < board["items"][0]["value"] < board["items"][0]["high"]
+        assert board["items"][1]["separable_from_best"] is True
+
+
+def test_what_makes_no_sense_for_labels_is_refused(client: httpx.Client) -> None:
+    made = keep(client, SOURCE)
+    path = f"/v1/evaluations/{made['id']}"
+    for answer in (
+        client.get(f"{path}/curves/roc"),
+        client.get(f"{path}/confusion-matrix"),
+        client.post(f"{path}/projections", json={"prevalence": {"cat": 0.5}, "metrics": ["recall@cat"]}),
+        client.post(f"{path}/thresholds", json={"objective": "h_mean"}),
+    ):
+        check_problem(answer, 422, "not_for_this_kind")
+    other = keep(client, {"kind": "predictions", "y_true": LABELS * 5, "y_pred": LABELS * 5})
+    answer = client.post("/v1/comparisons", json={"evaluations": [made["id"], other["id"]]})
+    check_problem(answer, 422, "incomparable_runs")
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "code"),
+    [
+        ({"y_true": []}, "/input/y_true", "no_samples"),
+        ({"y_pred": [["cat"]]}, "/input/y_pred", "wrong_length"),
+        ({"y_true": [["cat", "cow"], *SOURCE["y_true"][1:]]}, "/input/y_true/0/1", "unknown_label"),
+        ({"y_true": [["cat"], ["dog", "dog"], *SOURCE["y_true"][2:]]}, "/input/y_true/1", "duplicate_label"),
+        ({"y_true": ["cat", *SOURCE["y_true"][1:]]}, "/input/y_true/0", "not_a_row"),
+        ({"y_true": [[1, 0]] * 60}, "/input/y_true/0", "wrong_label_count"),
+        ({"y_true": [["cat", None], *SOURCE["y_true"][1:]]}, "/input/y_true/0/1", "not_a_label"),
+        ({"labels": ["cat"]}, "/input/labels", "too_few_classes"),
+        ({"y_pred": None}, "/input/y_pred", "missing"),
+        ({"thresholds": 0.3}, "/input/thresholds", "thresholds_need_probabilities"),
+        ({"sample_ids": [1] * 60}, "/input/sample_ids/1", "duplicate_sample_id"),
+        ({"sample_weight": [-1.0] * 60}, "/input/sample_weight/0", "bad_weight"),
+        ({"group_ids": ["a"] * 60}, "/input/group_ids", "one_group"),
+        ({"probabilities": [[0.5, 0.5, 0.5]] * 60}, "/input/y_pred", "one_of"),
+        ({"y_pred": None, "probabilities": [[0.5, 0.5]] * 60}, "/input/labels", "wrong_label_count"),
+        ({"y_pred": None, "probabilities": [[0.5, 0.5, 1.5]] * 60}, "/input/probabilities/0/2", "out_of_range"),
+        ({"y_pred": None, "probabilities": [[0.5, 0.5, "x"]] * 60}, "/input/probabilities/0/2", "not_a_number"),
+        ({"y_pred": None, "probabilities": [[0.5] * 3] * 59 + [[0.5]]}, "/input/probabilities/59", "ragged_row"),
+        (
+            {"y_pred": None, "probabilities": [[0.5] * 3] * 60, "thresholds": [0.5]},
+            "/input/thresholds",
+            "wrong_length",
+        ),
+    ],
+)
+def test_faults_have_their_place(client: httpx.Client, change: Json, pointer: str, code: str) -> None:
+    source = {key: value for key, value in {**SOURCE, **change}.items() if value is not None}
+    fault = refused(client, source)
+    assert (fault["pointer"], fault["code"]) == (pointer, code)
+
+
+def test_weights_and_groups(client: httpx.Client) -> None:
+    weighted = compute(client, {**SOURCE, "sample_weight": [2.0] * 60})
+    plain = compute(client, SOURCE)
+    assert weighted["metrics"]["prevalence_sensitive"]["samples_f1"] == pytest.approx(
+        plain["metrics"]["prevalence_sensitive"]["samples_f1"]
+    )
+    assert weighted["intervals"] == {}
+    grouped = compute(client, {**SOURCE, "group_ids": [number // 4 for number in range(60)]})
+    assert grouped["input"]["n_groups"] == 15
+    assert grouped["intervals"]["h_mean"]["method"] == "cluster_bootstrap"
