@@ -2,13 +2,14 @@
 
 With a share pi of positives, a miss that costs as much as r false alarms, miss rates m and false alarm rates f, the
 expected cost of a run in false alarms is pi r m + (1 - pi) f. The difference of two runs is a straight line in r: it
-changes its sign at most once, at r = -(1 - pi) (f_1 - f_2) / (pi (m_1 - m_2)).
+changes its sign at most once, at r = -(1 - pi) (f_1 - f_2) / (pi (m_1 - m_2)). Everything is found where both classes
+are equally frequent, and moved to a prevalence by the odds (1 - pi) / pi.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf
+from math import hypot, inf
 
 import numpy as np
 
@@ -65,9 +66,8 @@ def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> 
 
 def cost_ranges(gaps: RateGaps, prevalence: float) -> list[CostRange]:
     """Ranges of the cost ratio from 0 to infinity, in order, by which run is better."""
-    slope, start = prevalence * gaps.misses, (1.0 - prevalence) * gaps.false_alarms
-    ends = [-start / slope] if slope * start < 0.0 else []
-    return _ranges(ends, lambda ratio: -_sign(slope * ratio + start))
+    ends = [-gaps.false_alarms / gaps.misses] if gaps.misses * gaps.false_alarms < 0.0 else []
+    return _ranges(ends, lambda ratio: -_sign(gaps.misses * ratio + gaps.false_alarms), prevalence)
 
 
 def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list[CostRange]:
@@ -77,34 +77,35 @@ def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list
     function. Fieller (1954). The prevalence is taken as known.
     """
     z = two_sided_z(level)
-    miss, alarm = prevalence, 1.0 - prevalence
-    slope, start = miss * gaps.misses, alarm * gaps.false_alarms
-    square = slope**2 - z**2 * miss**2 * gaps.misses_variance
-    middle = 2.0 * slope * start
-    constant = start**2 - z**2 * alarm**2 * gaps.false_alarms_variance
+    square = gaps.misses**2 - z**2 * gaps.misses_variance
+    middle = 2.0 * gaps.misses * gaps.false_alarms
+    constant = gaps.false_alarms**2 - z**2 * gaps.false_alarms_variance
+    deviations = gaps.misses_variance**0.5, gaps.false_alarms_variance**0.5
 
     def sure(ratio: float) -> int:
-        clear = square * ratio**2 + middle * ratio + constant > 0.0
-        return -_sign(slope * ratio + start) if clear else 0
+        gap = gaps.misses * ratio + gaps.false_alarms
+        return -_sign(gap) if abs(gap) > z * hypot(deviations[0] * ratio, deviations[1]) else 0
 
-    return _ranges(_positive_roots(square, middle, constant), sure)
+    return _ranges(_positive_roots(square, middle, constant), sure, prevalence)
 
 
 def _sign(value: float) -> int:
     return int(value > 0.0) - int(value < 0.0)
 
 
-def _ranges(ends: Iterable[float], better: Callable[[float], int]) -> list[CostRange]:
-    """The ranges between some ends, 0 and infinity, those of one kind that touch as one."""
+def _ranges(ends: Iterable[float], better: Callable[[float], int], prevalence: float) -> list[CostRange]:
+    """The ranges between some ends, 0 and infinity, those of one kind that touch as one, moved to a prevalence."""
+    odds = (1.0 - prevalence) / prevalence
     found: list[CostRange] = []
     for low, high in pairwise([0.0, *sorted(ends), inf]):
-        if high - low <= _ROUNDING * low:
+        start = found[-1].high if found else 0.0
+        if high - low <= _ROUNDING * low or start == inf:
             continue
         kind = better((low + min(high, 2.0 * low + 1.0)) / 2.0)
         if found and found[-1].better == kind:
-            found[-1] = replace(found[-1], high=high)
+            found[-1] = replace(found[-1], high=high * odds)
         else:
-            found.append(CostRange(found[-1].high if found else 0.0, high, kind))
+            found.append(CostRange(start, high * odds, kind))
     return found
 
 
@@ -130,11 +131,11 @@ def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], p
         second: The same of the second run.
         prevalence: Share of positives.
     """
-    hulls = [_Envelope.of(*one, prevalence) for one in (first, second)]
+    hulls = [_Envelope.of(*one) for one in (first, second)]
     ends = np.unique(np.concatenate([[0.0], *(one.turns for one in hulls), [inf]]))
     inner = _between(ends)
     (miss, alarm), (other_miss, other_alarm) = (one.rates_at(inner) for one in hulls)
-    slope, start = prevalence * (miss - other_miss), (1.0 - prevalence) * (alarm - other_alarm)
+    slope, start = miss - other_miss, alarm - other_alarm
     with silently():
         crossings = np.where(slope * start < 0.0, -start / slope, np.nan)
         crossings = crossings[(crossings > ends[:-1]) & (crossings < ends[1:])]
@@ -143,7 +144,7 @@ def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], p
         at = int(np.searchsorted(ends, ratio)) - 1
         return -_sign(float(slope[at]) * ratio + float(start[at]))
 
-    return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], better)
+    return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], better, prevalence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,10 +156,10 @@ class _Envelope:
     turns: Array
 
     @classmethod
-    def of(cls, tp: Array, fp: Array, prevalence: float) -> "_Envelope":
+    def of(cls, tp: Array, fp: Array) -> "_Envelope":
         positives, negatives = tp[-1], fp[-1]
         with silently():
-            turns = (1.0 - prevalence) * np.diff(fp) * positives / (prevalence * np.diff(tp) * negatives)
+            turns = np.diff(fp) * positives / (np.diff(tp) * negatives)
         return cls((positives - tp) / positives, fp / negatives, turns)
 
     def rates_at(self, ratios: Array) -> tuple[Array, Array]:

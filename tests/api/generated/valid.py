@@ -314,6 +314,9 @@ def _comparison(case: Case, kept: Kept) -> None:
     if case.body.get("paired") in ("true", True):
         case.body["paired"] = "auto"
     case.body["draws"] = 200
+    # And they are matrices, whose thresholds are what they are.
+    if case.body.get("cost_ranges"):
+        case.body["cost_ranges"].pop("best_thresholds", None)
 
 
 def _tournament(case: Case, _: Kept) -> None:

@@ -144,6 +144,20 @@ def test_certain_ranges_are_where_the_difference_is_beyond_its_deviation(seed: i
         assert kind_at(found, ratio) == (0 if abs(gap) <= z * deviation else -np.sign(gap))
 
 
+@pytest.mark.parametrize("prevalence", [5e-324, 1e-310, 1e-200, 1e-9, 1 - 1e-12, 1 - 2**-53])
+def test_any_prevalence_has_ranges_from_0_to_infinity(prevalence: float) -> None:
+    gaps = RateGaps(0.3, -0.3, 1e-4, 1e-4)
+    curve = np.array([0.0, 6, 8, 10]), np.array([0.0, 2, 8, 20])
+    other = np.array([0.0, 5, 9, 10]), np.array([0.0, 1, 10, 20])
+    for found in (
+        cost_ranges(gaps, prevalence),
+        certain_cost_ranges(gaps, prevalence, 0.95),
+        curve_cost_ranges(curve, other, prevalence),
+    ):
+        assert is_partition(found)
+        assert all(one.low < inf for one in found)
+
+
 def test_certain_ranges_may_be_none_two_or_one() -> None:
     nothing = certain_cost_ranges(RateGaps(0.01, -0.01, 0.01, 0.01), 0.5, 0.95)
     assert nothing == [CostRange(0.0, inf, 0)]
