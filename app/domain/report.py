@@ -12,6 +12,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content, InputFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
+from app.kernel.uncertainty.design import Alternative as Alternative
 from app.kernel.uncertainty.design import Prior as Prior
 from app.kernel.uncertainty.design import ProportionInterval as ProportionInterval
 from app.kernel.uncertainty.design import Shares as Shares
@@ -120,6 +121,7 @@ class Options:
         sampling: How intervals of everything are made.
         costs: Of decisions, for metrics of costs that name none.
         proportion_interval: Limits of what is a proportion of the samples.
+        alternative: Limits on both sides, or one of them alone.
         retain: What is kept of the samples, for curves, thresholds and paired comparisons.
     """
 
@@ -131,6 +133,7 @@ class Options:
     sampling: Sampling = Sampling()
     costs: Costs | None = None
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
+    alternative: Alternative = Alternative.TWO_SIDED
     retain: Retain = Retain.FULL
 
 
@@ -158,6 +161,8 @@ class Interval(TypedDict):
 
     Attributes:
         given: The counts that it takes as fixed.
+        alternative: Of limits on one side: `greater` has a lower limit, `less` an upper one, and the other end is that
+            of the range of the metric, null where it has none.
         prior: What every row of the matrix was given before its counts.
         seed: Of the simulation: the same seed gives the same interval.
         draws: Simulated matrices, or resamples of the samples.
@@ -171,6 +176,7 @@ class Interval(TypedDict):
     level: float
     method: str
     given: str
+    alternative: NotRequired[str]
     prior: NotRequired[str]
     seed: NotRequired[int]
     draws: NotRequired[int]

@@ -9,7 +9,7 @@ from app.domain.errors import Fault, InvalidExpression, InvalidInput
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
-from app.kernel.uncertainty.design import ProportionInterval
+from app.kernel.uncertainty.design import Alternative, ProportionInterval
 
 
 class Demand(StrEnum):
@@ -34,8 +34,9 @@ class Rule:
     Attributes:
         limit: The floor or ceiling, or the margin (0 or more) of a demand on the difference to the baseline.
         bound: Which end of the interval is held against the limit.
-        level: Of the interval; half of what it leaves is the one-sided error.
+        level: Of the interval; half of what it leaves is the one-sided error, and all of it of a limit on one side.
         proportion_interval: Limits of a metric that is a proportion.
+        alternative: Limits on both sides, or one of them alone.
         stated: The rule as it was put, to be given back.
     """
 
@@ -45,6 +46,7 @@ class Rule:
     bound: Bound
     level: float
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
+    alternative: Alternative = Alternative.TWO_SIDED
     stated: Mapping[str, Any]
 
 
@@ -76,6 +78,7 @@ def _rule(stated: Mapping[str, Any]) -> Rule:
         limit=stated.get("margin", 0.0) if demand.needs_baseline else stated[demand],
         bound=Bound(stated["bound"]),
         level=stated["level"],
+        alternative=Alternative(stated.get("alternative", Alternative.TWO_SIDED)),
         proportion_interval=ProportionInterval(stated.get("proportion_interval", ProportionInterval.WILSON)),
         stated=stated,
     )

@@ -10,7 +10,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Prior, ProportionInterval, Shares
+from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval, Shares
 
 _DEFAULTS = Options()
 
@@ -96,6 +96,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "retain": options.retain.value,
         "costs": _costs_as_json(options.costs),
         "proportion_interval": options.proportion_interval.value,
+        "alternative": options.alternative.value,
         **_sampling_as_json(options.sampling),
     }
     left_out = {
@@ -107,6 +108,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "retain": defaults.retain.value,
         "costs": None,
         "proportion_interval": defaults.proportion_interval.value,
+        "alternative": defaults.alternative.value,
         **_sampling_as_json(defaults.sampling),
     }
     return {key: value for key, value in chosen.items() if value != left_out[key]}
@@ -124,6 +126,7 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         retain=Retain(stored.get("retain", defaults.retain)),
         sampling=_sampling_from_json(stored),
         costs=_costs_from_json(stored.get("costs")),
+        alternative=Alternative(stored.get("alternative", defaults.alternative)),
         proportion_interval=ProportionInterval(stored.get("proportion_interval", defaults.proportion_interval)),
     )
 

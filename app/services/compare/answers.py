@@ -8,6 +8,7 @@ from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.many.multiplicity import Adjustment
+from app.kernel.uncertainty.design import Alternative
 from app.services.compare.cost_ranges import CostComparison
 from app.services.compare.fold_tests import FoldTest
 from app.services.compare.paired_tests import PairedTests
@@ -51,6 +52,7 @@ class ComparisonDesign:
         rope: Half width of the region of equivalence, in units of the metric.
         seed: Of everything that is simulated. It follows from the evaluations, unless it was given.
         common_prevalence: The class shares that runs of different class mixes are compared at.
+        alternative: Where limits and p are on one side: of a less b above 0 (`greater`) or below (`less`).
     """
 
     paired: bool
@@ -62,6 +64,7 @@ class ComparisonDesign:
     seed: int
     multiplicity: Multiplicity
     common_prevalence: Sequence[float] | None = field(default=None, metadata=LEFT_OUT)
+    alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,8 @@ class ComparedPair:
     """a less b in the unit of the metric.
 
     Attributes:
-        p_value: Two-sided. With `p_range` its upper end, which holds whatever the pairing.
+        p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever
+            the pairing.
         probability_a_better: By more than the region of equivalence.
         probability_error: Monte-Carlo standard error of the probabilities at most.
         method: Of the limits, and of p.

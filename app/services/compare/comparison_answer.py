@@ -10,6 +10,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.compare.many.rankings import cochran_q, confidence_set, kendall_tau, rank_runs
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Alternative
 from app.services.compare.answers import (
     ComparedMetric,
     ComparedPair,
@@ -121,6 +122,7 @@ def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
             method=adjustment, family=ALL_DIFFERENCES if adjustment is Adjustment.MAX_T else _OF_ONE_METRIC
         ),
         common_prevalence=None if shares is None else shares.tolist(),
+        alternative=None if settings.alternative is Alternative.TWO_SIDED else settings.alternative,
     )
 
 
@@ -193,6 +195,7 @@ def _pairs(
                 repeats=repeats,
                 mixed=comparison.runs.repeats_mixed,
                 level=settings.level,
+                alternative=settings.alternative,
                 rope=settings.rope,
             )
         found.append(_pair(comparison.runs.records, one, p, folds))

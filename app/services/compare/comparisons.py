@@ -14,6 +14,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
+from app.kernel.uncertainty.design import Alternative as Alternative
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
@@ -41,6 +42,7 @@ class NewComparison:
     Attributes:
         baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
         minimum_matched: Share of the samples that paired runs must have in common.
+        alternative: Limits and p on both sides, or of differences above or below 0.
         besides: What is asked beside differences of metrics.
     """
 
@@ -52,6 +54,7 @@ class NewComparison:
     paired: PairingMode = PairingMode.AUTO
     minimum_matched: float = 1.0
     multiplicity: Adjustment = Adjustment.HOLM
+    alternative: Alternative = Alternative.TWO_SIDED
     seed: int | None = None
     draws: int = 4000
     besides: Besides = field(default_factory=Besides)
@@ -183,6 +186,8 @@ def compare(
     baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
     if baseline is not None:
         pairs = [(run, baseline) for run in places if run != baseline]
-    settings = InferenceSettings(level=new.level, rope=new.rope, seed=runs.seed(new.seed), draws=new.draws)
+    settings = InferenceSettings(
+        level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
+    )
     comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
     return comparison_answer(comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides)

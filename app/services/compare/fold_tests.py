@@ -9,6 +9,7 @@ from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
 from app.kernel.compare.over_datasets.folds import bayesian_correlated_t, corrected_t, five_by_two_f
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Better, Preference
 
 
@@ -28,7 +29,7 @@ class FoldTest:
         df: Degrees of freedom of the statistic.
         probability_a_better: By more than the region of equivalence.
         repeats: How often the cross-validation was repeated; null where that is not known, and 1 is assumed.
-        five_by_two: Alpaydin's combined F test, of five repetitions of two folds.
+        five_by_two: Alpaydin's combined F test, of five repetitions of two folds; it has no sides.
     """
 
     mean_difference: float
@@ -53,6 +54,7 @@ def fold_test(
     repeats: int | None,
     mixed: bool,
     level: float,
+    alternative: Alternative = Alternative.TWO_SIDED,
     rope: float,
 ) -> FoldTest | None:
     """Tests from values (F) of two runs; None where a fold has no value.
@@ -64,7 +66,8 @@ def fold_test(
     if not np.isfinite(gaps).all():
         return None
     share = (repeats or 1) / gaps.size
-    found = corrected_t(gaps, share, level)
+    found = corrected_t(gaps, share, alternative.two_sided_level(level))
+    low, high = alternative.opened(found.low, found.high, (None, None))
     scores = -gaps if better is not None and better.better is Better.LOWER else gaps
     second_better, equivalent, first_better = bayesian_correlated_t(scores, share, rope)
     combined = None
@@ -73,11 +76,11 @@ def fold_test(
         combined = FiveByTwo(statistic=statistic, p_value=p)
     return FoldTest(
         mean_difference=found.mean,
-        low=found.low,
-        high=found.high,
+        low=low,
+        high=high,
         statistic=found.statistic,
         df=found.freedom,
-        p_value=found.p,
+        p_value=alternative.one_sided(found.p, found.mean),
         probability_a_better=first_better,
         probability_equivalent=equivalent,
         probability_b_better=second_better,

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from typing import Final, Self
 
 from app.domain.report import Interval, Sampling
+from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ProportionInterval
+from app.kernel.uncertainty.design import Alternative, ProportionInterval
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
 
 _SAMPLING: Final = Sampling()
@@ -50,6 +51,7 @@ class LimitSettings:
         simulate: Prefer simulation to approximations in closed form. Rates have their own methods all the same.
         sampling: Of what is simulated.
         proportions: Limits of what is a proportion of independent samples.
+        alternative: Limits on both sides, or one of them alone at that level.
     """
 
     level: float = 0.95
@@ -58,11 +60,17 @@ class LimitSettings:
     simulate: bool = False
     sampling: Sampling = _SAMPLING
     proportions: ProportionInterval = ProportionInterval.WILSON
+    alternative: Alternative = Alternative.TWO_SIDED
+
+    @property
+    def stated_level_of_each(self) -> float:
+        """At which every single value has its limits, as these are said to hold."""
+        return self.level if self.together == 1 else bonferroni_level(self.level, self.together)
 
     @property
     def level_of_each(self) -> float:
-        """At which every single value has its limits."""
-        return self.level if self.together == 1 else bonferroni_level(self.level, self.together)
+        """The same of limits on both sides, which is how all are made."""
+        return self.alternative.two_sided_level(self.stated_level_of_each)
 
     def of_any(self, count: int) -> Self:
         """The same where each value is one of so many that may be picked."""
@@ -78,6 +86,7 @@ class Estimate:
         low: Lower limit, NaN where there is none.
         high: Upper limit, NaN where there is none.
         level: Share of cases in which such limits hold the truth.
+        alternative: Are they limits on both sides? Where one of them was asked for the other end is that of the range.
         method: How they were made; None where they could not be.
         given: The counts that they take as fixed.
         prior: Of a posterior.
@@ -94,6 +103,7 @@ class Estimate:
     low: float = nan
     high: float = nan
     level: float
+    alternative: Alternative = Alternative.TWO_SIDED
     method: str | None = None
     given: str | None = None
     prior: str | None = None
@@ -110,6 +120,13 @@ class Estimate:
         error = None if self.monte_carlo_error is None else nan
         return replace(self, low=nan, high=nan, monte_carlo_error=error, stretched=False, reason=reason)
 
+    def opened(self, alternative: Alternative, bounds: Bounds) -> Self:
+        """With the one limit that is asked for, where there are limits."""
+        if alternative is Alternative.TWO_SIDED or self.reason is not None:
+            return self
+        low, high = alternative.opened(self.low, self.high, bounds)
+        return replace(self, low=low, high=high, alternative=alternative)
+
     def of_values(self, values: Array) -> "Estimates":
         """The same of several values."""
         return tuple(replace(self, value=value) for value in values.tolist())
@@ -123,12 +140,14 @@ class Estimate:
         if self.method is None or self.given is None:
             raise ValueError(f"expected limits or what keeps a method from making them, got {self.reason}")
         interval: Interval = {
-            "low": None if isnan(self.low) else self.low,
-            "high": None if isnan(self.high) else self.high,
+            "low": self.low if isfinite(self.low) else None,
+            "high": self.high if isfinite(self.high) else None,
             "level": self.level,
             "method": self.method,
             "given": self.given,
         }
+        if self.alternative is not Alternative.TWO_SIDED:
+            interval["alternative"] = self.alternative.value
         if self.prior is not None:
             interval["prior"] = self.prior
         if self.seed is not None:

@@ -44,7 +44,11 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
             drawn = simulate([estimands[place] for place in open_places], run, settings)
             for place, estimates in zip(open_places, drawn, strict=True):
                 found[place] = estimates
-    return [estimates for estimates in found if estimates is not None]
+    return [
+        tuple(one.opened(settings.alternative, estimand.bounds) for one in estimates)
+        for estimand, estimates in zip(estimands, found, strict=True)
+        if estimates is not None
+    ]
 
 
 def estimate_at(

@@ -128,6 +128,7 @@ def estimate_for_report(
         simulate=everything,
         sampling=options.sampling,
         proportions=options.proportion_interval,
+        alternative=options.alternative,
     )
     labels, task = run.source.labels, run.source.task
     estimands = [_every_value(metric, labels, task) for metric in metrics]

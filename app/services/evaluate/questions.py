@@ -9,7 +9,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
-from app.kernel.uncertainty.design import Prior, ProportionInterval
+from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, checked, with_costs
 from app.services.kinds.registry import inputs_of
@@ -50,6 +50,7 @@ class Question:
         usual = (
             self.options.intervals is IntervalChoice.HEADLINE
             and self.options.proportion_interval is ProportionInterval.WILSON
+            and self.options.alternative is Alternative.TWO_SIDED
         )
         quick = self.has_intervals and usual and not self.source.is_grouped
         return self.options.level if quick else None
@@ -80,7 +81,10 @@ def ask(source: MatrixInput, options: Options) -> Question:
     elif options.intervals is IntervalChoice.ALL:
         _check_sampling(source, options.sampling)
     if options.proportion_interval is not ProportionInterval.WILSON:
+        _refuse_without_intervals(options, "/options/proportion_interval")
         _check_proportions(source, options)
+    if options.alternative is not Alternative.TWO_SIDED:
+        _refuse_without_intervals(options, "/options/alternative")
     if options.costs is not None:
         costs = checked(options.costs, source)
         options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
@@ -140,11 +144,14 @@ def _check_groups(source: MatrixInput, options: Options) -> None:
         )
 
 
+def _refuse_without_intervals(options: Options, where: str) -> None:
+    if options.intervals is IntervalChoice.NONE:
+        raise InvalidInput.at(where, "no_intervals", "expected intervals to be asked for, got the intervals none")
+
+
 def _check_proportions(source: MatrixInput, options: Options) -> None:
     """Limits of proportions by another method are of numbers of independent samples."""
     where = "/options/proportion_interval"
-    if options.intervals is IntervalChoice.NONE:
-        raise InvalidInput.at(where, "no_intervals", "expected intervals to be asked for, got the intervals none")
     if source.is_grouped:
         raise InvalidInput.at(
             where,

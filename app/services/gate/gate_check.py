@@ -24,10 +24,11 @@ from app.kernel.compare.gates import (
     superiority,
     verdict_of,
 )
-from app.services.estimands import Better, Estimand
+from app.kernel.uncertainty.design import Alternative
+from app.services.estimands import Estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
-from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates
+from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates, less_is_better
 from app.services.runs.aligned import Runs
 from app.services.runs.propriety import improper_preferences
 from app.services.runs.resampling import CommonPrevalence
@@ -85,10 +86,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
             return estimates.differences(estimand, settings)
         return estimates.values(estimand, settings)
 
-    less_is_better = rule.demand is Demand.MAX
-    if rule.demand.needs_baseline:
-        less_is_better = estimand.preference is not None and estimand.preference.better is Better.LOWER
-    sign = -1.0 if less_is_better else 1.0
+    sign = -1.0 if less_is_better(rule, estimand) else 1.0
     passing, failing = estimates.settings.passing(rule), estimates.settings.failing(rule)
     found = [
         _Judged(one, _verdict(rule, one.interval if sign > 0 else one.interval.mirrored())) for one in measured(passing)
@@ -164,7 +162,7 @@ def _verdict(rule: Rule, interval: ValueWithLimits) -> Verdict:
 def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResult:
     one, verdict = judged.measured, judged.verdict
     threshold = _threshold(rule, one.interval, sign)
-    needed, power = _needed(one, threshold) if verdict is Verdict.INCONCLUSIVE else (nan, None)
+    needed, power = _needed(one, threshold, rule.alternative) if verdict is Verdict.INCONCLUSIVE else (nan, None)
     result = RuleResult(
         rule=rule.stated,
         verdict=verdict,
@@ -186,8 +184,11 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
     )
 
 
-def _needed(one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
+def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float | None]:
     """Samples that would settle an open rule if the values stayed, and the chance of that where it is not a half."""
+    if alternative is (Alternative.LESS if one.interval.value > threshold else Alternative.GREATER):
+        # The end on the side of the limit is open, and stays where it is.
+        return inf, None
     settling = samples_to_settle(one.interval, threshold, one.samples)
     if one.paired is None or not isfinite(settling):
         return settling, None
@@ -197,7 +198,7 @@ def _needed(one: RuleEstimate, threshold: float) -> tuple[float, float | None]:
         one.paired.discordant,
         difference=away * one.interval.value,
         margin=-away * threshold,
-        alpha=(1.0 - one.level) / 2.0,
+        alpha=(1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0),
         power=_POWER,
     )
     needed = ceil(members / one.paired.share)
@@ -230,7 +231,13 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
     if isnan(interval.low):
         return f"{shown}, without an interval{one.why}: a bound cannot be held against {limit}."
     level = percent(round(one.level, 5), None)
-    shown += f" with {level} limits {significant(interval.low)} and {significant(interval.high)}"
+    match rule.alternative:
+        case Alternative.GREATER:
+            shown += f" with a lower {level} limit of {significant(interval.low)}"
+        case Alternative.LESS:
+            shown += f" with an upper {level} limit of {significant(interval.high)}"
+        case _:
+            shown += f" with {level} limits {significant(interval.low)} and {significant(interval.high)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:
             return f"{shown}: not beyond {limit} for certain."

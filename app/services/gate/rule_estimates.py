@@ -1,7 +1,7 @@
 """A run, and its difference to a baseline, looked at once for all rules of a gate."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 
 from app.domain.errors import InvalidExpression, NotComparable
@@ -12,6 +12,7 @@ from app.domain.rules import Definition, Demand, Rule
 from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings
 from app.services.estimates.estimates import estimate
@@ -124,7 +125,7 @@ class RuleEstimates:
             RuleEstimate(
                 name=name,
                 interval=ValueWithLimits(one.value, one.low, one.high),
-                level=settings.level_of_each,
+                level=settings.stated_level_of_each,
                 method=one.method,
                 samples=record.n_samples,
                 why="" if one.reason is None else f", since {one.reason}",
@@ -173,7 +174,7 @@ class RuleEstimates:
             RuleEstimate(
                 name=name,
                 interval=ValueWithLimits(found.value, found.test.low, found.test.high),
-                level=settings.level_of_each,
+                level=settings.stated_level_of_each,
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=samples,
                 candidate=a,
@@ -186,7 +187,7 @@ class RuleEstimates:
                     estimand.names,
                     values,
                     rates,
-                    both.differences(index, settings.level_of_each),
+                    both.differences(index, settings.stated_level_of_each, settings.alternative),
                     strict=True,
                 )
             )
@@ -214,21 +215,33 @@ class RuleSettings:
 
     def passing(self, rule: Rule) -> LimitSettings:
         """For the end that passes it. A guardrail passes where it does not fail."""
-        return (
-            self.failing(rule)
-            if rule.bound is Bound.UPPER
-            else LimitSettings(level=rule.level, proportions=rule.proportion_interval)
-        )
+        return self.failing(rule) if rule.bound is Bound.UPPER else _settings(rule)
 
     def failing(self, rule: Rule) -> LimitSettings:
         """For the end that fails it."""
-        together = max(self.chances, 1)
-        return LimitSettings(level=rule.level, together=together, proportions=rule.proportion_interval)
+        return replace(_settings(rule), together=max(self.chances, 1))
+
+
+def _settings(rule: Rule) -> LimitSettings:
+    return LimitSettings(level=rule.level, proportions=rule.proportion_interval, alternative=rule.alternative)
+
+
+def less_is_better(rule: Rule, estimand: Estimand) -> bool:
+    """Does a rule ask for small values, or for differences to a baseline below 0?"""
+    if not rule.demand.needs_baseline:
+        return rule.demand is Demand.MAX
+    return estimand.preference is not None and estimand.preference.better is Better.LOWER
+
+
+def _fails_never(rule: Rule, estimand: Estimand) -> bool:
+    """Is the end open that would fail it?"""
+    passing = Alternative.LESS if less_is_better(rule, estimand) else Alternative.GREATER
+    return rule.bound is Bound.VALUE or rule.alternative is passing
 
 
 def _chances(rule: Rule, estimand: Estimand) -> int:
     """How many ends of intervals can fail a rule by chance; an estimate that is held against a limit has none."""
-    if rule.bound is Bound.VALUE:
+    if _fails_never(rule, estimand):
         return 0
     return len(estimand.names) * (2 if rule.demand is Demand.EQUIVALENT else 1)
 

@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, simulated, why_no_difference
+from app.services.runs.differences import RunDifference, Test, gap_bounds, simulated, why_no_difference
 from app.services.runs.group_draws import ResampledGroups, SharedGroups
 from app.services.runs.matrix_draws import IndependentMatrices
 from app.services.runs.paired_draws import PairedMatrices
@@ -142,9 +143,16 @@ class Comparison:
         better = self.estimands[index].preference
         return self.values[index] if better is None else better.score(self.values[index])
 
-    def differences(self, index: int, level: float | None = None) -> list[list[RunDifference]]:
+    def differences(
+        self, index: int, level: float | None = None, alternative: Alternative | None = None
+    ) -> list[list[RunDifference]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
-        read_at = self.settings.level if level is None else level
+        side = self.settings.alternative if alternative is None else alternative
+        bounds = gap_bounds(self.estimands[index].bounds)
+        found = self._two_sided(index, side.two_sided_level(self.settings.level if level is None else level))
+        return [[one.on_side(side, bounds) for one in of_value] for of_value in found]
+
+    def _two_sided(self, index: int, read_at: float) -> list[list[RunDifference]]:
         way, own = self._places[index]
         tested = [way.tests(own, pair, read_at) for pair in self.pairs]
         return [

@@ -12,10 +12,12 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.mcnemar import pairing_bounds
 from app.kernel.compare.paired.score import PairedScore
 from app.kernel.compare.proportions import newcombe_interval, score_z
+from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import LinearMethod
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
@@ -84,6 +86,27 @@ class RunDifference:
     first_better: float = nan
     equivalent: float = nan
     probability_error: float = nan
+
+    def on_side(self, alternative: Alternative, bounds: Bounds) -> "RunDifference":
+        """The same with one limit alone and p on its side, from the limits on both at the level that shares it.
+
+        Args:
+            alternative: On which side.
+            bounds: Ends of the range of differences.
+        """
+        if alternative is Alternative.TWO_SIDED or isnan(self.value):
+            return self
+        test = self.test
+        low, high = (test.low, test.high) if isnan(test.low) else alternative.opened(test.low, test.high, bounds)
+        ends = [alternative.one_sided(p, self.value) for p in (test.p, test.smallest) if p is not None]
+        smallest = None if test.smallest is None else min(ends)
+        return replace(self, test=replace(test, low=low, high=high, p=max(ends), smallest=smallest))
+
+
+def gap_bounds(bounds: Bounds) -> Bounds:
+    """Ends of the range of differences of values with this range."""
+    low, high = bounds
+    return (None, None) if low is None or high is None else (low - high, high - low)
 
 
 def why_no_difference(first: float, second: float, *, reached: bool) -> str:

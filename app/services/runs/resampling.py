@@ -13,6 +13,7 @@ from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.paired.drift import ChiSquared
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
@@ -32,12 +33,14 @@ class InferenceSettings:
         level: Of limits, unless another is asked for.
         rope: Half width of the region of practical equivalence, in units of the metric.
         seed: Of everything that is simulated.
+        alternative: Limits and p on both sides, or of a difference above or below 0, unless another is asked for.
         draws: Simulated values of each run at most.
     """
 
     level: float = 0.95
     rope: float = 0.01
     seed: int = 0
+    alternative: Alternative = Alternative.TWO_SIDED
     draws: int = 4000
 
 

@@ -93,6 +93,7 @@ INTERVALS = [
         "posterior-without-samples", of_matrix([[5, 1, 0], [0, 0, 0], [2, 1, 6]]), intervals="all", seed=7, draws=300
     ),
     compute("posterior-of-ten", of_matrix(matrix(10, 250, 6)), intervals="all", seed=8, draws=200),
+    compute("lower-limits", of_matrix(_THREE), alternative="greater"),
     compute("clopper-pearson", of_matrix(_THREE), proportion_interval="clopper_pearson"),
     compute("wald", of_matrix(_TWO), intervals="all", proportion_interval="wald", draws=200, seed=1),
     compute("delta", of_matrix(_THREE), intervals="all", interval_method="delta", seed=1, metrics=["gps(recall@*)"]),

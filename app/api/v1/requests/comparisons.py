@@ -6,12 +6,30 @@ from uuid import UUID
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, DatasetField, Expression, ModelField, Name, RunField, named
+from app.api.v1.requests.fields import (
+    FIRST,
+    SECOND,
+    AlternativeName,
+    DatasetField,
+    Expression,
+    ModelField,
+    Name,
+    RunField,
+    check_one_sided,
+    named,
+)
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
 from app.domain.report import DRAWS, FEWEST_DRAWS
 from app.services.compare.across_datasets import Tournament, ZeroRule
-from app.services.compare.comparisons import Adjustment, Besides, CostQuestion, NewComparison, PairingMode
+from app.services.compare.comparisons import (
+    Adjustment,
+    Alternative,
+    Besides,
+    CostQuestion,
+    NewComparison,
+    PairingMode,
+)
 
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
@@ -59,6 +77,11 @@ class ComparisonRequest(Wire):
         description="How p is adjusted over pairs and classes. `max_t`: over all differences of the request, by how "
         "they vary together.",
     )
+    alternative: AlternativeName = Field(
+        "two-sided",
+        description="`greater`: limits and p of a less b above 0, with a lower limit at the level and the other end "
+        "that of the range, `null` where it has none; `less` is the mirror image.",
+    )
     seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000, description="Simulated matrices per run.")
     paired_tests: bool | None = Field(
@@ -80,6 +103,9 @@ class ComparisonRequest(Wire):
         all_ids = all(isinstance(one, UUID) for one in (*self.evaluations, self.baseline))
         if self.baseline is not None and all_ids and self.baseline not in self.evaluations:
             raise ValueError("expected the baseline to be one of the evaluations")
+        check_one_sided(self.level, self.alternative)
+        if self.multiplicity == "max_t" and self.alternative != "two-sided":
+            raise ValueError("expected another multiplicity: max_t adjusts two-sided p")
         return self
 
     def to_domain(self) -> NewComparison:
@@ -93,6 +119,7 @@ class ComparisonRequest(Wire):
             paired=PairingMode(self.paired),
             minimum_matched=self.minimum_matched,
             multiplicity=Adjustment(self.multiplicity),
+            alternative=Alternative(self.alternative),
             seed=self.seed,
             draws=self.draws,
             besides=Besides(

@@ -3,24 +3,27 @@
 The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import (
+    AlternativeName,
     DatasetField,
     Expression,
     LabelField,
     ModelField,
     ProportionIntervalName,
     Tags,
+    check_one_sided,
 )
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import (
     DRAWS,
     FEWEST_DRAWS,
+    Alternative,
     Costs,
     IntervalChoice,
     IntervalMethod,
@@ -109,12 +112,23 @@ class OptionsField(Wire):
         "of an interval says which it is. `wald` has no width where a rate is 0 or 1, and is left out there. Limits "
         "that have to hold for several rates together are always those of Clopper and Pearson.",
     )
+    alternative: AlternativeName = Field(
+        "two-sided",
+        description="`greater`: intervals have a lower limit at the level, `less` an upper one; the other end is that "
+        "of the range of the metric, `null` where it has none. One-sided levels lie above 0.5.",
+    )
     draws: int = Field(
         DRAWS,
         ge=FEWEST_DRAWS,
         le=100_000,
         description="With `all`: simulated matrices; of samples at most 1000 resamples.",
     )
+
+    @model_validator(mode="after")
+    def check_sides(self) -> Self:
+        """One limit alone is at a level above a half."""
+        check_one_sided(self.level, self.alternative)
+        return self
 
     def to_domain(self, *, grouped: bool) -> Options:
         """The domain's form, for samples that come in groups or do not."""
@@ -127,6 +141,7 @@ class OptionsField(Wire):
             interpretation=self.interpretation,
             retain=Retain(self.retain),
             costs=None if self.costs is None else self.costs.to_domain(),
+            alternative=Alternative(self.alternative),
             proportion_interval=ProportionInterval(self.proportion_interval),
             sampling=Sampling(
                 method=usual if self.interval_method is None else IntervalMethod(self.interval_method),

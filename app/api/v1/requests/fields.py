@@ -24,12 +24,23 @@ from app.domain.evaluation import DatasetRef, ModelRef, Reference
 from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 
+AlternativeName = Literal["two-sided", "greater", "less"]
 ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
 # Stand for ids of evaluations that exist: the tests put their own in their place.
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SPACES = {ord(one): " " for one in "\t\r\n"}
+
+
+def check_one_sided(level: float, alternative: str | None) -> None:
+    """A limit on one side needs a level above a half.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if alternative in ("greater", "less") and level <= 0.5:
+        raise ValueError(f"expected a level above 0.5 with the alternative {alternative}")
 
 
 def _text(value: str) -> str:

@@ -5,7 +5,16 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import FIRST, SECOND, Description, Expression, ProportionIntervalName, RunField
+from app.api.v1.requests.fields import (
+    FIRST,
+    SECOND,
+    AlternativeName,
+    Description,
+    Expression,
+    ProportionIntervalName,
+    RunField,
+    check_one_sided,
+)
 from app.domain.rules import Demand
 
 Baseline = Literal["baseline"]
@@ -27,6 +36,12 @@ class RuleField(Wire):
         "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
     )
     level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
+    alternative: AlternativeName | None = Field(
+        None,
+        description="With the bound `lower`. `greater`: a lower limit alone, at the level, of the value or of "
+        "candidate less baseline; the other end is that of the range. So a floor passes or stays open, and a ceiling "
+        "fails or stays open. `less` is the mirror image.",
+    )
     proportion_interval: ProportionIntervalName | None = Field(
         None,
         description="Limits of a metric that is a proportion, with `min` or `max`; `wilson` when left out. Limits that "
@@ -46,6 +61,9 @@ class RuleField(Wire):
             raise ValueError("expected a margin above 0: nothing is exactly equivalent")
         if self.bound == "upper" and demand in (Demand.BETTER, Demand.EQUIVALENT):
             raise ValueError(f"expected the bound lower or value with {demand}")
+        if self.alternative in ("greater", "less") and (self.bound != "lower" or demand is Demand.EQUIVALENT):
+            raise ValueError("expected limits on both sides with equivalent_to, and with the bounds value and upper")
+        check_one_sided(self.level, self.alternative)
         if self.proportion_interval is not None and (demand.needs_baseline or self.bound == "value"):
             what = "a difference" if demand.needs_baseline else "an estimate alone"
             raise ValueError(f"expected no proportion_interval for {what}, which has no limits of a proportion")

@@ -171,4 +171,5 @@ def _reaching_for_zero(one: Estimate, estimand: Estimand, run: RunData, settings
     if not is_of_probabilities(expression.metric):
         return one
     chance = run.by_chance(expression.metric, expression.parameters, one.seed)
-    return one if chance is None or chance.p_value <= 1.0 - settings.level_of_each else replace(one, low=0.0)
+    error = 1.0 - settings.stated_level_of_each
+    return one if chance is None or chance.p_value <= error else replace(one, low=0.0)
