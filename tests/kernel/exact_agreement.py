@@ -110,6 +110,18 @@ def kappa_standard_error(w: Whole) -> Number:
 
 
 @overall
+def kappa_z(w: Whole) -> Number:
+    """By the variance that Fleiss, Cohen and Everitt give without agreement beyond chance."""
+    shares = [(w.P[i] / w.n, w.T[i] / w.n) for i in range(len(w.P))]
+    spread = w.chance + w.chance**2 - add(p * q * (p + q) for p, q in shares)
+    if w.n == 0 or spread == 0:
+        raise Undefined
+    beyond = w.observed - w.chance
+    size = root(beyond**2 * w.n / spread)
+    return size if beyond >= 0 else -size
+
+
+@overall
 def adjusted_rand(w: Whole) -> Number:
     def pairs(count: Fraction) -> Fraction:
         return count * (count - 1) / 2

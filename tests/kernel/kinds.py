@@ -112,6 +112,7 @@ class OfSamples(Kind):
             "expected_calibration_error",
             "adaptive_calibration_error",
             "maximum_calibration_error",
+            "l2_calibration_error",
             "minimum_cost",
         }
     )

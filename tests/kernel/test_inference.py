@@ -142,6 +142,8 @@ def test_statistics_of_the_sample() -> None:
         "chi_squared_df",
         "global_performance_index",
         "kappa_standard_error",
+        "kappa_z",
+        "roc_auc_standard_error",
     }
     words = ("p-value", "standard error", "chi-squared", "degrees of freedom")
     for metric in catalogue().metrics:

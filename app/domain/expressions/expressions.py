@@ -6,6 +6,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -318,7 +319,13 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
                 f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
             )
         values[argument.name] = _value(card.key, parameter, argument.value, context)
-    return MappingProxyType({**card.defaults, **values})
+    found = {**card.defaults, **values}
+    for smaller, larger in pairwise(card.rising):
+        if found[smaller] >= found[larger]:
+            raise InvalidParameter(
+                f"{smaller} of {card.key} has to lie below {larger}, which is {found[larger]:g}", position=call.position
+            )
+    return MappingProxyType(found)
 
 
 def _misplaced(card: Card, call: Call, argument: Call | Literal, context: _Context) -> InvalidExpression:

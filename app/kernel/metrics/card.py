@@ -257,6 +257,7 @@ class Card:
         on_request: It stands in no report unless it is asked for.
         also: Of a metric of matrices or probabilities: for which tasks besides classes its function is the metric of
             the same name. None: for labels if it is of one class.
+        rising: Names of parameters of which each has to be larger than the one before.
     """
 
     key: str
@@ -279,6 +280,7 @@ class Card:
     ordered: bool = False
     on_request: bool = False
     also: frozenset[Task] | None = None
+    rising: tuple[str, ...] = ()
     degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition[Any], ...] = ()

@@ -14,6 +14,7 @@ from app.kernel.metrics.families.labels import sets as label_sets
 from app.kernel.metrics.families.overall import (
     accuracy,
     agreement,
+    agreement_tests,
     averages,
     gps,
     information,
@@ -23,6 +24,7 @@ from app.kernel.metrics.families.overall import (
 from app.kernel.metrics.families.overall import costs as matrix_costs
 from app.kernel.metrics.families.per_class import detection, discrimination, rates
 from app.kernel.metrics.families.probabilities import (
+    areas,
     calibration,
     costs,
     imcp,
@@ -51,8 +53,10 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     association.COEFFICIENTS,
     baulieu.COEFFICIENTS,
     matrix_costs,
+    agreement_tests,
     ranking,
     operating_points,
+    areas,
     imcp,
     proper,
     calibration,

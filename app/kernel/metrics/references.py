@@ -37,6 +37,14 @@ REFERENCES: dict[str, str] = {
         "problems. International Conference on Machine Learning and Applications, 545-550. "
         "https://doi.org/10.1109/ICMLA.2009.126"
     ),
+    "baulieu1989": (
+        "Baulieu, F. B. (1989). A classification of presence/absence based dissimilarity coefficients. Journal of "
+        "Classification, 6, 233-246."
+    ),
+    "baulieu1997": (
+        "Baulieu, F. B. (1997). Two variant axiom systems for presence/absence based dissimilarity coefficients. "
+        "Journal of Classification, 14, 159-170."
+    ),
     "beddar2025": (
         "Beddar-Wiesing, S., Moallemey-Oureh, A., Kempkes, M., & Thomas, J. M. (2025). Absolute evaluation "
         "measures for machine "
@@ -61,6 +69,10 @@ REFERENCES: dict[str, str] = {
         "score and accuracy in "
         "binary classification evaluation. BMC Genomics, 21, 6. https://doi.org/10.1186/s12864-019-6413-7"
     ),
+    "choi2010": (
+        "Choi, S.-S., Cha, S.-H., & Tappert, C. C. (2010). A survey of binary similarity and distance measures. "
+        "Journal of Systemics, Cybernetics and Informatics, 8(1), 43-48."
+    ),
     "cicchetti1994": (
         "Cicchetti, D. V. (1994). Guidelines, criteria, and rules of thumb for evaluating normed and standardized "
         "assessment "
@@ -75,32 +87,33 @@ REFERENCES: dict[str, str] = {
         "Measurement, 20(1), 37-46. "
         "https://doi.org/10.1177/001316446002000104"
     ),
-    "warrens2008": (
-        "Warrens, M. J. (2008). Similarity coefficients for binary data. Doctoral thesis, Leiden University."
-    ),
-    "choi2010": (
-        "Choi, S.-S., Cha, S.-H., & Tappert, C. C. (2010). A survey of binary similarity and distance measures. "
-        "Journal of Systemics, Cybernetics and Informatics, 8(1), 43-48."
-    ),
-    "baulieu1989": (
-        "Baulieu, F. B. (1989). A classification of presence/absence based dissimilarity coefficients. Journal of "
-        "Classification, 6, 233-246."
-    ),
-    "baulieu1997": (
-        "Baulieu, F. B. (1997). Two variant axiom systems for presence/absence based dissimilarity coefficients. "
-        "Journal of Classification, 14, 159-170."
+    "cohen1968": (
+        "Cohen, J. (1968). Weighted kappa: nominal scale agreement with provision for scaled disagreement or "
+        "partial credit. "
+        "Psychological Bulletin, 70(4), 213-220. https://doi.org/10.1037/h0026256"
     ),
     "consonni2012": (
         "Consonni, V., & Todeschini, R. (2012). New similarity coefficients for binary data. MATCH Communications in "
         "Mathematical and in Computer Chemistry, 68, 581-592."
     ),
-    "kuhns1964": (
-        "Kuhns, J. L. (1964). The continuum of coefficients of association. In Statistical Association Methods for "
-        "Mechanized Documentation, 33-39. National Bureau of Standards."
-    ),
     "cox1958": (
         "Cox, D. R. (1958). Two further applications of a model for binary regression. Biometrika, 45(3/4), 562-565. "
         "https://doi.org/10.1093/biomet/45.3-4.562"
+    ),
+    "cramer1946": "Cramér, H. (1946). Mathematical Methods of Statistics. Princeton University Press.",
+    "czinder2006": (
+        "Czinder, P., & Pales, Z. (2006). Some comparison inequalities for Gini and Stolarsky means. Mathematical "
+        "Inequalities & Applications, 9(4), 607-616."
+    ),
+    "davis2006": (
+        "Davis, J., & Goadrich, M. (2006). The relationship between precision-recall and ROC curves. International "
+        "Conference on Machine "
+        "Learning, 233-240. https://doi.org/10.1145/1143844.1143874"
+    ),
+    "delgado2019": (
+        "Delgado, R., & Núñez-González, J. D. (2019). Enhancing confusion entropy (CEN) for binary and multiclass "
+        "classification. "
+        "PLoS ONE, 14(1), e0210264. https://doi.org/10.1371/journal.pone.0210264"
     ),
     "drummond2006": (
         "Drummond, C., & Holte, R. C. (2006). Cost curves: an improved method for visualizing classifier performance. "
@@ -114,34 +127,6 @@ REFERENCES: dict[str, str] = {
         "Epstein, E. S. (1969). A scoring system for probability forecasts of ranked categories. Journal of Applied "
         "Meteorology, 8(6), 985-987. https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
     ),
-    "mcfadden1974": (
-        "McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka (Ed.), "
-        "Frontiers in Econometrics, 105-142. Academic Press."
-    ),
-    "stolarsky1975": (
-        "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
-        "https://doi.org/10.1080/0025570X.1975.11976447"
-    ),
-    "czinder2006": (
-        "Czinder, P., & Pales, Z. (2006). Some comparison inequalities for Gini and Stolarsky means. Mathematical "
-        "Inequalities & Applications, 9(4), 607-616."
-    ),
-    "cohen1968": (
-        "Cohen, J. (1968). Weighted kappa: nominal scale agreement with provision for scaled disagreement or "
-        "partial credit. "
-        "Psychological Bulletin, 70(4), 213-220. https://doi.org/10.1037/h0026256"
-    ),
-    "cramer1946": "Cramér, H. (1946). Mathematical Methods of Statistics. Princeton University Press.",
-    "davis2006": (
-        "Davis, J., & Goadrich, M. (2006). The relationship between precision-recall and ROC curves. International "
-        "Conference on Machine "
-        "Learning, 233-240. https://doi.org/10.1145/1143844.1143874"
-    ),
-    "delgado2019": (
-        "Delgado, R., & Núñez-González, J. D. (2019). Enhancing confusion entropy (CEN) for binary and multiclass "
-        "classification. "
-        "PLoS ONE, 14(1), e0210264. https://doi.org/10.1371/journal.pone.0210264"
-    ),
     "fawcett2006": (
         "Fawcett, T. (2006). An introduction to ROC analysis. Pattern Recognition Letters, 27(8), 861-874. "
         "https://doi.org/10.1016/j.patrec.2005.10.010"
@@ -150,6 +135,10 @@ REFERENCES: dict[str, str] = {
         "Ferri, C., Hernández-Orallo, J., & Modroiu, R. (2009). An experimental comparison of performance measures "
         "for classification. "
         "Pattern Recognition Letters, 30(1), 27-38. https://doi.org/10.1016/j.patrec.2008.08.010"
+    ),
+    "fleiss1969": (
+        "Fleiss, J. L., Cohen, J., & Everitt, B. S. (1969). Large sample standard errors of kappa and weighted kappa. "
+        "Psychological Bulletin, 72(5), 323-327. https://doi.org/10.1037/h0028106"
     ),
     "fleiss2003": (
         "Fleiss, J. L., Levin, B., & Paik, M. C. (2003). Statistical Methods for Rates and Proportions (3rd ed.). "
@@ -242,10 +231,18 @@ REFERENCES: dict[str, str] = {
     "krippendorff2004": (
         "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage."
     ),
+    "kuhns1964": (
+        "Kuhns, J. L. (1964). The continuum of coefficients of association. In Statistical Association Methods for "
+        "Mechanized Documentation, 33-39. National Bureau of Standards."
+    ),
     "kull2019": (
         "Kull, M., Perello Nieto, M., Kängsepp, M., Silva Filho, T., Song, H., & Flach, P. (2019). Beyond temperature "
         "scaling: obtaining well-calibrated multi-class probabilities with Dirichlet calibration. Advances in Neural "
         "Information Processing Systems 32. https://arxiv.org/abs/1910.12656"
+    ),
+    "kumar2019": (
+        "Kumar, A., Liang, P., & Ma, T. (2019). Verified uncertainty calibration. NeurIPS 32, 3787-3798. "
+        "https://arxiv.org/abs/1909.10155"
     ),
     "labatut2012": (
         "Labatut, V., & Cherifi, H. (2012). Accuracy measures for the comparison of classifiers. arXiv:1207.3790. "
@@ -281,6 +278,10 @@ REFERENCES: dict[str, str] = {
         "McClish, D. K. (1989). Analyzing a portion of the ROC curve. Medical Decision Making, 9(3), 190-195. "
         "https://doi.org/10.1177/0272989X8900900307"
     ),
+    "mcfadden1974": (
+        "McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka (Ed.), "
+        "Frontiers in Econometrics, 105-142. Academic Press."
+    ),
     "mosley2013": (
         "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State "
         "University."
@@ -289,6 +290,10 @@ REFERENCES: dict[str, str] = {
         "Murphy, A. H. (1973). A new vector partition of the probability score. Journal of Applied Meteorology, "
         "12(4), 595-600. "
         "https://doi.org/10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2"
+    ),
+    "mysinger2010": (
+        "Mysinger, M. M., & Shoichet, B. K. (2010). Rapid context-dependent ligand desolvation in molecular docking. "
+        "Journal of Chemical Information and Modeling, 50(9), 1561-1573. https://doi.org/10.1021/ci100214a"
     ),
     "naeini2015": (
         "Naeini, M. P., Cooper, G. F., & Hauskrecht, M. (2015). Obtaining well calibrated probabilities using "
@@ -347,6 +352,10 @@ REFERENCES: dict[str, str] = {
         "discriminant measures for "
         "performance evaluation. AI 2006, LNCS 4304, 1015-1021. https://doi.org/10.1007/11941439_114"
     ),
+    "stolarsky1975": (
+        "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
+        "https://doi.org/10.1080/0025570X.1975.11976447"
+    ),
     "tsoumakas2010": (
         "Tsoumakas, G., Katakis, I., & Vlahavas, I. (2010). Mining multi-label data. Data Mining and Knowledge "
         "Discovery Handbook, 667-685. https://doi.org/10.1007/978-0-387-09823-4_34"
@@ -363,6 +372,9 @@ REFERENCES: dict[str, str] = {
         "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction "
         "models. Medical "
         "Decision Making, 26(6), 565-574. https://doi.org/10.1177/0272989X06295361"
+    ),
+    "warrens2008": (
+        "Warrens, M. J. (2008). Similarity coefficients for binary data. Doctoral thesis, Leiden University."
     ),
     "wei2010": (
         "Wei, J.-M., Yuan, X.-J., Hu, Q.-H., & Wang, S.-Q. (2010). A novel measure for evaluating classifiers. "

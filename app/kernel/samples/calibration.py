@@ -44,6 +44,12 @@ class Bins:
         return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
 
     @property
+    def root_mean_square(self) -> Array:
+        """Root of the weighted mean of squared gaps between observed and expected frequency, shape (...)."""
+        shares = ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
+        return np.sqrt(np.vecdot(shares, np.square(self.gaps_within)))
+
+    @property
     def largest(self) -> Array:
         """Largest |observed - expected| frequency of a bin that is not empty, shape (...)."""
         with silently():

@@ -46,7 +46,9 @@ def _along_recall(row: Row) -> Edges:
     )
 
 
-def _under(edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array]) -> float:
+def _under(
+    edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array]
+) -> float:
     """Integral of the heights between two places."""
     x1, x2, y1, y2 = edges
     start, end = np.maximum(x1, low), np.minimum(x2, high)

@@ -1,4 +1,4 @@
-"""Tests of agreement, each where an expression asks for it."""
+"""What tests of agreement say, where an expression asks for it."""
 
 import numpy as np
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, WEIGHTED
-from app.kernel.metrics.families.probabilities.ranking import average_precision, roc_auc
+from app.kernel.metrics.families.probabilities import ranking
 from app.kernel.numerics.arrays import Array, total
 from app.kernel.samples.partial_areas import (
     area_between,
@@ -35,11 +35,6 @@ _area = partial(
     r"A = \int_a^b \mathrm{TPR}\, d\mathrm{FPR} \text{ or } \int_a^b \mathrm{TNR}\, d\mathrm{TPR}",
     sentence="Area under a part of the ROC curve, between two false positive rates or two recalls, scaled so that 0.5 is "
     "chance and 1 is perfect, or as it is.",
-    elsewhere={"sklearn": "roc_auc_score(max_fpr=...)", "pROC": "auc(partial.auc=...)"},
-    differs={
-        "pROC": "its intervals are of specificity, 1 less the false positive rate, and a scaled area below that of chance "
-        "is missing there"
-    },
     range=(None, 1.0),
     parameters=(
         Number("low", 0.0, "where the interval begins, before its end", minimum=0.0, below=1.0),
@@ -54,7 +49,7 @@ def roc_auc_between(
     s: Scores, low: float = 0.0, high: float = 0.1, along: str = "fpr", scaled: str = "mcclish"
 ) -> Array:
     between, form = (area_between, standardised) if along == "fpr" else (area_between_recalls, standardised_of_recalls)
-    areas = np.stack([between(ranking, low, high) for ranking in s.rankings], axis=-1)
+    areas = np.stack([between(order, low, high) for order in s.rankings], axis=-1)
     return form(areas, low, high) if scaled == "mcclish" else areas
 
 
@@ -77,7 +72,7 @@ def roc_auc_between(
     references=("mysinger2010",),
 )
 def log_auc(s: Scores, low: float = 0.001, high: float = 0.1) -> Array:
-    return np.stack([mean_over_log_fpr(ranking, low, high) for ranking in s.rankings], axis=-1)
+    return np.stack([mean_over_log_fpr(order, low, high) for order in s.rankings], axis=-1)
 
 
 @_area(
@@ -98,7 +93,7 @@ def log_auc(s: Scores, low: float = 0.001, high: float = 0.1) -> Array:
 def roc_auc_standard_error(s: Scores) -> Array:
     if s.weights is not None:
         return np.full(s.actual.shape, np.nan)
-    return hanley_mcneil_error(roc_auc.compute(s), s.actual, s.rest)
+    return hanley_mcneil_error(ranking.roc_auc.compute(s), s.actual, s.rest)
 
 
 @_area(
@@ -112,4 +107,4 @@ def roc_auc_standard_error(s: Scores) -> Array:
     references=("davis2006", "beddar2025"),
 )
 def weighted_average_precision(s: Scores) -> Array:
-    return total(s.prevalence * average_precision.compute(s))
+    return total(s.prevalence * ranking.average_precision.compute(s))

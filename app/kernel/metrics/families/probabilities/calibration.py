@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
@@ -103,3 +103,37 @@ def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     if not s.are_probabilities:
         return _missing(s)
     return mean(np.stack([equal_width(ranking, int(bins)).error for ranking in s.rankings], axis=-1))
+
+
+@_error(
+    name="root mean square calibration error",
+    symbol="RMSCE",
+    formula=r"\sqrt{\sum_b \frac{n_b}{n} (\mathrm{acc}_b - \mathrm{conf}_b)^2}, \quad b = (lo, hi]",
+    sentence="Root of the mean squared gap between the confidence in the predicted class and how often it is right, over "
+    "bins of equal width.",
+    aliases=("rmsce",),
+    elsewhere={"torchmetrics": "MulticlassCalibrationError(norm=l2)"},
+    on_request=True,
+    references=("kumar2019",),
+)
+def l2_calibration_error(s: Scores, bins: float = 15.0) -> Array:
+    return _top_label(s, bins).root_mean_square if s.are_probabilities else _missing(s)
+
+
+@_error(
+    name="calibration error of a class",
+    scope=Scope.CLASS,
+    formula=r"\left(\sum_b \frac{n_b}{n} |\mathrm{freq}_b - \bar p_b|^q\right)^{1/q}, \quad q = 1, 2, \infty",
+    sentence="Gap between the probability of the class and how often it occurs, over bins of equal width: the mean (l1), "
+    "the root of the mean square (l2) or the largest (max).",
+    elsewhere={"torchmetrics": "BinaryCalibrationError"},
+    parameters=(*_BINS, Choice("norm", "l1", "mean, root mean square or largest", ("l1", "l2", "max"))),
+    on_request=True,
+    references=("kumar2019", "naeini2015"),
+)
+def class_calibration_error(s: Scores, bins: float = 15.0, norm: str = "l1") -> Array:
+    if not s.are_probabilities:
+        return np.full(s.actual.shape, np.nan)
+    made = [equal_width(ranking, int(bins)) for ranking in s.rankings]
+    read = {"l1": "error", "l2": "root_mean_square", "max": "largest"}[norm]
+    return np.stack([getattr(one, read) for one in made], axis=-1)
