@@ -47,7 +47,7 @@ class Bins:
     def root_mean_square(self) -> Array:
         """Root of the weighted mean of squared gaps between observed and expected frequency, shape (...)."""
         shares = ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
-        return np.sqrt(np.vecdot(shares, np.square(self.gaps_within)))
+        return np.asarray(np.sqrt(np.vecdot(shares, np.square(self.gaps_within))))
 
     @property
     def largest(self) -> Array:

@@ -47,7 +47,7 @@ def exact_tied_problem(n: int, classes: int, seed: int, steps: int = 8) -> tuple
     return y, p, [[Fraction(float(value)) for value in row] for row in p]
 
 
-def value(key: str, scores: Scores, **parameters: float) -> Array:
+def value(key: str, scores: Scores, **parameters: float | str) -> Array:
     """A metric by its key."""
     with silently():
         return catalogue().of_probabilities.by_name[key].compute(scores, **parameters)

@@ -86,7 +86,7 @@ def test_fractions(kind: str, classes: int, bounds: tuple[str, str]) -> None:
         corrected = [(1 + (area - chance) / (high - low - chance)) / 2 for area in areas]
         for scaled, expected in (("none", areas), ("mcclish", corrected)):
             given = {"low": float(low), "high": float(high), "along": along, "scaled": scaled}
-            found = value("roc_auc_between", scores, **given)  # type: ignore[arg-type]  # a choice
+            found = value("roc_auc_between", scores, **given)
             np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12, atol=1e-15)
 
 
@@ -140,8 +140,8 @@ def test_chance_and_perfection() -> None:
     y = np.repeat([0, 1], 20)
     alike, perfect = Scores.of_scores(y, np.zeros(40)), Scores.of_scores(y, y.astype(float))
     for given in ({}, {"low": 0.2, "high": 0.7, "along": "recall"}):
-        assert value("roc_auc_between", alike, **given)[1] == pytest.approx(0.5)  # type: ignore[arg-type]
-        assert value("roc_auc_between", perfect, **given)[1] == pytest.approx(1.0)  # type: ignore[arg-type]
+        assert value("roc_auc_between", alike, **given)[1] == pytest.approx(0.5)
+        assert value("roc_auc_between", perfect, **given)[1] == pytest.approx(1.0)
     assert value("log_auc", alike)[1] == pytest.approx(0.099 / log(100))
     assert value("log_auc", perfect)[1] == pytest.approx(1.0)
 
@@ -202,11 +202,12 @@ def test_calibration_errors_by_their_bins(classes: int) -> None:
         for b in range(5):
             held = [one for one in pairs if Fraction(b, 5) < one[0] <= Fraction(b + 1, 5) or (b == 0 and one[0] == 0)]
             if held:
-                found.append((len(held), abs(sum(one - hit for one, hit in held)) / len(held)))
+                total = sum((one - hit for one, hit in held), Fraction(0))
+                found.append((len(held), abs(total) / len(held)))
         return found
 
     def root(of: list[tuple[int, Fraction]]) -> float:
-        return float(sum(size * gap**2 for size, gap in of) / 80) ** 0.5
+        return float(np.sqrt(float(sum((size * gap**2 for size, gap in of), Fraction(0)) / 80)))
 
     scores = Scores(y, p)
     assert float(value("l2_calibration_error", scores, bins=5)) == pytest.approx(root(gaps(top)), rel=1e-12)
