@@ -142,6 +142,11 @@ def test_costs_of_a_request(client: httpx.Client) -> None:
     assert both[own] == pytest.approx(23 / 112)
     assert both["expected_cost"] == pytest.approx(0.5)
     assert "expected_cost" not in ask(client, {"input": matrix})["requested"]
+    named = "expected_cost(costs=zero_one)"
+    asked = {"costs": turned, "metrics": [named, f"mean({named}, expected_cost)"]}
+    found = ask(client, {"input": matrix, "options": asked})["requested"]
+    assert found[named] == pytest.approx(23 / 112)
+    assert found[f"mean({named}, expected_cost)"] == pytest.approx((23 / 112 + 0.5) / 2)
 
 
 def test_costs_are_kept_with_the_question(client: httpx.Client) -> None:

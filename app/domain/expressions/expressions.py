@@ -46,6 +46,7 @@ class _Context:
     inputs: Collection[Inputs]
     complete: bool
     task: Task | None
+    assumed: Mapping[str, Any]
 
 
 def parse(
@@ -56,6 +57,7 @@ def parse(
     inputs: Collection[Inputs] = _MATRIX_ONLY,
     complete: bool = True,
     task: Task | None = None,
+    assumed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -66,6 +68,7 @@ def parse(
         inputs: What there is to compute from; metrics that need something else are refused.
         complete: The labels are all there are. If not, weights and matrices are not held against their number.
         task: What is judged, where that is more than classes; metrics that make no sense for it are refused.
+        assumed: Values of parameters, by name, where the text gives none.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -73,7 +76,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs, complete, task))
+    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -319,7 +322,8 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
                 f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
             )
         values[argument.name] = _value(card.key, parameter, argument.value, context)
-    found = {**card.defaults, **values}
+    assumed = {name: context.assumed[name] for name in by_name.keys() & context.assumed.keys()}
+    found = {**card.defaults, **assumed, **values}
     for smaller, larger in pairwise(card.rising):
         if found[smaller] >= found[larger]:
             raise InvalidParameter(

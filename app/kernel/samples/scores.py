@@ -249,6 +249,15 @@ class Scores:
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
 
+    def falling(self, code: int | None) -> tuple[Ranking, Codes]:
+        """Samples by falling probability of a class, or of the one that is predicted and whether it is right, without
+        weights; and their places (n) in that order.
+        """
+        values = self.confidence if code is None else self.columns[code]
+        members = self.predicted == self.y if code is None else self.y == code
+        order, falling, _ = self._falling(values)
+        return Ranking(falling, members.take(order)), order
+
     def _rank_column(self, code: int) -> tuple[Ranking, Codes]:
         order, falling, weights = self._falling(self.columns[code])
         codes = self.y.take(order)

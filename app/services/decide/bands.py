@@ -64,15 +64,6 @@ class Banded:
     prevalence: float | None = None
     bins: int | None = None
 
-    def ranking(self) -> tuple[Ranking, Codes]:
-        """The samples, falling and without weights, and their places in that order."""
-        if self.code is None:
-            values, members = self.scores.confidence, self.scores.predicted == self.scores.y
-        else:
-            values, members = self.scores.columns[self.code], self.scores.y == self.code
-        order = np.argsort(-values, kind="stable")
-        return Ranking(values.take(order), members.take(order)), order
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveBand:
@@ -105,13 +96,13 @@ def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, 
     grouping = banded.grouping
     plain = grouping is None and banded.scores.weights is None
     if banded.bins is not None and plain:
-        ranking, _ = banded.ranking()
+        ranking, _ = banded.scores.falling(banded.code)
         filled = _filled(ranking, banded.bins)
         return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, "wilson")
     made = plan(banded.scores.n_samples, 2, whole=True)
     if made is None:
         raise OutOfReach("a band takes resamples, and there are too many samples for that")
-    ranking, order = banded.ranking()
+    ranking, order = banded.scores.falling(banded.code)
     if banded.name is CurveName.CALIBRATION and banded.bins is None:
         if not plain:
             raise CurveUndefined("there is no consistency band for samples that weigh or come in groups")

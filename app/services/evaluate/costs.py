@@ -1,7 +1,6 @@
 """Costs that belong to a question: what they are applied to, and decisions that need not be classes."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,9 @@ import numpy as np
 from app.domain.errors import InvalidExpression, InvalidInput
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Costs
-from app.kernel.metrics.card import MatrixOf
-from app.kernel.metrics.costs import COSTS
-from app.kernel.metrics.expression import Expression, Measure
+from app.kernel.metrics.card import Choice, MatrixOf
+from app.kernel.metrics.costs import COSTS, costs_of_constants, paid_in_all, relative_cost
+from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost
 from app.kernel.metrics.families.probabilities.costs import cheapest_decisions, minimum_cost
 from app.kernel.numerics.arrays import silently
@@ -63,21 +62,25 @@ def asked_of(costs: Costs, texts: Sequence[str], source: MatrixInput) -> tuple[s
     return tuple(dict.fromkeys((*texts, *keys)))
 
 
-def with_costs(expression: Expression, costs: Costs, source: MatrixInput) -> Expression:
-    """An expression whose metrics of costs have these where it names none.
+def assumed_costs(costs: Costs) -> Mapping[str, Any]:
+    """What metrics of costs take that name none."""
+    return {COSTS.name: costs.matrix}
+
+
+def refuse_no_classes(expression: Expression, costs: Costs, source: MatrixInput) -> None:
+    """Refuse a metric that takes these costs and needs that decisions are classes where they are not.
 
     Raises:
-        InvalidExpression: decisions are no classes, and the metric needs that they are.
+        InvalidExpression: it does.
     """
-    if not isinstance(expression, Measure):
-        return replace(expression, parts=tuple(with_costs(part, costs, source) for part in expression.parts))
-    card = expression.metric.card
-    parameter = next((one for one in card.parameters if one.name == COSTS.name), None)
-    if parameter is None or expression.parameters[COSTS.name] != parameter.default:
-        return expression
-    if card.parameters[0].matrix is MatrixOf.COSTS and not _are_of_classes(costs, source):  # type: ignore[union-attr]  # a choice
-        raise InvalidExpression(f"{card.key} needs decisions that are the classes; {minimum_cost.key} takes others")
-    return replace(expression, parameters={**expression.parameters, COSTS.name: costs.matrix})
+    if _are_of_classes(costs, source):
+        return
+    for leaf in measures(expression):
+        card = leaf.metric.card
+        parameter = next((one for one in card.parameters if one.name == COSTS.name), None)
+        takes_classes = isinstance(parameter, Choice) and parameter.matrix is MatrixOf.COSTS
+        if takes_classes and leaf.parameters[COSTS.name] is costs.matrix:
+            raise InvalidExpression(f"{card.key} needs decisions that are the classes; {minimum_cost.key} takes others")
 
 
 def _are_of_classes(costs: Costs, source: MatrixInput) -> bool:
@@ -91,16 +94,15 @@ def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, An
     counts = np.zeros((len(labels), len(names)))
     np.add.at(counts, (scores.y, codes), 1.0 if scores.weights is None else scores.weights)
     with silently():
-        total = float(counts.sum())
-        paid = float((counts * matrix).sum()) / total
-        constant = counts.sum(axis=1) @ matrix / total
-        of_class, of_decision = counts / counts.sum(axis=1, keepdims=True), counts / counts.sum(axis=0)
-        cheapest = int(constant.argmin())
-        relative = paid / float(constant[cheapest]) if constant[cheapest] > 0 else float("nan")
+        actual = counts.sum(axis=1)
+        constant = costs_of_constants(actual, matrix) / actual.sum()
+        relative = float(relative_cost(counts, actual, matrix))
+        of_class, of_decision = counts / actual[:, None], counts / counts.sum(axis=0)
+    cheapest = int(constant.argmin())
     return {
         "decisions": list(names),
         "matrix": counts.tolist(),
-        expected_cost.key: paid,
+        expected_cost.key: float(paid_in_all(counts, matrix) / actual.sum()),
         normalized_cost.key: number(relative),
         cost_savings.key: number(1.0 - relative),
         "best_constant": {"decision": names[cheapest], expected_cost.key: float(constant[cheapest])},

@@ -11,7 +11,7 @@ from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
 from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
-from app.services.evaluate.costs import asked_of, checked, with_costs
+from app.services.evaluate.costs import asked_of, assumed_costs, checked, refuse_no_classes
 from app.services.kinds.registry import inputs_of
 
 
@@ -93,10 +93,13 @@ def ask(source: MatrixInput, options: Options) -> Question:
 
 def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
     inputs = inputs_of(source)
+    assumed = {} if options.costs is None else assumed_costs(options.costs)
 
     def understood(text: str) -> Expression:
-        expression = parse(text, source.labels, source.positive, inputs=inputs, task=source.task)
-        return expression if options.costs is None else with_costs(expression, options.costs, source)
+        expression = parse(text, source.labels, source.positive, inputs=inputs, task=source.task, assumed=assumed)
+        if options.costs is not None:
+            refuse_no_classes(expression, options.costs, source)
+        return expression
 
     return tuple(
         all_understood(options.metrics, understood, lambda text: f"/options/metrics/{options.metrics.index(text)}")

@@ -2,12 +2,10 @@
 
 from functools import partial
 
-import numpy as np
-
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES, ONE_ACTUAL_CLASS
-from app.kernel.metrics.costs import COSTS, Costs, matrix_of_costs
+from app.kernel.metrics.costs import COSTS, Costs, matrix_of_costs, paid_in_all, relative_cost
 from app.kernel.numerics.arrays import Array
 
 _cost = partial(
@@ -22,14 +20,6 @@ _cost = partial(
 )
 
 
-def _summed(t: Table, costs: Costs) -> Array:
-    return np.asarray(np.sum(t.counts * matrix_of_costs(costs, t.n_classes), axis=(-2, -1)))
-
-
-def _of_best_constant(t: Table, costs: Costs) -> Array:
-    return np.asarray(np.min(t.actual @ matrix_of_costs(costs, t.n_classes), axis=-1))
-
-
 @_cost(
     name="expected cost",
     formula=r"\frac{1}{n} \sum_{ij} n_{ij} c_{ij}",
@@ -38,7 +28,7 @@ def _of_best_constant(t: Table, costs: Costs) -> Array:
     references=("elkan2001",),
 )
 def expected_cost(t: Table, costs: Costs = "zero_one") -> Array:
-    return _summed(t, costs) / t.n
+    return paid_in_all(t.counts, matrix_of_costs(costs, t.n_classes)) / t.n
 
 
 @_cost(
@@ -67,6 +57,4 @@ def cost_savings(t: Table, costs: Costs = "zero_one") -> Array:
 
 
 def _relative(t: Table, costs: Costs) -> Array:
-    constant = _of_best_constant(t, costs)
-    # Where a constant decision costs nothing nothing can be saved, however much the decisions cost.
-    return _summed(t, costs) / np.where(constant > 0.0, constant, np.nan)
+    return relative_cost(t.counts, t.actual, matrix_of_costs(costs, t.n_classes))
