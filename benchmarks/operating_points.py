@@ -1,30 +1,68 @@
-"""How often 95 % intervals of a rate at a rate hold the truth, by simulation.
+"""How often 95 % intervals of rates at rates, net benefit and the calibration slope hold the truth, by simulation.
 
-Run ``python -m benchmarks.operating_points``; prints a Markdown table. The truth is the rate in the population at the
-threshold that has the other rate there: the intervals have to count that the threshold is chosen on the sample.
+Run ``python -m benchmarks.operating_points``; prints a Markdown table. The truth of a rate at a rate is that in the
+population at the threshold that has the other rate there: the intervals have to count that the threshold is chosen on
+the sample. Probabilities are right, so the slope is 1. All are of the last class against the rest.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.probabilities.operating_points import precision_at, recall_at, specificity_at
-from app.kernel.numerics.arrays import silently
+from app.kernel.metrics.families.probabilities.recalibration import calibration_slope, net_benefit_at
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.operating_points import precision_at_recall, recall_at_specificity, specificity_at_recall
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.of_samples.influence import Influences, limits
 from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, resampled
 from app.kernel.uncertainty.of_samples.units import Run
+from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import World
 
-LEVEL, DRAWS, MANY = 0.95, 300, 3_000_000
-ASKED: tuple[tuple[Metric[Scores], Mapping[str, float]], ...] = (
-    (recall_at, {"specificity": 0.9}),
-    (specificity_at, {"recall": 0.9}),
-    (precision_at, {"recall": 0.8}),
+LEVEL, DRAWS, MANY = 0.95, 300, 2_000_000
+# Entries of the probabilities of a population: what fits in memory.
+_MOST_ENTRIES = 10_000_000
+
+
+@dataclass(frozen=True)
+class RateAt:
+    """A rate at a rate, as the metric reads it off the order of a class."""
+
+    metric: Metric[Scores]
+    given: Mapping[str, float]
+    read: Callable[[Ranking, float], Array]
+
+    def of_class(self, scores: Scores, code: int) -> Array:
+        """Its value (...) for one class."""
+        return self.read(scores.ranking(code), next(iter(self.given.values())))
+
+    def alone(self, code: int) -> Metric[Scores]:
+        """The metric with the values of one class: of ten classes the others would take most of the time."""
+
+        def compute(scores: Scores, **_: float) -> Array:
+            own = self.of_class(scores, code)
+            return np.where(np.arange(scores.n_classes) == code, own[..., None], np.nan)
+
+        return Metric(self.metric.card, compute)
+
+
+RATES = (
+    RateAt(recall_at, {"specificity": 0.9}, recall_at_specificity),
+    RateAt(specificity_at, {"recall": 0.9}, specificity_at_recall),
+    RateAt(precision_at, {"recall": 0.8}, precision_at_recall),
 )
+DESIGNS = {
+    2: ((0.5, 100), (0.5, 400), (0.1, 300), (0.1, 1000), (0.02, 1000), (0.02, 3000)),
+    3: ((0.5, 100), (0.5, 400), (0.1, 300), (0.1, 1000), (0.02, 1000), (0.02, 3000)),
+    10: ((0.5, 400), (0.1, 1000), (0.02, 3000)),
+}
 
 
 def shares(classes: int, rarest: float) -> tuple[float, ...]:
@@ -32,39 +70,56 @@ def shares(classes: int, rarest: float) -> tuple[float, ...]:
     return (*([(1.0 - rarest) / (classes - 1)] * (classes - 1)), rarest)
 
 
-def coverage(world: World, size: int, replicates: int) -> list[tuple[float, float]]:
-    """Of each metric how often its interval holds the truth, and how often there is none."""
+def coverage(world: World, size: int, replicates: int) -> tuple[list[float], float]:
+    """How often the interval of each holds the truth, and how often the least sure of the rates has none."""
     random, last = generator(size), len(world.shares) - 1
-    population = world.sample(MANY // len(world.shares), generator(1))
+    population = world.sample(min(MANY, _MOST_ENTRIES // len(world.shares)), generator(1))
+    # Who acts on more than the share of the class gains most from the probabilities.
+    threshold = {"threshold": world.shares[last]}
     with silently():
-        truth = [float(metric.compute(population, **given)[last]) for metric, given in ASKED]
-    asked = [resampled(Measure(metric, given, last), metric.card.range) for metric, given in ASKED]
-    hits, missing = np.zeros(len(asked)), np.zeros(len(asked))
+        truth = [float(rate.of_class(population, last)) for rate in RATES]
+        truth += [float(net_benefit_at.compute(population, **threshold)[last]), 1.0]
+    asked = [resampled(Measure(rate.alone(last), rate.given, last), rate.metric.card.range) for rate in RATES]
+    hits, missing = np.zeros(len(truth)), np.zeros(len(asked))
     for number in range(replicates):
         scores = world.sample(size, random)
-        made = Plan(DRAWS, size, size)
         found = bootstrap_samples(
-            Run(scores, scores.predicted), asked, seed=number, made=made, level=LEVEL, class_counts=ClassCounts.FIXED
+            Run(scores, scores.predicted),
+            asked,
+            seed=number,
+            made=Plan(DRAWS, size, size),
+            level=LEVEL,
+            class_counts=ClassCounts.FIXED,
         )
-        for place, (one, true) in enumerate(zip(found, truth, strict=True)):
-            low, high = float(one.low[0]), float(one.high[0])
-            missing[place] += not (np.isfinite(low) and low < high)
-            hits[place] += low <= true <= high
-    return [(float(hit) / replicates, float(none) / replicates) for hit, none in zip(hits, missing, strict=True)]
+        ends = [(float(one.low[0]), float(one.high[0])) for one in found]
+        missing += [not (np.isfinite(low) and low < high) for low, high in ends]
+        influences = Influences(scores)
+        for metric, given in ((net_benefit_at, threshold), (calibration_slope, {})):
+            linear = influences.of(metric, last, parameters=given)
+            made = None if linear is None else limits(linear, LEVEL)
+            ends.append((np.nan, np.nan) if made is None else (made.low, made.high))
+        hits += [low <= true <= high for (low, high), true in zip(ends, truth, strict=True)]
+    return (hits / replicates).tolist(), float(missing.max()) / replicates
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=500)
+    parser.add_argument("--classes", type=int, choices=tuple(DESIGNS), nargs="*", default=list(DESIGNS))
     options = parser.parse_args(arguments)
-    print("| K | share of the class | n | recall at 0.9 | specificity at 0.9 | precision at 0.8 | without |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for classes in (2, 3):
-        for rarest, size in ((0.5, 100), (0.5, 400), (0.1, 300), (0.1, 1000), (0.02, 1000), (0.02, 3000)):
-            found = coverage(World(shares(classes, rarest)), size, options.replicates)
-            cells = " | ".join(f"{hit:.3f}" for hit, _ in found)
-            print(f"| {classes} | {rarest:g} | {size} | {cells} | {max(none for _, none in found):.3f} |", flush=True)
+    print_table(
+        [
+            *("K", "share of the class", "n"),
+            *("recall at 0.9", "specificity at 0.9", "precision at 0.8", "net benefit", "calibration slope", "without"),
+        ],
+        [
+            [classes, f"{rarest:.0%}", size, *held, none]
+            for classes in options.classes
+            for rarest, size in DESIGNS[classes]
+            for held, none in [coverage(World(shares(classes, rarest)), size, options.replicates)]
+        ],
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from app.kernel.uncertainty.of_samples.curve_bands import (
     tpr_at,
     tpr_between,
 )
-from app.kernel.uncertainty.of_samples.resampling import Plan, plan
+from app.kernel.uncertainty.of_samples.resampling import DRAWS, Plan, plan
 
 # More would be drawn than anyone sees, and takes room in all resamples.
 MOST_POINTS = 2000
@@ -86,8 +86,8 @@ class CurveBand:
     seed: int | None = None
 
 
-def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, CurveBand]:
-    """Limits (m) at the points of a curve, and how they were made.
+def band_of(banded: Banded, settings: BandSettings, seed: int, *, draws: int = DRAWS) -> tuple[Limits, CurveBand]:
+    """Limits (m) at the points of a curve, and how they were made, from at most so many draws.
 
     Raises:
         CurveUndefined: samples that weigh or come in groups have no consistency band.
@@ -99,7 +99,7 @@ def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, 
         ranking, _ = banded.scores.falling(banded.code)
         filled = _filled(ranking, banded.bins)
         return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, "wilson")
-    made = plan(banded.scores.n_samples, 2, whole=True)
+    made = plan(banded.scores.n_samples, 2, draws, whole=True)
     if made is None:
         raise OutOfReach("a band takes resamples, and there are too many samples for that")
     ranking, order = banded.scores.falling(banded.code)
