@@ -15,17 +15,29 @@ from tests.api.test_scored_decisions import result
 TRUTH = np.arange(300) % 3
 TWO = np.arange(240) % 2
 OF_A_CLASS = ["recall_at(specificity=0.8)@1", "specificity_at(recall=0.7)@1", "precision_at(recall=0.6)@1"]
+AREAS = [
+    "roc_auc_between(low=0.1, high=0.6)@1",
+    "roc_auc_between(low=0.2, high=0.9, along=recall, scaled=none)@1",
+    "log_auc(low=0.05, high=0.5)@1",
+]
+CALIBRATION = ["class_calibration_error(norm=max)@1", "l2_calibration_error"]
 RECALIBRATION = [
     "calibration_intercept@1",
     "calibration_slope@1",
     "integrated_calibration_index@1",
     "integrated_calibration_index(statistic=e90)@1",
 ]
-LOSSES = ["net_benefit_at(threshold=0.4)@1", "d2_log_loss", "ranked_probability_score", "minimum_cost"]
+LOSSES = [
+    "net_benefit_at(threshold=0.4)@1",
+    "d2_log_loss",
+    "ranked_probability_score",
+    "minimum_cost",
+    "weighted_average_precision",
+]
 COSTS = ["expected_cost", "normalized_cost", "cost_savings", "mean(expected_cost, error_rate)"]
-EXPRESSIONS = [*OF_A_CLASS, *RECALIBRATION, *LOSSES, *COSTS]
+EXPRESSIONS = [*OF_A_CLASS, *AREAS, *CALIBRATION, *RECALIBRATION, *LOSSES, *COSTS]
 # A better model need not be better calibrated.
-JUDGING = [*OF_A_CLASS, *LOSSES, *COSTS]
+JUDGING = [*OF_A_CLASS, *AREAS, *LOSSES, *COSTS]
 EVERYWHERE = pytest.mark.parametrize("expression", EXPRESSIONS)
 
 
@@ -73,12 +85,12 @@ def test_projections(client: httpx.Client, expression: str) -> None:
     run = keep_probabilities(client, TWO, probabilities(TWO, 6))
     answer = project(client, run, prevalence={"0": 0.8, "1": 0.2}, metrics=[expression])
     found = answer["metrics"][expression]
-    if expression.startswith("integrated"):
+    if expression.startswith(("integrated", "class_calibration", "l2_calibration")):
         # Chance makes it larger, and resampling does so once more.
         assert found["low"] is None
     else:
         assert found["low"] < found["value"] < found["high"]
-    insensitive = expression.startswith(("recall_at", "specificity_at"))
+    insensitive = expression.startswith(("recall_at", "specificity_at", "roc_auc_between", "log_auc"))
     assert (found["value"] == found["observed"]) is insensitive
 
 
@@ -92,6 +104,9 @@ def test_projections(client: httpx.Client, expression: str) -> None:
         "precision_at(recall=0)@1",
         "calibration_slope(clip=0.5)@1",
         "net_benefit_at(threshold=1)@1",
+        "roc_auc_between(low=0.2)@1",
+        "log_auc(low=0)@1",
+        "roc_auc_between(scaled=half)@1",
         "integrated_calibration_index(statistic=e10)@1",
         'expected_cost(costs="0,1,1;1,0,1;1,1,0")',
         'expected_cost(costs="0,1;-1,0")',
