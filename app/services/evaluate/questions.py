@@ -155,10 +155,6 @@ def _refuse_without_intervals(options: Options, where: str) -> None:
 def _check_proportions(source: MatrixInput, options: Options) -> None:
     """Limits of proportions by another method are of numbers of independent samples."""
     where = "/options/proportion_interval"
-    if source.task is not None:
-        raise InvalidInput.at(
-            where, "not_for_this_kind", f"expected wilson or nothing: limits of {source.task} are made by resampling"
-        )
     if source.is_grouped:
         raise InvalidInput.at(
             where,
