@@ -139,7 +139,8 @@ def test_chance_and_perfection() -> None:
     """Of equal scores the curve is the diagonal, whose mean over ln u is (b - a) / ln(b / a)."""
     y = np.repeat([0, 1], 20)
     alike, perfect = Scores.of_scores(y, np.zeros(40)), Scores.of_scores(y, y.astype(float))
-    for given in ({}, {"low": 0.2, "high": 0.7, "along": "recall"}):
+    intervals: list[dict[str, float | str]] = [{}, {"low": 0.2, "high": 0.7, "along": "recall"}]
+    for given in intervals:
         assert value("roc_auc_between", alike, **given)[1] == pytest.approx(0.5)
         assert value("roc_auc_between", perfect, **given)[1] == pytest.approx(1.0)
     assert value("log_auc", alike)[1] == pytest.approx(0.099 / log(100))

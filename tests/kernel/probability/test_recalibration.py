@@ -110,7 +110,7 @@ def test_the_smooth_curve_is_lowess_of_statsmodels(make: object, classes: int) -
             "maximum": gaps.max(),
         }
         for statistic, wanted in expected.items():
-            found = value("integrated_calibration_index", scores, statistic=statistic)  # type: ignore[arg-type]
+            found = value("integrated_calibration_index", scores, statistic=statistic)
             assert found[code] == pytest.approx(wanted, rel=1e-9), statistic
 
 
