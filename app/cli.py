@@ -1,4 +1,4 @@
-"""The command line: `prevail serve`, `prevail migrate`, `prevail health`.
+"""The command line: `prevail serve`, `prevail migrate`, `prevail keys`, `prevail health`.
 
 What a command needs is imported inside it: a health check every few seconds should not load the whole service.
 """
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import SecretStr, ValidationError
 
 from app import serving
-from app.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from app.settings import Settings, describe_unknown_variables, normalize_database_url
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, running_dsn
+from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     migrate.add_argument("revision", nargs="?", default="head", help="revision to go up to (default: the newest)")
     health = commands.add_parser("health", help="ask the running service how it is; exit code 0 when well")
     health.add_argument("--ready", action="store_true", help="ask whether it can serve, database included")
+    keys = commands.add_parser("keys", help="make, list, rotate and revoke API keys")
+    _add_key_arguments(keys, sys.argv[1:] if arguments is None else arguments)
     chosen = parser.parse_args(arguments)
     try:
         unknown = describe_unknown_variables(os.environ)
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 serve(settings)
             case "migrate":
                 migrate_database(settings, chosen.revision)
+            case "keys":
+                print(run_on_keys(settings, chosen), end="")
             case "health":
                 print(ask_health(settings, "/readyz" if chosen.ready else "/healthz"))
     except ValidationError as error:
@@ -113,8 +117,20 @@ def serve(settings: Settings) -> None:
 
 
 def describe_access(settings: Settings) -> str:
-    """Who can use the service, for the log: it knows no users, so whoever reaches the port may do everything."""
-    if listens_on_loopback(settings.host):
+    """Who can use the service, for the log."""
+    loopback = listens_on_loopback(settings.host)
+    first = "make the first by `prevail keys create --scope admin`"
+    match settings.authentication:
+        case Authentication.keys:
+            return f"access   with an API key only; {first}"
+        case Authentication.auto if loopback:
+            return (
+                f"access   no key needed as long as there is none; listens on {settings.host}, which only this machine "
+                f"reaches; {first}"
+            )
+        case Authentication.auto:
+            return f"access   with an API key; as long as there is none, from this machine only; {first}"
+    if loopback:
         return f"access   no authentication; listens on {settings.host}, which only this machine reaches"
     return (
         f"WARNING  no authentication, and it listens on {settings.host}: whoever reaches port {settings.port} "
@@ -243,6 +259,44 @@ def read_revisions(url: SecretStr, wait_seconds: float) -> set[str]:
             if time.monotonic() > deadline:
                 raise CommandError(f"the database did not answer for {wait_seconds:g} s: {reason}") from error
             time.sleep(0.25)
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """What the commands of keys take, when it is one of them: they know the store, which takes a while to load."""
+    if "keys" in arguments:
+        from app.key_commands import add_arguments
+
+        add_arguments(parser)
+
+
+def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
+    """Carry out a command about keys; returns what is to be printed.
+
+    Without a database of its own that is the embedded one, of the running service or else started for it.
+
+    Raises:
+        CommandError: it cannot be done; the message says why.
+    """
+    from app.domain.errors import DomainError
+    from app.key_commands import run
+    from app.services.ports import StoreFullError, StoreUnavailableError
+
+    with _terminable(), contextlib.ExitStack() as stack:
+        url = settings.database_url
+        if url is None:
+            dsn = running_dsn(settings.data_dir)
+            if dsn is None:
+                dsn = stack.enter_context(start_embedded(settings.data_dir)).dsn()
+                upgrade(SecretStr(normalize_database_url(dsn)), "head")
+            url = SecretStr(normalize_database_url(dsn))
+        refuse_outdated_schema(url, settings.database_wait_seconds)
+        try:
+            return run(url.get_secret_value(), chosen)
+        except (DomainError, StoreFullError, StoreUnavailableError) as error:
+            raise CommandError(str(error)) from error
 
 
 # --- health ----------------------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api import documentation, operations, pages, problems
+from app.api.access import PROJECT_HEADER
 from app.api.addresses import Addresses
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import comparisons, consistency, curves, evaluations, gates, leaderboard, metrics, projections
+from app.api.v1 import comparisons, consistency, curves, evaluations, gates, keys, leaderboard, metrics, projections
 from app.protocol import LIMITS, ConnectionLimits
 from app.settings import Settings
 from app.wiring import build_services
@@ -30,6 +32,7 @@ ROUTERS = (
     leaderboard.router,
     projections.router,
     metrics.router,
+    keys.router,
     operations.router,
 )
 _GARBAGE_THRESHOLDS = (10_000, 20, 20)
@@ -77,6 +80,16 @@ def create_app(settings: Settings) -> FastAPI:
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,
     )
+    if settings.cors_origins:
+        # Around everything: a page may read why it was refused.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "If-None-Match", PROJECT_HEADER, "X-Request-ID"],
+            expose_headers=["ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID"],
+            max_age=3600,
+        )
     return app
 
 

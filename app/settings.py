@@ -8,11 +8,20 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from pydantic import AfterValidator, DirectoryPath, Field, SecretStr, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    DirectoryPath,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})
@@ -24,6 +33,14 @@ PREFIX = "PREVAIL_"
 _OTHERS_VARIABLES = frozenset({"PREVAIL_PORTS", "PREVAIL_TEST_DATABASE_URL"})
 # … and what Kubernetes tells a pod of services whose names begin with "prevail".
 _SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(TCP|UDP|SCTP)\w*=|PORT=\w+://)")
+
+
+class Authentication(StrEnum):
+    """Who needs an API key."""
+
+    auto = "auto"
+    keys = "keys"
+    off = "off"
 
 
 class LogLevel(StrEnum):
@@ -63,6 +80,22 @@ def _normalize_secret(url: SecretStr) -> SecretStr:
     return SecretStr(normalize_database_url(url.get_secret_value()))
 
 
+def _rate(text: str) -> str:
+    # Only here: few set it, and every command reads the settings.
+    from limits import parse_many
+
+    try:
+        parse_many(text)
+    except ValueError:
+        raise ValueError(f"expected a rate such as 100/second; 10000/hour, got {text!r}") from None
+    return text
+
+
+def _separated(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Rate = Annotated[str, AfterValidator(_rate)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_normalize_secret)]
 
 
@@ -87,6 +120,23 @@ class Settings(BaseSettings):
     access_log: bool = Field(default=False, description="Write one log line per request.")
     shutdown_seconds: int = Field(
         20, ge=1, description="How long a stop waits for requests under way before it cuts them off."
+    )
+
+    authentication: Authentication = Field(
+        Authentication.auto,
+        description="Who needs an API key. `auto`: everybody; as long as there is no key at all, requests from this "
+        "machine need none. `keys`: everybody, always. `off`: nobody, for a service that "
+        "only something that checks who asks can reach.",
+    )
+    key_rate: Rate | None = Field(
+        None,
+        description="How often a key may be used that has no rate of its own, such as `100/second; 10000/hour`; "
+        "per worker. Unset: as often as it likes.",
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated)] = Field(
+        (),
+        description="Origins whose pages browsers let ask this service, such as `https://board.example`, with commas "
+        "between them; `*` is all. Unset: none.",
     )
 
     database_url: DatabaseUrl | None = Field(

@@ -9,6 +9,8 @@ from app.api.deps import Services
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.services.access.guard import Guard
+from app.services.access.keys import KeyService
 from app.services.admission import Admission
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
@@ -19,17 +21,20 @@ from app.services.gate.gates import GateService
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.worker import Limits
-from app.settings import Settings
+from app.settings import Authentication, Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.database.engine import Disk, create_engine
 from app.store.database.schema import SchemaReadiness
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
+from app.store.keys import PostgresKeyStore
 
 _log = logging.getLogger("prevail.wiring")
 
 _WARM_UP_AFTER_SECONDS = 1.0
+# Whether a request needs a key; None: as soon as there is one.
+_REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authentication.off: False}
 
 
 @asynccontextmanager
@@ -55,6 +60,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
+    keys = PostgresKeyStore(engine)
+    guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     try:
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
@@ -72,11 +79,14 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
             gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
+            keys=KeyService(keys),
+            guard=guard,
             compute=compute,
             readiness=readiness,
         )
     finally:
         compute.close()
+        await guard.close()
         await store.close()
         await engine.dispose()
 

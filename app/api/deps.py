@@ -14,9 +14,14 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.api.access import PROJECT_HEADER, is_local, needed_scope, rate_headers
 from app.api.documentation import PROBLEMS
-from app.api.problems import InvalidQuery
+from app.api.problems import InvalidQuery, request_id
+from app.domain.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.domain.errors import Fault
+from app.services.access.guard import Asking, Guard
+from app.services.access.keys import KeyService
+from app.services.acting import act_as
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
@@ -25,8 +30,6 @@ from app.services.gate.gates import GateService
 from app.services.ports import Readiness
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
-
-DEFAULT_PROJECT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Services:
     tournaments: TournamentService
     gates: GateService
     what_if: WhatIfService
+    keys: KeyService
+    guard: Guard
     compute: ComputePool
     readiness: Readiness
 
@@ -53,11 +58,14 @@ class Context:
 
 async def context(request: Request) -> Context:
     """The services, and the project a request acts in."""
-    return Context(request.app.state.services, DEFAULT_PROJECT)
+    return Context(request.app.state.services, request.scope["state"].get("project", DEFAULT_PROJECT))
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses parameters it does not know: a misspelt filter that lets everything pass is worse."""
+    """A route that lets no request pass without the right key, and refuses parameters it does not know.
+
+    A misspelt filter that lets everything pass is worse than an error.
+    """
 
     @cached_property
     def query_params(self) -> list[ModelField]:
@@ -65,11 +73,13 @@ class StrictRoute(APIRoute):
         return _query_params(self.dependant)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Check the parameters before anything else is done."""
+        """Check who asks, and the parameters, before anything else is done."""
         handle, endpoint = super().get_route_handler(), self.endpoint
         direct = _wants_context_only(endpoint)
+        scope = needed_scope(self.operation_id or "", next(iter(self.methods or ()), ""))
 
         async def check_and_handle(request: Request) -> Response:
+            await _let_pass(request, scope)
             if request.scope["query_string"]:
                 refuse_unknown_parameters(request)
             elif direct:
@@ -83,6 +93,34 @@ class StrictRoute(APIRoute):
 
 def _query_params(dependant: Dependant) -> list[ModelField]:
     return [*dependant.query_params, *(field for inner in dependant.dependencies for field in _query_params(inner))]
+
+
+async def _let_pass(request: Request, scope: Scope) -> None:
+    """Hold a request against its key.
+
+    Raises:
+        Unauthenticated, Forbidden, TooManyRequests: as `Guard.admit` says.
+        InvalidQuery: it names a project that cannot be one.
+    """
+    headers = request.headers
+    named = headers.get(PROJECT_HEADER)
+    guard: Guard = request.app.state.services.guard
+    asking = Asking(
+        authorization=headers.get("authorization"),
+        project=named,
+        local=is_local(request),
+        request_id=request_id(request),
+    )
+    admitted = await guard.admit(asking, scope)
+    if named is not None and not is_project_name(named):
+        detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
+        raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)
+    act_as(admitted.actor)
+    state = request.scope["state"]
+    state["project"] = admitted.project
+    limit = admitted.limit
+    if limit is not None:
+        state["answer_headers"] = rate_headers(limit.requests, limit.window, limit.left, limit.reset)
 
 
 def routes(*tags: str) -> APIRouter:

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.api.access import SECURITY_SCHEME, needed_scope
 from app.api.answers import Documented, answer_model, answers
 from app.api.problems import ProblemValue
 
@@ -19,6 +20,9 @@ _REQUEST_ID = {
     "schema": {"type": "string"},
 }
 _RETRY_AFTER = {"description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 0}}
+_AUTHENTICATE = {"description": "Says that a bearer key is wanted.", "required": True, "schema": {"type": "string"}}
+_RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.', "schema": {"type": "string"}}
+_RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
 
 
 def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -31,12 +35,18 @@ def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: _problem("The body is not JSON."),
+    401: _problem("A key is needed, and there was none that is good.", {"WWW-Authenticate": _AUTHENTICATE}),
+    403: _problem("The key is good, but not for this."),
     404: _problem("There is no such thing."),
     406: _problem("The answer is written in nothing that `Accept` allows."),
     408: _problem("The rest of the request did not come in time."),
     413: _problem("The body is larger than the limit."),
     415: _problem("The body is not announced as JSON, or compressed in an unknown way."),
     422: _problem("The request has a fault; `errors` points at it."),
+    429: _problem(
+        "The key was used more often than it may be; nothing was kept.",
+        {"Retry-After": _RETRY_AFTER, "RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY},
+    ),
     431: _problem("The headers are too large."),
     503: _problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
     504: _problem("Computing it took longer than is allowed and was ended; nothing was kept."),
@@ -131,7 +141,14 @@ def install(app: FastAPI) -> None:
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
             schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
-            for operation in (one for methods in schema["paths"].values() for one in methods.values()):
+            schema["components"]["securitySchemes"] = SECURITY_SCHEME
+            for path, method, operation in (
+                (path, method, one) for path, methods in schema["paths"].items() for method, one in methods.items()
+            ):
+                if path.startswith("/v1/"):
+                    # Or nothing, where no key is needed.
+                    scope = needed_scope(operation["operationId"], method.upper())
+                    operation["security"] = [{"key": [scope.value]}, {}]
                 _say_of_members(operation, components)
                 for answer in operation["responses"].values():
                     answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}

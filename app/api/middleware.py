@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from collections.abc import MutableMapping
 from http import HTTPStatus
+from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -52,7 +54,7 @@ class RequestEnvelope:
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        answer = _Answer(send, request_id, without_body=method != scope["method"])
+        answer = _Answer(send, scope["state"], without_body=method != scope["method"])
         announced = _announced_length(headers)
         refusal = self._refusal(scope["path"], method, announced)
         if refusal is not None:
@@ -101,16 +103,23 @@ class RequestEnvelope:
 
 
 class _Answer:
-    """What is sent, with the id of the request among its headers; to HEAD everything but the body."""
+    """What is sent, with the id of the request among its headers; to HEAD everything but the body.
 
-    def __init__(self, send: Send, request_id: str, *, without_body: bool) -> None:
-        self._send, self.request_id, self._without_body = send, request_id, without_body
+    The state of the request may have ``answer_headers``, which whatever is answered has then.
+    """
+
+    def __init__(self, send: Send, state: MutableMapping[str, Any], *, without_body: bool) -> None:
+        self._send, self._state, self._without_body = send, state, without_body
+        self.request_id: str = state["request_id"]
         self.started = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            MutableHeaders(scope=message)["X-Request-ID"] = self.request_id
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self.request_id
+            for name, value in self._state.get("answer_headers", {}).items():
+                headers.setdefault(name, value)
         elif self._without_body:
             message = {**message, "body": b""}
         await self._send(message)

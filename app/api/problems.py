@@ -11,11 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from app.api.access import rate_headers
 from app.api.answers import write_json
 from app.domain.errors import (
     DeadlinePassed,
     DomainError,
     Fault,
+    Forbidden,
     InvalidExpression,
     InvalidExpressions,
     InvalidInput,
@@ -26,6 +28,8 @@ from app.domain.errors import (
     ProcessLost,
     SchemaOutdated,
     TooLarge,
+    TooManyRequests,
+    Unauthenticated,
     UnknownLabel,
     UnknownMetric,
 )
@@ -36,6 +40,9 @@ _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"
 STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
+    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
+    (Forbidden, HTTPStatus.FORBIDDEN),
+    (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
     (NoSamples, HTTPStatus.CONFLICT),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -228,8 +235,18 @@ def _domain_problem(error: DomainError, prefix: str) -> Problem:
         return _retry(error.code, error.detail)
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
-        return Problem(status=status, code=error.code, detail=error.detail)
+        return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
     return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail)], prefix)
+
+
+def _headers_of(error: DomainError) -> Mapping[str, str]:
+    """What a client is to be told beside the problem: how to say who it is, when to try again."""
+    if isinstance(error, Unauthenticated):
+        return {"WWW-Authenticate": 'Bearer realm="prevail"' + (', error="invalid_token"' if error.presented else "")}
+    if isinstance(error, TooManyRequests):
+        wait = error.retry_after
+        return {"Retry-After": str(wait), **rate_headers(error.times, error.window, 0, wait)}
+    return {}
 
 
 def _http_problem(error: HTTPException) -> Problem:

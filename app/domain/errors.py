@@ -53,6 +53,39 @@ class NotFound(DomainError):
     code = "not_found"
 
 
+class Unauthenticated(DomainError):
+    """A key is needed, and there was none that is good. ``presented`` says that one came."""
+
+    code = "unauthenticated"
+
+    def __init__(self, detail: str, *, presented: bool) -> None:
+        super().__init__(detail)
+        self.presented = presented
+
+
+class Forbidden(DomainError):
+    """The key is good, but not for this."""
+
+    code = "forbidden"
+
+
+class TooManyRequests(DomainError):
+    """A key was used more often than it may be: so many ``times`` in ``window`` seconds. Nothing was kept."""
+
+    code = "rate_limited"
+
+    def __init__(self, detail: str, *, times: int, window: int, retry_after: int) -> None:
+        super().__init__(detail)
+        self.times, self.window = times, window
+        self.retry_after = retry_after
+
+
+class QuotaUsedUp(TooManyRequests):
+    """A key was used as often as it may be in a day."""
+
+    code = "quota_used_up"
+
+
 class TooLarge(DomainError):
     """What was sent holds more than one request may; the detail says what was counted, and how much may be."""
 

@@ -87,6 +87,14 @@ def read_status(cluster: Path) -> tuple[int, str] | None:
         return None
 
 
+def read_port(cluster: Path) -> int | None:
+    """The port of the server that runs in `cluster`, from its own note; None when it is not ready."""
+    status = read_status(cluster)
+    if status is None or status[1] != "ready":
+        return None
+    return int((cluster / "postmaster.pid").read_text().splitlines()[3])
+
+
 def clear_leftovers(cluster: Path) -> None:
     """Stop a server that outlived its service, or what a killed one left running, and drop its note.
 

@@ -13,7 +13,16 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from app.embedded.accounts import EmbeddedPostgresError, ServerUser
-from app.embedded.cluster import ROLE, STOPPING, clear_leftovers, create_cluster, launch, read_password, watch_over
+from app.embedded.cluster import (
+    ROLE,
+    STOPPING,
+    clear_leftovers,
+    create_cluster,
+    launch,
+    read_password,
+    read_port,
+    watch_over,
+)
 from app.embedded.folders import choose_home, open_lock
 from app.embedded.installation import Installation
 from app.embedded.reserve import keep_reserve, release_reserve
@@ -209,3 +218,27 @@ def _take_home(data_dir: Path, user: ServerUser) -> tuple[Path, IO[str]]:
             ) from error
         undo.pop_all()
     return home, lock
+
+
+def running_dsn(data_dir: Path) -> str | None:
+    """URL of the service's database on the server that another service runs in `data_dir`; None when none runs there.
+
+    Raises:
+        EmbeddedPostgresError: the folder belongs to another user, or the password is gone.
+    """
+    home = data_dir.expanduser().resolve()
+    try:
+        note = home / "location"
+        if note.exists():
+            home = Path(note.read_text().strip())
+        if not (home / "lock").exists():
+            return None
+        with open_lock(home / "lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                port = read_port(home / "cluster")
+                return None if port is None else f"postgresql://{ROLE}:{read_password(home)}@127.0.0.1:{port}/{ROLE}"
+    except PermissionError as error:
+        raise EmbeddedPostgresError(f"{data_dir} belongs to another user ({error})") from error
+    return None

@@ -5,7 +5,9 @@ from uuid import UUID
 from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.domain.access import Change, Kind
 from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import comparisons
 
@@ -21,6 +23,7 @@ class PostgresComparisonStore:
         row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
         async with writing(self._engine) as connection:
             await connection.execute(insert(comparisons).values(row))
+            await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         """Return the comparison, or None when the project has none of that id."""

@@ -8,10 +8,12 @@ from sqlalchemy import Row, Select, func, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.domain.access import Change, Kind
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.kernel.compare.gates import Verdict
+from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import gate_checks, gates
 
@@ -29,7 +31,9 @@ class PostgresGateStore:
             absent = latest is None or latest.definition is None
             if latest is not None and latest.definition == definition:
                 return _gate(latest), False
-            return await _add(connection, project, name, definition, latest), absent
+            gate = await _add(connection, project, name, definition, latest)
+            await note(connection, project, Change.CREATED if absent else Change.CHANGED, Kind.GATE, name)
+            return gate, absent
 
     async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
         """Return a version, the latest by default."""
@@ -53,6 +57,7 @@ class PostgresGateStore:
             if latest is None or latest.definition is None:
                 return False
             await _add(connection, project, name, None, latest)
+            await note(connection, project, Change.DELETED, Kind.GATE, name)
             return True
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
@@ -81,6 +86,7 @@ class PostgresGateStore:
         }
         async with writing(self._engine) as connection:
             await connection.execute(insert(gate_checks).values(row))
+            await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         """Return a check of that gate."""

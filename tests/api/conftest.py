@@ -8,13 +8,18 @@ import pytest
 from pydantic import SecretStr
 
 from app.services.compute import ComputePool
-from app.settings import Settings
+from app.settings import Authentication, Settings
 from tests.serving import Served
 
 
 @pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
-    return Settings(database_url=SecretStr(database_url), max_body_bytes=16 * 1024 * 1024)
+    return Settings(
+        database_url=SecretStr(database_url),
+        max_body_bytes=16 * 1024 * 1024,
+        # Some tests make keys, and none of the others is to need one then.
+        authentication=Authentication.off,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,8 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
     source: dict[str, Any] = {"input": samples_for(body)} if path.endswith(OF_SAMPLES) else {}
     first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
     client.put("/v1/gates/promotion", json=GATES["promotion"])
+    if path.startswith("/v1/keys/"):
+        first = client.post("/v1/keys", json={"name": "example", "scopes": ["read"]}).json()["id"]
     reply = client.request(
         method, path.format(identifier=first, name="promotion", curve="roc"), json=with_ids(body, first, second)
     )
@@ -102,6 +104,8 @@ def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     if "/checks/" in path:
         check = client.post("/v1/gates/kept/checks", json={"evaluation": names["identifier"]})
         names["identifier"] = check.json()["id"]
+    if path.startswith("/v1/keys/"):
+        names["identifier"] = client.post("/v1/keys", json={"name": "read", "scopes": ["read"]}).json()["id"]
     # What a route cannot do without.
     needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}}
     reply = client.get(path.format(**names), params=needed.get(path))

@@ -43,15 +43,18 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
+    ("host", "authentication", "expected"),
     [
-        ("127.0.0.1", "access   no authentication; listens on 127.0.0.1, which only this machine reaches"),
-        ("0.0.0.0", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),  # noqa: S104
+        ("127.0.0.1", "auto", "access   no key needed as long as there is none; listens on 127.0.0.1, which only this"),
+        ("0.0.0.0", "auto", "access   with an API key; as long as there is none, from this machine only"),  # noqa: S104
+        ("127.0.0.1", "keys", "access   with an API key only; make the first by `prevail keys create --scope admin`"),
+        ("127.0.0.1", "off", "access   no authentication; listens on 127.0.0.1, which only this machine reaches"),
+        ("0.0.0.0", "off", "WARNING  no authentication, and it listens on 0.0.0.0: whoever reaches port"),  # noqa: S104
     ],
 )
-def test_says_at_start_that_it_knows_no_users(made_service: Service, host: str, expected: str) -> None:
+def test_says_at_start_who_needs_a_key(made_service: Service, host: str, authentication: str, expected: str) -> None:
     service = made_service
-    service.settings["PREVAIL_HOST"] = host
+    service.settings |= {"PREVAIL_HOST": host, "PREVAIL_AUTHENTICATION": authentication}
     service.start()
     assert expected in service.stop(signal.SIGTERM)
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import httpx
 from pydantic import SecretStr
 
-from app.settings import Settings
+from app.settings import Authentication, Settings
 from tests.golden.calls import Call, Json
 from tests.serving import Served
 
@@ -23,6 +23,7 @@ ANSWERS = Path(__file__).with_name("answers")
 MOST_BYTES = 1024 * 1024
 _HEADERS = ("allow", "content-type", "location", "retry-after")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SECRET = re.compile(r"(?<=^pv_[0-9a-f]{32})_[A-Za-z0-9_-]{43}$")
 _REQUEST = re.compile(r"urn:request:[A-Za-z0-9._:/+=@-]+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 # Ids are of the year 2100: none of them looks like one that was held up on its way into the database.
@@ -83,7 +84,9 @@ def _making_ids(ids: Ids) -> Iterator[None]:
 
 def play(database_url: str, calls: Sequence[Call]) -> dict[str, Json]:
     """Send the requests in order to a service on an empty database; comparable answers by name of the request."""
-    settings = Settings(database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES)
+    settings = Settings(
+        database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES, authentication=Authentication.off
+    )
     ids, raw, answers = Ids(), dict[str, Any](), dict[str, Json]()
     with _making_ids(ids), Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
         for place, call in enumerate(calls):
@@ -117,15 +120,16 @@ def _stable(value: Any, ids: Ids) -> Any:
     """The same without what is another each time; members are looked at in an order that is not that of the answer."""
     if isinstance(value, dict):
         stable = {name: _stable(value[name], ids) for name in sorted(value)}
-        if isinstance(stable.get("next_cursor"), str):
-            stable["next_cursor"] = "cursor"
+        for name, placeholder in (("next_cursor", "cursor"), ("request_id", "request")):
+            if isinstance(stable.get(name), str):
+                stable[name] = placeholder
         return stable
     if isinstance(value, list):
         return [_stable(item, ids) for item in value]
     if not isinstance(value, str):
         return value
     text = _UUID.sub(lambda match: ids.placeholder(match[0]), value)
-    return _TIME.sub("time", _REQUEST.sub("urn:request:id", text))
+    return _SECRET.sub("_secret", _TIME.sub("time", _REQUEST.sub("urn:request:id", text)))
 
 
 def read_answers(group: str) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.inputs.content import Content
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
+from app.store.audit import WHO_PARAMETERS
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import encode_record
 from app.store.evaluations.writer import COLUMNS, EvaluationWriter
@@ -49,8 +50,8 @@ async def transactions_of(engine: AsyncEngine, project: str) -> list[int]:
 
 
 def test_every_column_is_written() -> None:
-    # When it was late is the database's to say.
-    assert sorted([*COLUMNS, "late_at"]) == sorted(column.name for column in evaluations.c)
+    # When it was late is the database's to say, and who made it stands in the trail of changes.
+    assert sorted([*COLUMNS, "late_at"]) == sorted([*(column.name for column in evaluations.c), *WHO_PARAMETERS])
 
 
 async def test_one_alone_is_committed_at_once(

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.services.ports import StoreFullError
 from app.store.database.failures import NO_SPACE, translated
+from app.store.database.sealing import seal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def create_engine(
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
     """
-    return create_async_engine(
+    engine = create_async_engine(
         url,
         pool_size=pool_size,
         max_overflow=0,
@@ -73,6 +74,8 @@ def create_engine(
             },
         },
     )
+    seal(engine.dialect)
+    return engine
 
 
 def write_json(value: Any) -> str:

@@ -3,9 +3,11 @@
 from sqlalchemy import (
     ARRAY,
     JSON,
+    BigInteger,
     Boolean,
     Column,
     ColumnElement,
+    Date,
     DateTime,
     Double,
     Identity,
@@ -213,6 +215,49 @@ gate_checks = Table(
     PrimaryKeyConstraint("project", "id"),
 )
 Index("ix_gate_checks_gate", gate_checks.c.project, gate_checks.c.gate, gate_checks.c.id)
+
+# Keys of all projects together: that of a request is known once its key is found.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True, comment="UUID version 7."),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("digest", LargeBinary, nullable=False, comment="SHA-256 of the secret."),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    Column("last_used_at", DateTime(timezone=True)),
+    Column("previous_digest", LargeBinary, comment="Good until previous_until."),
+    Column("previous_until", DateTime(timezone=True)),
+    Column("rate", Text),
+    Column("daily_quota", BigInteger),
+)
+Index("ix_api_keys_project", api_keys.c.project, api_keys.c.id)
+
+key_usage = Table(
+    "key_usage",
+    metadata,
+    Column("key_id", Uuid, nullable=False),
+    Column("day", Date, nullable=False, comment="UTC."),
+    Column("requests", BigInteger, nullable=False),
+    PrimaryKeyConstraint("key_id", "day"),
+)
+
+# Written in the transaction of what they tell.
+audit_entries = Table(
+    "audit_entries",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("key_id", Uuid),
+    Column("project", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("request_id", Text),
+    PrimaryKeyConstraint("project", "id"),
+)
 
 
 def value_in_slot(slot: int) -> ColumnElement[float]:

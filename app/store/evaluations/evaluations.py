@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, delete, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.domain.access import Change, Kind
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -21,6 +22,7 @@ from app.domain.evaluation import (
 )
 from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
+from app.store.audit import note
 from app.store.database.engine import reading, require_room, writing
 from app.store.database.failures import translated
 from app.store.database.tables import evaluations
@@ -124,6 +126,8 @@ class PostgresEvaluationStore:
         async with writing(self._engine) as connection:
             record = await self._read(connection, project, identifier)
             changed = await connection.execute(update(evaluations).where(*mine).values(tags=dict(tags)))
+            if changed.rowcount == 1:
+                await note(connection, project, Change.CHANGED, Kind.EVALUATION, identifier)
         return replace(record, tags=dict(tags)) if record is not None and changed.rowcount == 1 else None
 
     async def delete(self, project: str, identifier: UUID) -> bool:
@@ -133,6 +137,7 @@ class PostgresEvaluationStore:
             gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
             if gone:
                 await remove_samples(connection, project, identifier)
+                await note(connection, project, Change.DELETED, Kind.EVALUATION, identifier)
         return gone
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:

@@ -13,6 +13,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummar
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
+from app.store.audit import who
 from app.store.database.engine import write_json
 from app.store.names import NameIds
 
@@ -24,7 +25,10 @@ _WEIGHT = np.dtype("<f8")
 def encode_record(
     project: str, record: EvaluationRecord, *, names: NameIds, slots: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the row of a record, keyed by column, JSON columns as text; `late_at` is for the database to say."""
+    """Return the row of a record, keyed by column, JSON columns as text, and who makes it.
+
+    `late_at` is for the database to say.
+    """
     stored = _type_to_store(record)
     return {
         "id": record.id,
@@ -46,6 +50,7 @@ def encode_record(
         "metric_values": encode_values(record.values, slots),
         "counts": _to_bytes(record.counts, stored),
         "fold_counts": None if record.fold_counts is None else _to_bytes(record.fold_counts, stored),
+        **who(),
     }
 
 

@@ -11,23 +11,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
-from sqlalchemy import Text, bindparam, cast
+from sqlalchemy import Text, bindparam, cast, literal_column
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.domain.access import Change, Kind
 from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.store.audit import WHO_PARAMETERS
 from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
-from app.store.database.tables import evaluations
+from app.store.database.tables import audit_entries, evaluations
 from app.store.lists.visibility import late_at
 
 
 def compile_insert() -> tuple[str, tuple[str, ...]]:
-    """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values."""
+    """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values.
+
+    Who made it is written by the same statement, so that it costs no round trip and neither is there without the other.
+    """
     given: dict[str, Any] = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
     # They come as text: `rows.encode_values`.
     values = evaluations.c.metric_values
     given[values.name] = cast(bindparam(values.name, type_=Text), values.type)
-    statement = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()})
+    kept = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()}).cte("kept")
+    # An evaluation is made once: the entry has its id.
+    told = {
+        "id": given["id"],
+        "project": given["project"],
+        "object": cast(given["id"], Text),
+        "action": literal_column(f"'{Change.CREATED.value}'"),
+        "kind": literal_column(f"'{Kind.EVALUATION.value}'"),
+    }
+    statement = audit_entries.insert().values(told | WHO_PARAMETERS).add_cte(kept)
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
     return str(compiled), tuple(compiled.positiontup or ())
 

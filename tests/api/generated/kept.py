@@ -34,6 +34,7 @@ class Kept:
     comparison: str
     gate: str
     check: str
+    key: str
 
 
 def keep_everything(base_url: str) -> Kept:
@@ -53,6 +54,7 @@ def keep_everything(base_url: str) -> Kept:
             comparison=_made(client.post("/v1/comparisons", json={"evaluations": runs[:2]}))["id"],
             gate="kept",
             check=_made(client.post("/v1/gates/kept/checks", json=question))["id"],
+            key=_made(client.post("/v1/keys", json={"name": "kept", "scopes": ["read"]}))["id"],
         )
 
 

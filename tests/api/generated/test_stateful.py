@@ -25,13 +25,15 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
         "compareAcrossDatasets": {"metric": "h_mean", "models": MODELS, "datasets": DATASETS},
         "putGate": {"rules": [{"metric": "h_mean", "min": 0.5}]},
         "createCheck": {"evaluation": kept.runs[0], "baseline": kept.runs[1]},
+        "createKey": {"name": "linked", "scopes": ["read"]},
+        "rotateKey": {},
     }
     followed = set()
     for name, (path, operation) in OPERATIONS.items():
         links = operation["responses"].get("201", {}).get("links", {})
         if not links:
             continue
-        place = {"name": "linked" if name == "putGate" else kept.gate}
+        place = {"name": "linked" if name == "putGate" else kept.gate, "identifier": kept.key}
         method = "PUT" if name == "putGate" else "POST"
         reply = client.request(method, path.format(**place), json=bodies[name])
         assert reply.status_code == 201, reply.text
@@ -46,7 +48,7 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
             if link["operationId"].startswith(("get", "list")):
                 assert client.get(target.format(**values, curve="roc")).status_code == 200
             followed.add(link["operationId"])
-    assert len(followed) == 14
+    assert len(followed) == 17
 
 
 def test_what_is_made_can_be_used_until_it_is_deleted(base_url: str, kept: Kept) -> None:

@@ -60,6 +60,8 @@ def _identifier(operation: str, kept: Kept) -> str:
     return {
         "getCheck": kept.check,
         "getComparison": kept.comparison,
+        "getKey": kept.key,
+        "rotateKey": kept.key,
         "getCurve": kept.by_probabilities,
         "findThreshold": kept.by_probabilities,
         "estimatePrevalence": kept.by_probabilities,
@@ -433,6 +435,13 @@ def _batch(case: Case, _: Kept) -> None:
         make_valid_evaluation(one)
 
 
+def _key(case: Case, _: Kept) -> None:
+    if case.body.get("rate") is not None:
+        case.body["rate"] = "50/second; 1000/hour"
+    if case.body.get("expires_at") is not None:
+        case.body["expires_at"] = "2099-01-01T00:00:00Z"
+
+
 _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "createEvaluation": _evaluation,
     "computeMetrics": _evaluation,
@@ -453,4 +462,5 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "estimatePrevalence": _estimate,
     "boundHMean": _bounds,
     "checkConsistency": _consistency,
+    "createKey": _key,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tests.golden.calls import Call
-from tests.golden.requests import comparing, curving, gating, keeping, matrices, refusing, samples, what_if
+from tests.golden.requests import comparing, curving, gating, keeping, keys, matrices, refusing, samples, what_if
 
 GROUPS: Mapping[str, Sequence[Call]] = {
     "matrices": matrices.MATRICES,
@@ -26,5 +26,6 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "scored_gates": gating.SCORED_GATES,
     "projections": what_if.PROJECTIONS,
     "consistency": what_if.CONSISTENCY,
+    "keys": keys.KEYS,
     "refused": refusing.REFUSED,
 }

@@ -1,0 +1,56 @@
+"""Which operation needs which scope. Whoever adds one that writes has nothing to do; reading by POST is named here."""
+
+from typing import Final
+
+from starlette.requests import Request
+
+from app.domain.access import PROJECT_NAME, Scope
+
+SECURITY_SCHEME: Final = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key, `pv_…`. It acts in its own project; one of the scope `admin` may name another in "
+        f"the header `X-Prevail-Project` (`{PROJECT_NAME}`). As long as there is no key, requests from the machine "
+        "of the service need none.",
+    }
+}
+PROJECT_HEADER: Final = "X-Prevail-Project"
+# They compute by POST, since what they are asked does not fit into an address, and keep nothing.
+READING: Final = frozenset(
+    {
+        "boundHMean",
+        "boundHMeanOfEvaluation",
+        "checkConsistency",
+        "computeCurve",
+        "computeIsocurves",
+        "computeMetrics",
+        "estimatePrevalence",
+        "findThreshold",
+        "findThresholdOfInput",
+        "projectEvaluation",
+        "projectInput",
+        "recommendMetrics",
+    }
+)
+ADMINISTRATION: Final = frozenset({"createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries"})
+
+
+def needed_scope(operation: str, method: str) -> Scope:
+    """The scope that an operation needs: reading for GET, writing for all others unless they are named above."""
+    if operation in ADMINISTRATION:
+        return Scope.ADMIN
+    return Scope.READ if method in ("GET", "HEAD") or operation in READING else Scope.WRITE
+
+
+def is_local(request: Request) -> bool:
+    """Does it come from this machine? A connection without an address is a socket of it."""
+    if request.client is None:
+        return True
+    host = request.client.host.removeprefix("::ffff:")
+    return host == "::1" or host.startswith("127.")
+
+
+def rate_headers(requests: int, window: int, left: int, reset: int) -> dict[str, str]:
+    """The fields of draft-ietf-httpapi-ratelimit-headers: what a key may do, and what is left of it for how long."""
+    return {"RateLimit-Policy": f'"key";q={requests};w={window}', "RateLimit": f'"key";r={left};t={reset}'}

@@ -1,0 +1,79 @@
+"""Routes of API keys, and of the trail of changes."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response
+from app.api.bodies.parsing import parse_body, read_body
+from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.deps import UseContext, routes
+from app.api.documentation import body_schema, made
+from app.api.v1.requests import keys as requests
+from app.domain.access import AuditEntry, KeyFacts, KeyMade
+
+router = routes("keys")
+_USES = (["getKey", "rotateKey", "revokeKey"], {"identifier": "$response.body#/id"})
+
+
+def _shown_once(key: KeyMade) -> Response:
+    headers = {"Location": f"/v1/keys/{key.facts.id}", "Cache-Control": "no-store"}
+    return json_response(key, HTTPStatus.CREATED, headers)
+
+
+@router.post(
+    "/keys",
+    status_code=HTTPStatus.CREATED,
+    responses=made(KeyMade, *_USES),
+    openapi_extra=body_schema(requests.KeyRequest, requests.KEYS),
+    operation_id="createKey",
+)
+async def create_key(request: Request, context: UseContext) -> Response:
+    """Make an API key. The answer is the only place where it is shown."""
+    asked = parse_body(await read_body(request), requests.KeyRequest)
+    return _shown_once(await context.services.keys.create(asked.to_domain(context.project)))
+
+
+@router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"), operation_id="listKeys")
+async def list_keys(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the keys of the project, latest first, revoked ones too."""
+    pages: Pages[UUID] = Pages({"list": "keys"}, (UUID,))
+    return json_response(pages.listed(await context.services.keys.page(context.project, limit, pages.after(cursor))))
+
+
+@router.get("/keys/{identifier}", responses=answers(KeyFacts), operation_id="getKey")
+async def get_key(identifier: UUID, context: UseContext) -> Response:
+    """Read what is known of a key, but not the key."""
+    return json_response(await context.services.keys.read(context.project, identifier))
+
+
+@router.post(
+    "/keys/{identifier}/rotations",
+    status_code=HTTPStatus.CREATED,
+    responses=made(KeyMade, *_USES),
+    openapi_extra=body_schema(requests.RotationRequest, requests.ROTATIONS),
+    operation_id="rotateKey",
+)
+async def rotate_key(identifier: UUID, request: Request, context: UseContext) -> Response:
+    """Give a key another secret, shown this once; what it may do stays."""
+    asked = parse_body(await read_body(request), requests.RotationRequest)
+    made = await context.services.keys.rotate(context.project, identifier, asked.overlap_seconds)
+    context.services.guard.forget(identifier)
+    return _shown_once(made)
+
+
+@router.delete("/keys/{identifier}", status_code=HTTPStatus.NO_CONTENT, operation_id="revokeKey")
+async def revoke_key(identifier: UUID, context: UseContext) -> Response:
+    """Revoke a key: here at once, in other workers within two seconds. It stays in the list."""
+    await context.services.keys.revoke(context.project, identifier)
+    context.services.guard.forget(identifier)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"), operation_id="listAuditEntries")
+async def list_audit_entries(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List who created, changed and deleted what in the project, latest first."""
+    pages: Pages[UUID] = Pages({"list": "audit"}, (UUID,))
+    return json_response(pages.listed(await context.services.keys.audit(context.project, limit, pages.after(cursor))))

@@ -1,0 +1,135 @@
+"""`prevail keys …`: keys made, listed, rotated and revoked in the database itself, whether or not the service runs."""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.domain.access import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
+from app.services.access.keys import KeyService
+from app.services.acting import act_as
+from app.store.database.engine import create_engine
+from app.store.keys import PostgresKeyStore
+
+_PAGE = 200
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the commands take."""
+    tasks = parser.add_subparsers(dest="task", required=True)
+    create = tasks.add_parser("create", help="make a key and print it, this once")
+    create.add_argument("--name", default="key", help="what it is for (default: key)")
+    create.add_argument("--scope", action="append", required=True, choices=[one.value for one in Scope], dest="scopes")
+    create.add_argument("--expires", type=_moment, help="when it ends, such as 2027-01-01 or 2027-01-01T12:00:00Z")
+    create.add_argument("--rate", help="how often it may be used, such as 100/second; per worker")
+    create.add_argument("--quota", type=int, help="requests per day (UTC)")
+    listing = tasks.add_parser("list", help="list the keys of a project, revoked ones too")
+    rotate = tasks.add_parser("rotate", help="give a key another secret and print it, this once")
+    rotate.add_argument("--overlap", type=int, default=0, help="seconds for which the secret before stays good")
+    revoke = tasks.add_parser("revoke", help="end a key for good")
+    for task in (create, listing, rotate, revoke):
+        task.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")
+    for task in (rotate, revoke):
+        task.add_argument("id", type=UUID, help="as `list` shows it")
+
+
+def run(url: str, chosen: argparse.Namespace) -> str:
+    """Carry out a command on the database at `url`; returns what is to be printed.
+
+    Raises:
+        DomainError: there is no such key, or what was asked for cannot be.
+        StoreUnavailableError: the database does not answer.
+    """
+    task: Callable[[KeyService, argparse.Namespace], Awaitable[str]] = _TASKS[chosen.task]
+
+    async def carry_out() -> str:
+        act_as(Actor("command line"))
+        engine = create_engine(url, pool_size=1)
+        try:
+            return await task(KeyService(PostgresKeyStore(engine)), chosen)
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(carry_out())
+
+
+async def _create(keys: KeyService, chosen: argparse.Namespace) -> str:
+    new = NewKey(
+        name=chosen.name,
+        project=chosen.project,
+        scopes=[Scope(one) for one in chosen.scopes],
+        expires_at=chosen.expires,
+        rate=chosen.rate,
+        daily_quota=chosen.quota,
+    )
+    return _shown_once(await keys.create(new))
+
+
+async def _list(keys: KeyService, chosen: argparse.Namespace) -> str:
+    found: list[KeyFacts] = []
+    place: UUID | None = None
+    while True:
+        page = await keys.page(chosen.project, _PAGE, place)
+        found += page.items
+        place = page.next_position
+        if place is None:
+            break
+    rows: list[tuple[str, ...]] = [("id", "name", "scopes", "expires", "last used", "revoked")]
+    rows += [
+        (
+            str(key.id),
+            key.name,
+            ",".join(key.scopes),
+            *(_shown(moment) for moment in (key.expires_at, key.last_used_at, key.revoked_at)),
+        )
+        for key in found
+    ]
+    return _table(rows)
+
+
+async def _rotate(keys: KeyService, chosen: argparse.Namespace) -> str:
+    return _shown_once(await keys.rotate(chosen.project, chosen.id, chosen.overlap))
+
+
+async def _revoke(keys: KeyService, chosen: argparse.Namespace) -> str:
+    await keys.revoke(chosen.project, chosen.id)
+    return f"{chosen.id} is revoked; running services know it within two seconds."
+
+
+_TASKS: dict[str, Callable[[KeyService, argparse.Namespace], Awaitable[str]]] = {
+    "create": _create,
+    "list": _list,
+    "rotate": _rotate,
+    "revoke": _revoke,
+}
+
+
+def _shown_once(made: KeyMade) -> str:
+    return f"{made.key}\n"
+
+
+def _shown(moment: datetime | None) -> str:
+    return "-" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines) + "\n"
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment: Any = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a date, or a date and a time, got {text!r}") from None
+    found: datetime = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return found
+
+
+def _project(text: str) -> str:
+    if not is_project_name(text):
+        raise argparse.ArgumentTypeError(f"expected lower-case letters, digits, dots, _ and -, got {text!r}")
+    return text

@@ -1,0 +1,58 @@
+"""Who changed what, written in the transaction of the change."""
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, Uuid, bindparam, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.domain.access import AuditEntry, Change, Kind
+from app.domain.evaluation import Page
+from app.domain.identifiers import new_id, time_of
+from app.services.acting import actor
+from app.store.database.tables import audit_entries
+
+
+async def note(connection: AsyncConnection, project: str, action: Change, kind: Kind, changed: UUID | str) -> None:
+    """Say that the present actor did something to an object."""
+    row = {"id": new_id(), "project": project, "action": action.value, "kind": kind.value, "object": str(changed)}
+    await connection.execute(insert(audit_entries).values(row | who()))
+
+
+def who() -> dict[str, Any]:
+    """The columns that say who acts, and in which request."""
+    acting = actor()
+    return {"key_id": acting.key, "actor": acting.name, "request_id": acting.request}
+
+
+# What stands for these columns in a statement that is compiled once.
+WHO_PARAMETERS: dict[str, Any] = {
+    "key_id": bindparam("key_id", type_=Uuid),
+    "actor": bindparam("actor", type_=Text),
+    "request_id": bindparam("request_id", type_=Text),
+}
+
+
+async def read_entries(
+    connection: AsyncConnection, project: str, limit: int, before: UUID | None
+) -> Page[AuditEntry, UUID]:
+    """Some of what was changed in a project, latest first."""
+    columns = audit_entries.c
+    wanted = select(audit_entries).where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
+    if before is not None:
+        wanted = wanted.where(columns.id < before)
+    rows = (await connection.execute(wanted)).all()
+    items = tuple(
+        AuditEntry(
+            id=UUID(int=row.id.int),
+            at=time_of(UUID(int=row.id.int)),
+            actor=row.actor,
+            key=None if row.key_id is None else UUID(int=row.key_id.int),
+            action=Change(row.action),
+            kind=Kind(row.kind),
+            object=row.object,
+            request_id=row.request_id,
+        )
+        for row in rows[:limit]
+    )
+    return Page(items, items[-1].id if len(rows) > limit else None)

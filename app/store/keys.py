@@ -1,0 +1,139 @@
+"""API keys in Postgres: the ports `KeyStore` and `KeyLookup` of `app.services.ports`."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.access import ApiKey, AuditEntry, Change, Kind, Scope
+from app.domain.evaluation import Page
+from app.store.audit import note, read_entries
+from app.store.database.engine import reading, writing
+from app.store.database.tables import api_keys, key_usage
+
+
+class PostgresKeyStore:
+    """The memory of keys."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def any(self) -> bool:
+        """Whether there is a key in any project, revoked ones too."""
+        async with reading(self._engine) as connection:
+            # Of all projects, which a statement that is compiled may not ask.
+            return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
+
+    async def find(self, identifier: UUID) -> ApiKey | None:
+        """Return a key of whatever project."""
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(_select(api_keys.c.id == identifier))).one_or_none()
+        return None if row is None else _key(row)
+
+    async def add(self, key: ApiKey) -> None:
+        """Keep a key; durable on return."""
+        row = {
+            "id": key.id,
+            "project": key.project,
+            "name": key.name,
+            "scopes": [scope.value for scope in key.scopes],
+            "digest": key.digest,
+            "expires_at": key.expires_at,
+            "rate": key.rate,
+            "daily_quota": key.daily_quota,
+        }
+        async with writing(self._engine) as connection:
+            await connection.execute(insert(api_keys).values(row))
+            await note(connection, key.project, Change.CREATED, Kind.KEY, key.id)
+
+    async def get(self, project: str, identifier: UUID) -> ApiKey | None:
+        """Return a key of the project."""
+        mine = (api_keys.c.project == project, api_keys.c.id == identifier)
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(_select(*mine))).one_or_none()
+        return None if row is None else _key(row)
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
+        """List the keys of the project, latest first."""
+        wanted = _select(api_keys.c.project == project).order_by(api_keys.c.id.desc()).limit(limit + 1)
+        if before is not None:
+            wanted = wanted.where(api_keys.c.id < before)
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        items = tuple(_key(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None)
+
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
+        """Put a digest in the place of the present one, which stays good until then."""
+        changed = update(api_keys).where(*_good(project, identifier))
+        changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
+        async with writing(self._engine) as connection:
+            if (await connection.execute(changed)).rowcount == 0:
+                return None
+            await note(connection, project, Change.ROTATED, Kind.KEY, identifier)
+            row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
+        return _key(row)
+
+    async def revoke(self, project: str, identifier: UUID) -> bool:
+        """End a key; False when there is no good one."""
+        changed = update(api_keys).where(*_good(project, identifier)).values(revoked_at=func.now())
+        async with writing(self._engine) as connection:
+            if (await connection.execute(changed)).rowcount == 0:
+                return False
+            await note(connection, project, Change.REVOKED, Kind.KEY, identifier)
+        return True
+
+    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
+        """Add to how often keys were used on this day, and when they last were."""
+        # In one order for all, so that two workers never wait for each other.
+        keys = sorted(used, key=lambda one: one.int)
+        add = insert(key_usage)
+        add = add.on_conflict_do_update(
+            index_elements=["key_id", "day"], set_={"requests": key_usage.c.requests + add.excluded.requests}
+        )
+        latest = func.greatest(api_keys.c.last_used_at, bindparam("moment"))
+        last = update(api_keys).where(api_keys.c.id == bindparam("key")).values(last_used_at=latest)
+        async with writing(self._engine) as connection:
+            await connection.execute(add, [{"key_id": one, "day": _day(moment), "requests": used[one]} for one in keys])
+            await connection.execute(last, [{"key": one, "moment": moment} for one in keys])
+
+    async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
+        """List what was changed in the project, latest first."""
+        async with reading(self._engine) as connection:
+            return await read_entries(connection, project, limit, before)
+
+
+def _good(project: str, identifier: UUID) -> tuple[ColumnElement[bool], ...]:
+    return (api_keys.c.project == project, api_keys.c.id == identifier, api_keys.c.revoked_at.is_(None))
+
+
+def _select(*conditions: ColumnElement[bool]) -> Select[Any]:
+    today = (key_usage.c.key_id == api_keys.c.id) & (key_usage.c.day == _day(datetime.now(UTC)))
+    used = select(key_usage.c.requests).where(today).scalar_subquery()
+    return select(api_keys, func.coalesce(used, 0).label("used_today")).where(*conditions)
+
+
+def _day(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()
+
+
+def _key(row: Row[Any]) -> ApiKey:
+    return ApiKey(
+        id=UUID(int=row.id.int),
+        name=row.name,
+        project=row.project,
+        scopes=tuple(Scope(one) for one in row.scopes),
+        digest=row.digest,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        last_used_at=row.last_used_at,
+        previous_digest=row.previous_digest,
+        previous_until=row.previous_until,
+        rate=row.rate,
+        daily_quota=row.daily_quota,
+        used_today=row.used_today,
+    )

@@ -1,0 +1,275 @@
+"""Every operation of the document, tried with every wrong key there is, and with the right one of another project.
+
+Whoever adds an operation adds a line to `OPERATIONS`: how it is asked so that it succeeds, and what another project is
+answered.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from app.api.access import needed_scope
+from app.api.v1.requests.metrics import RECOMMENDATIONS
+from app.domain.access import KeyMade
+from app.main import create_app
+from app.settings import Authentication, Settings
+from tests.api.answers import check_problem, evaluation
+from tests.api.generated.kept import DATASETS, PROBABILITIES
+from tests.api.keys import bearer, expire, make_key
+from tests.serving import Served
+
+DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
+DOCUMENTED = {
+    operation["operationId"]: (method.upper(), path)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+# Whoever asks what they do is not asked back.
+OPEN = {"isAlive", "isReady", "getProblemType"}
+# Words that stand in what the first project keeps and must never be seen in the second.
+SECRET = "sealed"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How an operation is asked so that it succeeds.
+
+    Attributes:
+        across: What the other project is answered: `missing` (404), `unknown` (422, it names what is not there),
+            `empty` (a list without items), `own` (it acts in its own project, and nothing of the first is in the
+            answer), `same` (there is nothing of a project in it).
+    """
+
+    across: str
+    body: Any = None
+    params: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+
+
+RUN = evaluation(model=f"{SECRET}-m", dataset="common", tags={SECRET: "yes"})
+SCORED = {**RUN, "input": PROBABILITIES}
+MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
+RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
+# `$run`, `$other`, `$scored`, `$comparison`, `$check` and `$key` are the ids of what the first project has.
+OPERATIONS: dict[str, Ask] = {
+    "createEvaluation": Ask("own", evaluation()),
+    "createEvaluations": Ask("own", {"evaluations": [evaluation()]}),
+    "listEvaluations": Ask("empty"),
+    "getEvaluation": Ask("missing", named={"identifier": "$run"}),
+    "replaceTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
+    "deleteEvaluation": Ask("missing", named={"identifier": "$gone"}),
+    "getConfusionMatrix": Ask("missing", named={"identifier": "$run"}),
+    "listModels": Ask("empty"),
+    "listDatasets": Ask("empty"),
+    "getCurve": Ask("missing", named={"identifier": "$scored", "curve": "roc"}),
+    "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),
+    "createComparison": Ask("missing", {"evaluations": ["$run", "$other"]}),
+    "getComparison": Ask("missing", named={"identifier": "$comparison"}),
+    "compareAcrossDatasets": Ask(
+        "unknown", {"metric": "h_mean", "models": [f"{SECRET}-a", f"{SECRET}-b"], "datasets": [*DATASETS]}
+    ),
+    "putGate": Ask("own", RULES, named={"name": "other"}),
+    "getGate": Ask("missing", named={"name": SECRET}),
+    "deleteGate": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "listGates": Ask("empty"),
+    "listGateVersions": Ask("missing", named={"name": SECRET}),
+    "createCheck": Ask("missing", {"evaluation": "$run"}, named={"name": SECRET}),
+    "listChecks": Ask("missing", named={"name": SECRET}),
+    "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
+    "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),
+    "projectEvaluation": Ask("missing", {"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),
+    "estimatePrevalence": Ask("missing", {"predicted": {"0": 5, "1": 5}}, named={"identifier": "$run"}),
+    "boundHMeanOfEvaluation": Ask("missing", {}, named={"identifier": "$run"}),
+    "computeMetrics": Ask("same", {"input": MATRIX}),
+    "computeCurve": Ask("same", {"input": PROBABILITIES}, named={"curve": "roc"}),
+    "findThresholdOfInput": Ask("same", {"input": PROBABILITIES, "objective": "h_mean"}),
+    "projectInput": Ask("same", {"input": MATRIX, "prevalence": {"1": 0.5}}),
+    "checkConsistency": Ask("same", {"p": 100, "n": 200, "scores": {"accuracy": "0.95"}}),
+    "listMetrics": Ask("same"),
+    "getMetric": Ask("same", named={"key": "h_mean"}),
+    "recommendMetrics": Ask("same", RECOMMENDATIONS["rare class"]),
+    "boundHMean": Ask("same", {"recalls": [0.5, 0.9]}),
+    "computeIsocurves": Ask("same", {"tpr": 0.5, "tnr": 0.9}),
+    "createKey": Ask("own", {"name": "new", "scopes": ["read"]}),
+    "listKeys": Ask("own"),
+    "getKey": Ask("missing", named={"identifier": "$key"}),
+    "rotateKey": Ask("missing", {}, named={"identifier": "$key"}),
+    "revokeKey": Ask("missing", named={"identifier": "$gone_key"}),
+    "listAuditEntries": Ask("own"),
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """Two projects on a service that wants keys, and what the first of them has."""
+
+    client: httpx.Client
+    mine: dict[str, KeyMade]
+    others: dict[str, KeyMade]
+    wrong: dict[str, str]
+    ids: dict[str, str]
+
+    def ask(self, operation: str, headers: dict[str, str]) -> httpx.Response:
+        method, path = DOCUMENTED[operation]
+        ask = OPERATIONS[operation]
+        body = None if ask.body is None else json.loads(self.put_in(json.dumps(ask.body)))
+        path = path.format(**{name: self.put_in(value) for name, value in ask.named.items()})
+        return self.client.request(method, path, json=body, params=ask.params, headers=headers)
+
+    def put_in(self, text: str) -> str:
+        for name, identifier in sorted(self.ids.items(), reverse=True):
+            text = text.replace(f"${name}", identifier)
+        return text
+
+
+@pytest.fixture(scope="module")
+def world(database_url: str) -> Iterator[World]:
+    scopes = ("read", "write", "admin")
+    mine = {scope: make_key(database_url, "first", scope, name=f"{SECRET}-{scope}") for scope in scopes}
+    others = {scope: make_key(database_url, "second", scope) for scope in scopes}
+    expired = make_key(database_url, "first", "admin", name=f"{SECRET}-expired")
+    expire(database_url, expired)
+    settings = Settings(database_url=SecretStr(database_url), authentication=Authentication.auto)
+    with Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+        revoked = make_key(database_url, "first", "admin", name=f"{SECRET}-revoked")
+        client.delete(f"/v1/keys/{revoked.facts.id}", headers=bearer(mine["admin"])).raise_for_status()
+        good = mine["admin"].key
+        wrong = {
+            "malformed": "Bearer pv_123",
+            "no bearer": f"Basic {good}",
+            "no kind": good,
+            "empty": "Bearer",
+            "unknown": f"Bearer pv_{secrets.token_hex(16)}_{secrets.token_urlsafe(32)}",
+            "wrong secret": f"Bearer {good[:-43]}{secrets.token_urlsafe(32)}",
+            "secret of another key": f"Bearer {good[:-43]}{others['admin'].key[-43:]}",
+            "revoked": f"Bearer {revoked.key}",
+            "expired": f"Bearer {expired.key}",
+        }
+        yield World(client, mine, others, wrong, _keep(client, mine))
+
+
+def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
+    def made(path: str, body: Any, key: str = "write") -> str:
+        reply = client.post(path, json=body, headers=bearer(mine[key]))
+        assert reply.status_code == 201, reply.text
+        return str(reply.json()["id"])
+
+    for name in (SECRET, f"{SECRET}-gone"):
+        client.put(f"/v1/gates/{name}", json=RULES, headers=bearer(mine["write"])).raise_for_status()
+    for model in ("a", "b"):
+        for dataset in DATASETS:
+            made("/v1/evaluations", evaluation(model=f"{SECRET}-{model}", dataset=dataset))
+    run, other = made("/v1/evaluations", RUN), made("/v1/evaluations", RUN)
+    return {
+        "run": run,
+        "other": other,
+        "gone": made("/v1/evaluations", RUN),
+        "scored": made("/v1/evaluations", SCORED),
+        "comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
+        "check": made(f"/v1/gates/{SECRET}/checks", {"evaluation": run}),
+        "key": made("/v1/keys", {"name": SECRET, "scopes": ["read"]}, "admin"),
+        "gone_key": made("/v1/keys", {"name": SECRET, "scopes": ["read"]}, "admin"),
+    }
+
+
+def test_every_operation_is_tried() -> None:
+    assert OPERATIONS.keys() | OPEN == DOCUMENTED.keys()
+    assert not OPERATIONS.keys() & OPEN
+    for name in OPERATIONS:
+        method, path = DOCUMENTED[name]
+        scope = needed_scope(name, method).value
+        assert DOCUMENT["paths"][path][method.lower()]["security"] == [{"key": [scope]}, {}]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_without_a_good_key_nothing_is_done(world: World, operation: str) -> None:
+    details = set()
+    for authorization in (None, *world.wrong.values()):
+        reply = world.ask(operation, {} if authorization is None else {"Authorization": authorization})
+        problem = check_problem(reply, 401, "unauthenticated")
+        assert reply.headers["www-authenticate"].startswith('Bearer realm="prevail"')
+        assert SECRET not in reply.text
+        if authorization is not None:
+            details.add(problem["detail"])
+    # Whatever is wrong with a key, the answer is the same.
+    assert len(details) == 1
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_lower_scope_is_not_enough(world: World, operation: str) -> None:
+    needed = needed_scope(operation, DOCUMENTED[operation][0]).value
+    for scope in ("read", "write", "admin"):
+        if scope == needed:
+            break
+        reply = world.ask(operation, bearer(world.mine[scope]))
+        problem = check_problem(reply, 403, "forbidden")
+        assert problem["detail"] == f"expected a key of the scope {needed}"
+        assert SECRET not in reply.text
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_another_project_sees_nothing(world: World, operation: str) -> None:
+    ask = OPERATIONS[operation]
+    headers = bearer(world.others["admin"])
+    if ask.across == "empty":
+        # Where nothing was ever made.
+        headers |= {"X-Prevail-Project": "third"}
+    reply = world.ask(operation, headers)
+    if ask.across == "unknown":
+        detail = check_problem(reply, 422, "incomparable_runs")["detail"]
+        assert detail.startswith("there is no evaluation of ")
+    elif ask.across == "missing":
+        problem = check_problem(reply, 404, "not_found")
+        nowhere = {name: f"01900000-0000-7000-8000-{place:012}" for place, name in enumerate(world.ids)}
+        world_of_none = World(world.client, world.mine, world.others, {}, nowhere)
+        unknown = world_of_none.ask(operation, headers)
+        # What lies in another project and what there never was are told apart by nothing.
+        told = [problem["detail"], unknown.json()["detail"]]
+        for identifier in (*world.ids.values(), *nowhere.values()):
+            told = [text.replace(identifier, "id") for text in told]
+        assert told[0] == told[1]
+    else:
+        assert reply.status_code < 300, reply.text
+        assert SECRET not in reply.text
+        if ask.across == "empty":
+            assert reply.json()["items"] == []
+    named = [world.put_in(value) for value in ask.named.values()]
+    sent = json.dumps(ask.body) + "".join(named)
+    for identifier in world.ids.values():
+        assert identifier in world.put_in(sent) or identifier not in reply.text
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_project_itself_succeeds(world: World, operation: str) -> None:
+    """The requests above are right ones: with the least scope that is enough all of them succeed."""
+    scope = needed_scope(operation, DOCUMENTED[operation][0]).value
+    reply = world.ask(operation, bearer(world.mine[scope]))
+    assert reply.status_code < 300, reply.text
+
+
+def test_an_admin_key_names_another_project(world: World) -> None:
+    headers = {**bearer(world.others["admin"]), "X-Prevail-Project": "first"}
+    assert world.client.get("/v1/evaluations", headers=headers).json()["items"]
+    assert world.client.get("/v1/evaluations", headers={**headers, "X-Prevail-Project": "third"}).json()["items"] == []
+    for scope in ("read", "write"):
+        reply = world.client.get("/v1/models", headers={**headers, **bearer(world.others[scope])})
+        check_problem(reply, 403, "forbidden")
+    # Its own is no other.
+    own = {**bearer(world.others["read"]), "X-Prevail-Project": "second"}
+    assert world.client.get("/v1/models", headers=own).status_code == 200
+    for name in ("First", "a b", "-", "x" * 65):
+        reply = world.client.get("/v1/models", headers={**bearer(world.mine["admin"]), "X-Prevail-Project": name})
+        check_problem(reply, 422, "invalid_query")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/problems/unauthenticated"])
+def test_what_needs_no_key(world: World, path: str) -> None:
+    reply = world.client.get(path, headers={"Authorization": "Bearer nonsense"})
+    assert reply.status_code == 200
+    assert SECRET not in reply.text

@@ -1,0 +1,67 @@
+"""`prevail keys …` as a process of its own, on a database that has the schema and on the embedded one."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, running_dsn
+from app.embedded.cluster import read_password
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def keys(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "app", "keys", *arguments],
+        cwd=ROOT,
+        env=dict(os.environ) | {"PREVAIL_DATABASE_URL": url, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_key_from_its_making_to_its_end(database_url: str) -> None:
+    made = keys(database_url, "create", "--name", "ci", "--scope", "admin", "--expires", "2099-01-01")
+    assert made.returncode == 0, made.stderr
+    assert re.fullmatch(r"pv_[0-9a-f]{32}_[A-Za-z0-9_-]{43}\n", made.stdout)
+    header, line = keys(database_url, "list").stdout.splitlines()
+    assert header.split()[:3] == ["id", "name", "scopes"]
+    identifier, name, scopes, expires, *_ = line.split()
+    assert (name, scopes, expires) == ("ci", "admin", "2099-01-01")
+    assert identifier.replace("-", "") == made.stdout[3:35]
+    # In another project there is none.
+    assert keys(database_url, "list", "--project", "other").stdout.splitlines() == [
+        "id  name  scopes  expires  last used  revoked"
+    ]
+    absent = keys(database_url, "revoke", identifier, "--project", "other")
+    assert (absent.returncode, absent.stdout) == (1, "")
+    assert absent.stderr == f"prevail: there is no key {identifier}, or it is revoked\n"
+    rotated = keys(database_url, "rotate", identifier)
+    assert rotated.stdout[:36] == made.stdout[:36]
+    assert rotated.stdout != made.stdout
+    assert keys(database_url, "revoke", identifier).returncode == 0
+    assert keys(database_url, "rotate", identifier).returncode == 1
+    refused = keys(database_url, "create", "--scope", "read", "--rate", "often")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("prevail: expected a rate such as 100/second")
+
+
+def test_the_embedded_database_of_a_running_service_is_found(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    data = tmp_path / "data"
+    assert running_dsn(data) is None
+    try:
+        with EmbeddedPostgres.start(data, durable=False) as server:
+            server.create_database()
+            found = running_dsn(data)
+            assert found == server.dsn()
+            assert read_password(server.home) in found
+    except EmbeddedPostgresError as error:
+        pytest.fail(str(error))
+    assert running_dsn(data) is None

@@ -1,0 +1,226 @@
+"""The guard by itself: what it asks of the store, how often, and what is told of a key that is not good."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.domain.access import ApiKey, Scope
+from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
+from app.domain.identifiers import new_id
+from app.services.access import guard as guards
+from app.services.access.guard import Asking, Guard
+from app.services.access.tokens import make_token
+from app.services.ports import StoreUnavailableError
+
+
+@dataclass
+class Keys:
+    """The port of keys, as far as the guard asks for it."""
+
+    kept: dict[UUID, ApiKey] = field(default_factory=dict)
+    asked: int = 0
+    noted: dict[UUID, int] = field(default_factory=dict)
+    away: bool = False
+
+    def make(self, *scopes: Scope, **members: Any) -> tuple[str, ApiKey]:
+        identifier = new_id()
+        text, digest = make_token(identifier)
+        key = ApiKey(id=identifier, name="k", project="p", scopes=scopes or (Scope.READ,), digest=digest, **members)
+        self.kept[identifier] = key
+        return f"Bearer {text}", key
+
+    async def any(self) -> bool:
+        self._answer()
+        return bool(self.kept)
+
+    async def find(self, identifier: UUID) -> ApiKey | None:
+        self._answer()
+        await asyncio.sleep(0.01)
+        key = self.kept.get(identifier)
+        return None if key is None else replace(key, used_today=self.noted.get(identifier, 0))
+
+    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
+        assert moment <= datetime.now(UTC)
+        self._answer()
+        for identifier, times in used.items():
+            self.noted[identifier] = self.noted.get(identifier, 0) + times
+
+    def _answer(self) -> None:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailableError("away")
+
+
+def asking(authorization: str | None, project: str | None = None, *, local: bool = True) -> Asking:
+    return Asking(authorization=authorization, project=project, local=local, request_id="r")
+
+
+def run(test: Callable[[Keys, Guard], Coroutine[Any, Any, None]], **settings: Any) -> None:
+    async def with_a_guard() -> None:
+        keys = Keys()
+        guard = Guard(keys, **{"required": True, "rate": None, **settings})
+        await test(keys, guard)
+        keys.away = False
+        await guard.close()
+
+    asyncio.run(with_a_guard())
+
+
+def test_a_known_key_is_not_looked_up_again() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make(Scope.WRITE)
+        for _ in range(50):
+            admitted = await guard.admit(asking(text), Scope.READ)
+        assert (admitted.project, admitted.actor.key, admitted.actor.name) == ("p", key.id, "k")
+        assert keys.asked == 1
+
+    run(test)
+
+
+def test_those_who_come_at_once_wait_for_one_look_up() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make()
+        tasks = [asyncio.create_task(guard.admit(asking(text), Scope.READ)) for _ in range(20)]
+        await asyncio.sleep(0)
+        # Who was first goes away, and the others still get their answer.
+        tasks[0].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(one, asyncio.CancelledError) for one in done) == 1
+        assert keys.asked == 1
+
+    run(test)
+
+
+def test_a_key_that_there_is_not_is_remembered_too() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make()
+        del keys.kept[key.id]
+        for _ in range(5):
+            with pytest.raises(Unauthenticated):
+                await guard.admit(asking(text), Scope.READ)
+        assert keys.asked == 1
+
+    run(test)
+
+
+def test_what_is_known_is_read_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "KNOWN_SECONDS", 0.1)
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make()
+        await guard.admit(asking(text), Scope.READ)
+        keys.kept[key.id] = replace(key, revoked_at=datetime.now(UTC))
+        await guard.admit(asking(text), Scope.READ)
+        await asyncio.sleep(0.11)
+        with pytest.raises(Unauthenticated):
+            await guard.admit(asking(text), Scope.READ)
+
+    run(test)
+
+
+def test_a_key_ends_to_the_moment_though_it_is_known() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(expires_at=datetime.now(UTC) + timedelta(seconds=0.2))
+        await guard.admit(asking(text), Scope.READ)
+        await asyncio.sleep(0.21)
+        with pytest.raises(Unauthenticated):
+            await guard.admit(asking(text), Scope.READ)
+        assert keys.asked == 1
+
+    run(test)
+
+
+def test_without_the_database_no_key_is_good() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make()
+        keys.away = True
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError):
+                await guard.admit(asking(text), Scope.READ)
+        keys.away = False
+        await guard.admit(asking(text), Scope.READ)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("own", "allowed"), [(Scope.READ, {"read"}), (Scope.WRITE, {"read", "write"}), (Scope.ADMIN, {*Scope})]
+)
+def test_scopes_include_those_before(own: Scope, allowed: set[str]) -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(own)
+        for scope in Scope:
+            if scope in allowed:
+                await guard.admit(asking(text), scope)
+            else:
+                with pytest.raises(Forbidden):
+                    await guard.admit(asking(text), scope)
+
+    run(test)
+
+
+def test_a_refused_request_is_not_counted() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make(rate="2/minute", daily_quota=10)
+        for _ in range(2):
+            await guard.admit(asking(text), Scope.READ)
+        for _ in range(3):
+            with pytest.raises(TooManyRequests):
+                await guard.admit(asking(text), Scope.READ)
+        await guard.close()
+        assert keys.noted == {key.id: 2}
+
+    run(test)
+
+
+def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "NOTE_SECONDS", 0.05)
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make(daily_quota=5)
+        for _ in range(3):
+            await guard.admit(asking(text), Scope.READ)
+        keys.away = True
+        await asyncio.sleep(0.12)
+        assert not keys.noted
+        keys.away = False
+        await asyncio.sleep(0.12)
+        assert keys.noted == {key.id: 3}
+        for _ in range(2):
+            await guard.admit(asking(text), Scope.READ)
+        with pytest.raises(QuotaUsedUp):
+            await guard.admit(asking(text), Scope.READ)
+
+    run(test)
+
+
+def test_a_key_without_a_rate_has_that_of_the_service() -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make()
+        admitted = await guard.admit(asking(text), Scope.READ)
+        assert admitted.limit is not None
+        assert (admitted.limit.requests, admitted.limit.window, admitted.limit.left) == (1, 3600, 0)
+        with pytest.raises(TooManyRequests):
+            await guard.admit(asking(text), Scope.READ)
+
+    run(test, rate="1/hour")
+
+
+def test_a_known_key_costs_microseconds() -> None:
+    """In CPU, which other work on the machine does not stretch; ten times what was measured is the bound."""
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(Scope.WRITE)
+        await guard.admit(asking(text), Scope.WRITE)
+        begin = time.process_time()
+        for _ in range(2000):
+            await guard.admit(asking(text), Scope.WRITE)
+        assert (time.process_time() - begin) / 2000 < 100e-6
+
+    run(test)
