@@ -304,3 +304,20 @@ def test_code_spans_hold_any_name() -> None:
     assert code("a`b") == "``a`b``"
     assert code("`") == "`` ` ``"
     assert code("a|b") == r"`a\|b`"
+
+
+def test_labels_have_the_same_texts() -> None:
+    given = {
+        "kind": "multilabel",
+        "labels": ["sport", "war", "chess"],
+        "y_true": [["sport"], ["war", "sport"], [], ["chess"], ["war"]],
+        "y_pred": [["sport"], ["sport"], [], ["war"], ["war"]],
+    }
+    new = parse_value({"input": given}, EvaluationRequest).to_domain()
+    answer = json.loads(write_json(evaluate_alone(new, None)[0]))
+    text = evaluation_text(answer, Style())
+    assert "5 samples, 3 labels" in text
+    assert re.search(r"^  subset_accuracy +0\.600 ", text, re.MULTILINE)
+    assert re.search(r"WEAKEST LABELS.*\n  chess +0\.000 ", text)
+    assert "`hamming_loss`" in evaluation_markdown(answer)
+    assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in evaluation_csv(answer)

@@ -44,10 +44,14 @@ def _heading(answer: Mapping[str, Any], style: Style) -> list[str]:
     given = answer["input"]
     parts = [] if given.get("n_samples") is None else [f"{whole(given['n_samples'])} {_unit(given)}"]
     if given.get("n_classes") is not None:
-        parts.append(f"{whole(given['n_classes'])} classes")
+        parts.append(f"{whole(given['n_classes'])} {_outcomes(given)}")
     if given.get("positive") is not None:
         parts.append(f"positive: {shown(given['positive'])}")
     return opposite(run_title(answer), ", ".join(parts), style.width)
+
+
+def _outcomes(given: Mapping[str, Any]) -> str:
+    return "labels" if given.get("confusion_matrix") is None else "classes"
 
 
 def _unit(given: Mapping[str, Any]) -> str:

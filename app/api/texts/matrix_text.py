@@ -4,20 +4,38 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.texts.lines import Style, columns_of, left, limits, number, right, shortened, shown, whole
-from app.api.texts.reading import ends_of, recalls_of
+from app.api.texts.reading import ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.expressions.syntax import write_label
-from app.domain.named_metrics import PRECISION, RECALL
+from app.domain.named_metrics import RECALL
 
 _WEAKEST, _CONFUSIONS = 8, 4
 
 
 def matrix_lines(answer: Mapping[str, Any], style: Style) -> list[str]:
-    """The matrix, or the weakest classes and the largest confusions; nothing for inputs without one."""
+    """The matrix, or the weakest classes and the largest confusions; of labels without a matrix the weakest ones."""
     if answer["input"].get("confusion_matrix") is None:
-        return []
+        return _weakest_labels(answer, style)
     table = _Matrix(answer, style)
     lines = table.whole()
     return lines if lines is not None else [*table.weakest(), *table.confusions()]
+
+
+def _weakest_labels(answer: Mapping[str, Any], style: Style) -> list[str]:
+    weakest = weakest_classes(answer)
+    if not weakest:
+        return []
+    names = dict(zip(weakest, shortened([shown(label) for label in weakest], style.width - 54), strict=True))
+    wide = max(14, *(columns_of(name) for name in names.values()))
+    lines = [left("WEAKEST LABELS", wide + 2) + "  recall  95 % interval     precision"]
+    for label in weakest[:_WEAKEST]:
+        found = precision_of(answer, label)
+        ends = left(limits(*ends_of(answer, f"{RECALL}@{write_label(label)}")), 16)
+        recalled = right(number(recalls_of(answer)[label]), 6)
+        lines.append(left(f"  {names[label]}", wide + 2) + f"  {recalled}  {ends}  {right(number(found), 9)}")
+    if len(weakest) > _WEAKEST:
+        rest = [recalls_of(answer)[label] for label in weakest[_WEAKEST:]]
+        lines.append(f"  the other {len(rest)}: recall {limits(rest[0], rest[-1])}")
+    return lines
 
 
 class _Matrix:
@@ -29,8 +47,7 @@ class _Matrix:
         self._counts: list[list[float]] = given["confusion_matrix"]
         self._labels = [shown(label) for label in given["labels"]]
         self._recalls = list(recalls_of(answer).values())
-        own = answer["per_class"].values()
-        self._precisions = [groups["prevalence_sensitive"].get(PRECISION) for groups in own]
+        self._precisions = [precision_of(answer, label) for label in answer["per_class"]]
         self._limits = [limits(*ends_of(answer, f"{RECALL}@{write_label(label)}")) for label in given["labels"]]
         self._n = [sum(row) for row in self._counts]
 

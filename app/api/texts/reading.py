@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.expressions.syntax import write_label
-from app.domain.named_metrics import LOSSES_SHOWN, RECALL, SHOWN, SHOWN_OF_TWO
+from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
 
@@ -43,6 +43,12 @@ def recalls_of(answer: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
+def precision_of(answer: Mapping[str, Any], label: str) -> float | None:
+    """Precision of a class."""
+    value: float | None = answer["per_class"][label]["prevalence_sensitive"].get(PRECISION)
+    return value
+
+
 def weakest_classes(answer: Mapping[str, Any]) -> list[str]:
     """The classes that have a recall, that of the lowest first."""
     known = {label: value for label, value in recalls_of(answer).items() if value is not None}
@@ -51,11 +57,14 @@ def weakest_classes(answer: Mapping[str, Any]) -> list[str]:
 
 def shown_first(answer: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     """The metrics to look at first: those that the mix of the classes leaves alone, those that it moves, and losses."""
-    first = SHOWN_OF_TWO if answer["input"].get("positive") is not None else SHOWN
-    groups = answer["metrics"]
+    given, groups = answer["input"], answer["metrics"]
+    first: Sequence[str] = SHOWN_OF_TWO if given.get("positive") is not None else SHOWN
+    if given.get("confusion_matrix") is None:
+        # Of other kinds of input than classes: what their cards call the headline.
+        first = list(answer["headline"]["metrics"])
     same = [key for key in first if key in groups["prevalence_insensitive"]]
     moved = [key for key in first if key in groups["prevalence_sensitive"]]
-    return same, moved, [key for key in LOSSES_SHOWN if value_of(answer, key)[0]]
+    return same, moved, [key for key in LOSSES_SHOWN if key not in first and value_of(answer, key)[0]]
 
 
 def ends_of(answer: Mapping[str, Any], name: str) -> tuple[float | None, float | None]:

@@ -19,6 +19,8 @@ from app.kernel.compare.cost_ratios import (
     paired_gap,
 )
 from app.kernel.compare.paired.drift import discordant
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.of_samples.units import Run
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingDesign
@@ -173,8 +175,14 @@ def _estimated(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
-    first, second = (runs.scored[run].run.scores.rankings[positive].hulls[0] for run in pair)
+    first, second = (_scores(runs, run).rankings[positive].hulls[0] for run in pair)
     return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
+
+
+def _scores(runs: Runs, run: int) -> Scores:
+    units = runs.scored[run].run
+    assert isinstance(units, Run)  # noqa: S101 - two classes with scores
+    return units.scores
 
 
 def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:
