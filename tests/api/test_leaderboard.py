@@ -186,3 +186,16 @@ def test_what_is_refused(client: httpx.Client, parameters: dict[str, Any], name:
 def test_a_dataset_is_needed(client: httpx.Client) -> None:
     problem = check_problem(client.get("/v1/leaderboard"), 422, "invalid_query")
     assert problem["errors"][0]["parameter"] == "dataset"
+
+
+def test_an_unknown_dataset_says_so_and_offers_the_nearest(client: httpx.Client) -> None:
+    create(client, evaluation(dataset="hartwig-2022"))
+    near = client.get("/v1/leaderboard", params={"dataset": "hartwig-2020"}).json()
+    assert near["items"] == []
+    assert near["notes"] == ["there is no dataset 'hartwig-2020'; did you mean 'hartwig-2022'?"]
+    far = client.get("/v1/leaderboard", params={"dataset": "zzz"}).json()
+    assert far["notes"] == ["there is no dataset 'zzz'"]
+    split = client.get("/v1/leaderboard", params={"dataset": "hartwig-2022", "split": "test"}).json()
+    assert split["notes"] == ["no evaluation is of this version and split of 'hartwig-2022'; known are none"]
+    text = client.get("/v1/leaderboard", params={"dataset": "hartwig-2020"}, headers={"Accept": "text/plain"}).text
+    assert "did you mean 'hartwig-2022'?" in text

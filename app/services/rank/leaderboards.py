@@ -1,12 +1,13 @@
 """Who is best on a dataset, how sure that is, and who cannot be told apart from the best."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
-from app.domain.evaluation import EvaluationRecord, Standing
+from app.domain.evaluation import DatasetRef, EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
@@ -21,6 +22,8 @@ from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
 MOST_COMPUTED = 300
+# Datasets that an unknown name is held against, and how alike the nearest has to be.
+_MOST_LOOKED_AT, _NEAR = 1000, 0.7
 # Any stored overall metric: asked for when the order is not that of a stored one.
 _ANY_METRIC = HEADLINE[0]
 
@@ -71,7 +74,18 @@ class LeaderboardService:
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
         elif key:
             kept = await read_labels(self.labels, project, list(records.values()))
-        return await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
+        board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
+        return board if candidates else replace(board, notes=(await self._of_nothing(project, query.dataset),))
+
+    async def _of_nothing(self, project: str, dataset: DatasetRef) -> str:
+        """Why there is nothing to rank: a name that nobody used, or a version or split of a dataset that has none."""
+        page = await self.store.datasets(project, _MOST_LOOKED_AT, None)
+        same = [one for one in page.items if one.name == dataset.name]
+        if same:
+            known = ", ".join(sorted({" ".join(filter(None, (one.version, one.split))) or "none" for one in same}))
+            return f"no evaluation is of this version and split of {dataset.name!r}; known are {known}"
+        near = get_close_matches(dataset.name, sorted({one.name for one in page.items}), n=1, cutoff=_NEAR)
+        return f"there is no dataset {dataset.name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
     async def _outputs(
         self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool
