@@ -14,7 +14,18 @@ from app.api import documentation, operations, pages, problems
 from app.api.access import PROJECT_HEADER
 from app.api.addresses import Addresses
 from app.api.middleware import RequestEnvelope
-from app.api.v1 import comparisons, consistency, curves, evaluations, gates, keys, leaderboard, metrics, projections
+from app.api.v1 import (
+    batches,
+    comparisons,
+    consistency,
+    curves,
+    evaluations,
+    gates,
+    keys,
+    leaderboard,
+    metrics,
+    projections,
+)
 from app.protocol import LIMITS, ConnectionLimits
 from app.settings import Settings
 from app.wiring import build_services
@@ -24,6 +35,7 @@ Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, ev
 Every value says whether it moves with the mix of the classes, and what does not exist is null with a reason.
 """
 ROUTERS = (
+    batches.router,
     evaluations.router,
     curves.router,
     comparisons.router,

@@ -5,7 +5,7 @@ where the answer is made, which may be another process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple, Union
@@ -143,6 +143,10 @@ class View:
     fields: tuple[str, ...] | None = None
     style: Style = field(default_factory=Style)
     applied: str = ""
+
+    def is_within(self, shape: type) -> bool:
+        """Are all members that are kept among those of another, smaller answer?"""
+        return self.fields is not None and {*self.fields} <= {one.name for one in fields(shape)}
 
     def write(self, answer: Any) -> bytes:
         """The answer, a dataclass or what was kept of one, as it is sent."""

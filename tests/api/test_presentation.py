@@ -161,3 +161,34 @@ def test_the_headline_agrees_with_the_report(client: httpx.Client) -> None:
         ends = answer["intervals"][key]
         assert found == {"value": value, "low": ends["low"], "high": ends["high"]}
     assert answer["headline"]["requested"] == {"min(recall@*)": {"value": 0.16, "low": None, "high": None}}
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (matrix_input(FOUR_CLASSES), {"metrics": ["min(recall@*)", "recall@*"]}),
+        (matrix_input([[5, 1], [0, 0]]), {}),
+        (matrix_input([[0.5, 0.5], [0.2, 0.8]], normalized=True), {"level": 0.9}),
+        (matrix_input(FOUR_CLASSES), {"intervals": "all", "draws": 200, "seed": 1}),
+        (matrix_input(FOUR_CLASSES), {"intervals": "none"}),
+        (
+            {"kind": "probabilities", "y_true": [0, 1, 1, 0, 1], "probabilities": [[0.9, 0.1]] * 2 + [[0.3, 0.7]] * 3},
+            {"metrics": ["log_loss"]},
+        ),
+        (
+            {"kind": "predictions", "y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 0], "group_ids": [1, 1, 2, 3]},
+            {"seed": 3},
+        ),
+        ({"kind": "multilabel", "y_true": [[1, 0], [1, 1], [0, 1]], "y_pred": [[1, 0], [0, 1], [0, 1]]}, {"seed": 1}),
+    ],
+    ids=["counts", "one class", "rates", "all intervals", "no intervals", "probabilities", "groups", "labels"],
+)
+def test_a_headline_alone_is_that_of_the_report(client: httpx.Client, source: Any, options: Any) -> None:
+    """It is computed without the rest where that is less work."""
+    body = {**evaluation(model="alone"), "input": source, "options": options}
+    whole = client.post("/v1/evaluations", json=body)
+    assert whole.status_code == 201, whole.text
+    alone = client.post("/v1/metrics/compute?fields=headline,model", json=body)
+    assert alone.json() == {"headline": whole.json()["headline"], "model": {"name": "alone", "version": None}}
+    read = client.get(whole.headers["location"], params={"fields": "headline,id"})
+    assert read.json() == {"headline": whole.json()["headline"], "id": whole.json()["id"]}

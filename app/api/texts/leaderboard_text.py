@@ -30,8 +30,8 @@ def leaderboard_text(answer: Mapping[str, Any], style: Style) -> str:
     """
     items, metric = answer["items"], shown(answer["metric"])
     if not items:
-        head = opposite(f"{dataset_name(answer['dataset'])} by {metric}", "no evaluations", style.width)
-        return "\n".join([*head, *_read(answer, items, style)]) + "\n"
+        title = opposite(f"{dataset_name(answer['dataset'])} by {metric}", "no evaluations", style.width)
+        return "\n".join([*title, *_read(answer, items, style)]) + "\n"
     better = f", {answer['better']} is better" if answer["better"] in ("higher", "lower") else ""
     lines = opposite(f"{dataset_name(answer['dataset'])} by {metric}{better}", _of(answer), style.width)
     names = shortened([run_name(item["model"]) for item in items], 30)

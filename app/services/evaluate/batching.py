@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Options, Report, Section, SectionName, Value
+from app.domain.report import Headline, Options, Report, Section, SectionName, Value
 from app.services.compute import ComputePool
+from app.services.evaluate.headline import headline_alone
 from app.services.evaluate.matrix_section import BatchValues, batch_values
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone
@@ -58,6 +59,13 @@ class Reports:
             Overloaded: too many large inputs are being computed.
         """
         return await (await self.values_first(source, options, kept)).report
+
+    async def headline(self, source: MatrixInput, options: Options) -> Headline | None:
+        """The headline of an input alone; None where that takes as much as the report. Raises as `make` does."""
+        question = ask(source, options)
+        if source.counts.size > _HEAVY_ENTRIES:
+            return await self._compute.run(partial(headline_alone, question))
+        return headline_alone(question)
 
     async def values_first(
         self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None

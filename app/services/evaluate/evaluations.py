@@ -23,7 +23,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.kinds import UNIT_FORMS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
-from app.domain.report import Options, Report, Retain, Section, SectionName, Value
+from app.domain.report import Headline, Options, Report, Retain, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
@@ -60,6 +60,18 @@ class Evaluation:
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(metadata=SPREAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvaluationHeadline:
+    """An evaluation without its report: what everybody looks at first."""
+
+    id: UUID | None = None
+    created_at: datetime | None = None
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    headline: Headline
 
 
 class Normalized(StrEnum):
@@ -118,6 +130,13 @@ class EvaluationService:
         report = await self._reports.make(new.source, new.options)
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags))
 
+    async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
+        """Compute what everybody looks at first, and keep nothing."""
+        headline = await self._reports.headline(new.source, new.options)
+        if headline is None:
+            headline = (await self._reports.make(new.source, new.options)).headline
+        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=_by_name(new.tags), headline=headline)
+
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         first = await self._reports.values_first(new.source, new.options)
@@ -145,6 +164,21 @@ class EvaluationService:
         """One evaluation, its report computed anew from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
         return _answer(record, await self._report_again(project, record))
+
+    async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
+        """What everybody looks at first of one evaluation, computed anew without the rest where that can be."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        headline = await self._reports.headline(*stored_request(record))
+        if headline is None:
+            headline = (await self._report_again(project, record)).headline
+        return EvaluationHeadline(
+            id=record.id,
+            created_at=record.created_at,
+            model=record.model,
+            dataset=record.dataset,
+            tags=_by_name(record.tags),
+            headline=headline,
+        )
 
     async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
         """The confusion matrix alone, perhaps as shares."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import HEADLINE
 from app.domain.report import (
@@ -14,8 +16,17 @@ from app.domain.report import (
     Section,
     Value,
     WeakestClass,
+    no_metrics,
 )
-from app.kernel.metrics.families.per_class.rates import recall, support
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.engine import evaluate_table
+from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
+from app.kernel.numerics.arrays import silently
+from app.services.estimates.report_intervals import headline_intervals
+from app.services.evaluate.matrix_section import requested_of_matrix
+from app.services.evaluate.questions import Question
+from app.services.json_values import numbers
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.
 _MOST_REQUESTED = 700
@@ -33,6 +44,32 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
         "n_samples": summary.n_samples,
         "n_classes": summary.n_classes,
     }
+
+
+def headline_alone(question: Question) -> Headline | None:
+    """The headline without the rest of the report, where a few metrics of the matrix are all that it takes; None where
+    it is as much work as the report: other limits than the quick ones, groups, what needs probabilities.
+    """
+    source, level = question.source, question.quick_level
+    if source.task is not None or source.is_grouped or question.has_slow_intervals or question.of_probabilities:
+        return None
+    by_key = catalogue().of_matrices.by_name
+    with silently():
+        table = Table(source.counts.astype(np.float64)[None, None])
+    overall = numbers(evaluate_table(table, [by_key[key] for key in HEADLINE])[:, 0, 0])
+    rows = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0].T)
+    requested, _ = requested_of_matrix(question)
+    section = Section(
+        per_class={
+            label: no_metrics()
+            | {"prevalence_insensitive": {recall.key: found}, "prevalence_sensitive": {prevalence.key: share}}
+            for label, (found, share) in zip(source.labels, rows, strict=True)
+        },
+        values=dict(zip(HEADLINE, overall, strict=True)),
+        requested=requested,
+        intervals={} if level is None else headline_intervals(table, [source.labels], level)[0],
+    )
+    return headline_of(InputSummary.of(source, section.per_class), section)
 
 
 def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:

@@ -77,7 +77,9 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
         if question.source.content is not Content.counts:
             overall[order.needs_counts, index] = np.nan
     values = [dict(zip(order.overall_keys, row, strict=True)) for row in numbers(overall[:, :, 0].T)]
-    return BatchValues(questions, table, by_class, overall, values, [_requested(question) for question in questions])
+    return BatchValues(
+        questions, table, by_class, overall, values, [requested_of_matrix(question) for question in questions]
+    )
 
 
 def sections(found: BatchValues) -> list[Section]:
@@ -221,7 +223,7 @@ def _without_counts(name: str, source: MatrixInput) -> Undefined:
     return Undefined(name, "needs_counts", f"needs numbers of samples, and the matrix holds {source.content}")
 
 
-def _requested(question: Question) -> tuple[Requested, list[Undefined]]:
+def requested_of_matrix(question: Question) -> tuple[Requested, list[Undefined]]:
     """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
     if not question.expressions:
         return {}, []

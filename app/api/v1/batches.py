@@ -1,0 +1,114 @@
+"""The route of many evaluations at once."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any, BinaryIO
+from uuid import UUID
+
+import orjson
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response, write_json
+from app.api.bodies.columns import byte_size
+from app.api.bodies.parsing import parse_body, parse_value
+from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
+from app.api.cursors import Items
+from app.api.deps import Context, UseContext, routes
+from app.api.documentation import body_schema
+from app.api.presentation import EVALUATION, View
+from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
+from app.api.v1.evaluating import Store, evaluated, identifier_of, keep_evaluation
+from app.api.v1.requests import evaluations as requests
+from app.domain.evaluation import EvaluationRecord
+from app.domain.members import LEFT_OUT, typed
+from app.services.evaluate.evaluations import Evaluation
+
+router = routes("evaluations")
+# As many as one pass over the metrics takes: `services.evaluate.batching`.
+_BATCH_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """What became of one evaluation of a batch."""
+
+    status: int
+    evaluation: orjson.Fragment | None = field(default=None, metadata=LEFT_OUT | typed(Evaluation))
+    problem: ProblemValue | None = field(default=None, metadata=LEFT_OUT)
+
+
+@router.post(
+    "/evaluations/batch",
+    status_code=HTTPStatus.MULTI_STATUS,
+    responses=answers(Items[BatchItem], status=207, name="BatchResponse"),
+    openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
+    operation_id="createEvaluations",
+)
+async def create_batch(
+    request: Request,
+    context: UseContext,
+    *,
+    store: Store = True,
+) -> Response:
+    """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
+    async with receive(request) as body:
+        if isinstance(body, LargeBody):
+            values = await context.services.compute.run(partial(_read_batch, body.read), body.file)
+        else:
+            values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
+    places = asyncio.Semaphore(_BATCH_AT_ONCE)
+
+    async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
+        async with places:
+            return await _batch_item(request, context, index, value, store=store, heavy=heavy)
+
+    items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
+    return json_response(Items(items), HTTPStatus.MULTI_STATUS)
+
+
+def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
+    """The items of a batch, none of them checked yet, and whether each is so large that it takes a process."""
+    return [(value, byte_size(value) > HEAVY_BYTES) for value in read(file, requests.BatchRequest).evaluations]
+
+
+async def _batch_item(
+    request: Request, context: Context, index: int, value: Any, *, store: bool, heavy: bool
+) -> BatchItem:
+    try:
+        # Others get their turn between two items.
+        await asyncio.sleep(0)
+        if heavy:
+            written, record = await context.services.compute.run_in_turn(
+                partial(_evaluate_value, value, identifier_of(context, keep=store))
+            )
+            if record is not None:
+                await context.services.evaluations.keep(context.project, record)
+        else:
+            written = await _evaluate_light(context, value, keep=store)
+    except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
+        return _failed(
+            problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
+        )
+    # As JSON, which takes a tenth of the memory that the values take as objects.
+    return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
+
+
+async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
+    new = parse_value(value, requests.EvaluationRequest).to_domain()
+    if not keep:
+        return write_json(await context.services.evaluations.compute(new))
+    keeping = await keep_evaluation(context, new)
+    await keeping.done()
+    return write_json(keeping.evaluation)
+
+
+def _evaluate_value(value: Any, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
+    return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), identifier, View(EVALUATION))
+
+
+def _failed(problem: Problem, request: Request) -> BatchItem:
+    return BatchItem(problem.status, problem=problem.of_request(request_id(request)))

@@ -1,0 +1,78 @@
+"""What routes that make evaluations share: names, ids, and the way of bodies that take a process of their own."""
+
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, BinaryIO
+from uuid import UUID
+
+from fastapi import Query
+from starlette.responses import Response
+
+from app.api.bodies.received import LargeBody
+from app.api.deps import Context
+from app.api.presentation import View
+from app.api.v1.requests import evaluations as requests
+from app.domain.errors import Fault, InvalidInput
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.services.evaluate.evaluations import NewEvaluation, PendingWrite, evaluate_alone
+
+Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
+
+
+async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep: bool) -> Response:
+    """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
+    written, record = await context.services.compute.run(
+        partial(_evaluate_file, body.read, view, identifier_of(context, keep=keep)), body.file
+    )
+    if record is None:
+        return view.response(written)
+    await context.services.evaluations.keep(context.project, record)
+    headers = {"Location": f"/v1/evaluations/{record.id}"}
+    return view.response(written, HTTPStatus.CREATED, headers)
+
+
+def _evaluate_file(
+    read: Callable[..., requests.EvaluationRequest], view: View, identifier: UUID | None, file: BinaryIO
+) -> tuple[bytes, EvaluationRecord | None]:
+    return evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier, view)
+
+
+def identifier_of(context: Context, *, keep: bool) -> UUID | None:
+    """A new id, where something is to be kept under it."""
+    return context.services.evaluations.new_identifier() if keep else None
+
+
+def evaluated(new: NewEvaluation, identifier: UUID | None, view: View) -> tuple[bytes, EvaluationRecord | None]:
+    """The answer, and the record if there is an id to keep it under."""
+    if identifier is not None:
+        require_names(new)
+    evaluation, record = evaluate_alone(new, identifier)
+    return view.write(evaluation), record
+
+
+async def keep_evaluation(context: Context, new: NewEvaluation) -> PendingWrite:
+    """Begin to keep an evaluation that has names."""
+    model, dataset = require_names(new)
+    return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
+
+
+def require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:
+    """Whose evaluation it is.
+
+    Raises:
+        InvalidInput: that is not said.
+    """
+    if new.model is None or new.dataset is None:
+        absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
+        raise InvalidInput(
+            [
+                Fault(
+                    f"/{name}",
+                    "missing",
+                    f"expected a {name} with a name, which a kept evaluation needs; store=false goes without",
+                )
+                for name in absent
+            ]
+        )
+    return new.model, new.dataset
