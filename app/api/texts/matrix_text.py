@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from app.api.texts.lines import Style, columns_of, left, limits, number, right, shortened, shown, whole
 from app.api.texts.reading import ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.expressions.syntax import write_label
@@ -114,13 +116,14 @@ class _Matrix:
 
     def confusions(self) -> list[str]:
         """The largest entries beside the diagonal."""
-        wrong = [
-            (count, actual, other)
-            for actual, row in enumerate(self._counts)
-            for other, count in enumerate(row)
-            if actual != other and count
+        counts = np.array(self._counts)
+        np.fill_diagonal(counts, 0)
+        # Equal ones in the order of the matrix.
+        order = np.argsort(-counts, axis=None, kind="stable")[:_CONFUSIONS]
+        places = [
+            (int(actual), int(other)) for actual, other in zip(*np.unravel_index(order, counts.shape), strict=True)
         ]
-        largest = sorted(wrong, key=lambda one: -one[0])[:_CONFUSIONS]
+        largest = [(self._counts[actual][other], actual, other) for actual, other in places if counts[actual, other]]
         if not largest:
             return []
         names = shortened(self._labels, 30)

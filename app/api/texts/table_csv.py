@@ -31,10 +31,11 @@ def _values(answer: Mapping[str, Any]) -> Iterator[Sequence[Cell]]:
     reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
     intervals = answer["intervals"]
 
-    def line(scope: str, label: str | None, group: str, metric: str, value: float | None) -> Sequence[Cell]:
+    def line(
+        scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""
+    ) -> Sequence[Cell]:
         # A twin at equal class sizes has no interval of its own.
-        name = metric if label is None or scope == "requested" else f"{metric}@{write_label(label)}"
-        found = intervals.get(name, {}) if group != "at_balanced_prevalence" else {}
+        found = intervals.get(metric + of, {}) if group != "at_balanced_prevalence" else {}
         reason = None
         if value is None:
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
@@ -45,9 +46,10 @@ def _values(answer: Mapping[str, Any]) -> Iterator[Sequence[Cell]]:
         for key, value in metrics.items():
             yield line("overall", None, group, key, value)
     for label, groups in answer["per_class"].items():
+        of = f"@{write_label(label)}"
         for group, metrics in groups.items():
             for key, value in metrics.items():
-                yield line("class", label, group, key, value)
+                yield line("class", label, group, key, value, of)
     for text, value in answer["requested"].items():
         if isinstance(value, Mapping):
             for label, one in value.items():
