@@ -12,7 +12,7 @@ from uuid import UUID
 from numpy.typing import NDArray
 
 from app.domain.identifiers import time_of
-from app.domain.inputs.content import GROUPS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.samples import Samples
 from app.kernel.metrics.card import Task
@@ -108,6 +108,11 @@ class EvaluationRecord:
     def is_grouped(self) -> bool:
         """Whether its samples came in groups, so that they are not independent."""
         return GROUPS_FACT in self.extra
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether its samples have weights of their own, from which the sampling error follows."""
+        return WEIGHTS_FACT in self.extra
 
     @property
     def counts_independent(self) -> bool:

@@ -214,7 +214,7 @@ class GroupDesign(TypedDict):
         largest: Samples of the largest group.
         effective_groups: So many groups of equal size are worth as much.
         design_effects: By metric, how many times larger its variance is than that of as many independent samples; left
-            out for weighted samples.
+            out for samples whose weights are not at hand.
     """
 
     n_groups: int
@@ -224,12 +224,31 @@ class GroupDesign(TypedDict):
     design_effects: NotRequired[Mapping[str, Value]]
 
 
+class WeightDesign(TypedDict):
+    """The weights of samples.
+
+    Attributes:
+        n_samples: With a weight above 0.
+        smallest: Weight above 0.
+        largest: Weight.
+        effective_samples: So many samples of one weight are worth as much for a mean, Kish's (sum w)^2 / sum w^2.
+        design_effects: By metric, how many times larger its variance is than that of as many samples of one weight.
+    """
+
+    n_samples: int
+    smallest: float
+    largest: float
+    effective_samples: float
+    design_effects: Mapping[str, Value]
+
+
 class SectionName(StrEnum):
     """What sections of a report are about that need more than the matrix."""
 
     PROBABILITIES = "probabilities"
     GROUPS = "groups"
     UNITS = "units"
+    WEIGHTS = "weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -337,6 +356,7 @@ class Report:
         of_samples: What needs the samples, apart: kept where the samples are not.
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
         groups: For samples with group_ids.
+        weights: For samples with sample_weight and without group_ids.
     """
 
     input: InputSummary
@@ -351,5 +371,6 @@ class Report:
     of_samples: Mapping[SectionName, Section] = field(default_factory=dict, metadata=HIDDEN)
     probabilities: Mapping[str, Any] | None = field(default=None, metadata=LEFT_OUT)
     groups: GroupDesign | None = field(default=None, metadata=LEFT_OUT)
+    weights: WeightDesign | None = field(default=None, metadata=LEFT_OUT)
     folds: Mapping[str, FoldValues] | None = field(default=None, metadata=LEFT_OUT)
     interpretation: Mapping[str, Mapping[str, str]] | None = field(default=None, metadata=LEFT_OUT)

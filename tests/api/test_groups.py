@@ -211,12 +211,24 @@ def test_folds_share_their_groups(client: httpx.Client) -> None:
     assert (fault["pointer"], fault["code"]) == ("/input/folds", "one_group")
 
 
-def test_weighted_samples_have_groups_without_intervals(client: httpx.Client) -> None:
+def test_weighted_samples_in_groups_of_one_weight_are_as_those_without(client: httpx.Client) -> None:
     body = evaluation(dataset=uuid4().hex, input={**PREDICTIONS, "sample_weight": [0.5] * len(TRUTH)})
-    made = create(client, body)
-    assert made["intervals"] == {}
-    assert "design_effects" not in made["groups"]
+    made, plain = create(client, body), compute(client, PREDICTIONS)
+    assert made["intervals"].keys() == plain["intervals"].keys()
+    for name in plain["intervals"]:
+        np.testing.assert_allclose(ends(made, name), ends(plain, name), rtol=1e-9)
+    effects = made["groups"].pop("design_effects"), plain["groups"].pop("design_effects")
+    assert effects[0] == pytest.approx(effects[1], rel=1e-9)
+    assert made["groups"] == plain["groups"]
+    made["groups"]["design_effects"] = effects[0]
     assert client.get(f"/v1/evaluations/{made['id']}").json() == made
+
+
+def test_weights_in_groups_count_in_the_limits(client: httpx.Client) -> None:
+    heavy = [9.0 if group % 5 == 0 else 1.0 for group in GROUPS.tolist()]
+    made, plain = compute(client, {**PREDICTIONS, "sample_weight": heavy}), compute(client, PREDICTIONS)
+    wide, narrow = (float(np.ptp(ends(report, "accuracy"))) for report in (made, plain))
+    assert wide > narrow
 
 
 @pytest.mark.parametrize("kind", INPUTS)

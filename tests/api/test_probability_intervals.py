@@ -9,7 +9,7 @@ from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
-from tests.api.answers import Json, compute, create, evaluation, refused
+from tests.api.answers import Json, compute, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 
 EXPRESSIONS = ["mean(roc_auc@0, recall@0)", "auc@1", "macro_f1"]
@@ -71,13 +71,24 @@ def test_the_headline_comes_without_being_asked_for(client: httpx.Client) -> Non
     assert "roc_auc@1" in compute(client, make_scores())["intervals"]
 
 
-def test_weighted_samples_are_refused_as_weighted_matrices_are(client: httpx.Client) -> None:
-    source = make(n=60, sample_weight=np.linspace(0.5, 2, 60).tolist())
-    fault = refused(client, source, options={"intervals": "all"})
-    assert (fault["code"], fault["pointer"]) == ("intervals_need_counts", "/options/intervals")
-    report = compute(client, source)
-    assert report["intervals"] == {}
-    assert "no_intervals" in {finding["code"] for finding in report["findings"]}
+def test_samples_of_one_weight_have_the_intervals_of_those_without(client: httpx.Client) -> None:
+    options: dict[str, Any] = {"intervals": "all", "draws": 200, "seed": 7}
+    plain = compute(client, make(n=60), **options)["intervals"]
+    weighted = compute(client, make(n=60, sample_weight=[1.0] * 60), **options)["intervals"]
+    for name, own in weighted.items():
+        for end in ("low", "high"):
+            expected = plain[name][end]
+            assert (own[end] is None) == (expected is None), name
+            assert expected is None or own[end] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
+    assert {"log_loss", "roc_auc@1", "average_precision@1", "balanced_accuracy", "recall@0"} <= weighted.keys()
+
+
+def test_weights_widen_intervals_of_probabilities(client: httpx.Client) -> None:
+    source = make(n=80, sample_weight=[0.2 + (index % 7) ** 2 for index in range(80)])
+    intervals = compute(client, source)["intervals"]
+    assert intervals["roc_auc@2"]["method"] == "weighted_delong_logit"
+    assert intervals["log_loss"]["method"] == "weighted_t"
+    assert intervals["log_loss"]["low"] < intervals["log_loss"]["high"]
 
 
 @pytest.mark.parametrize("retain", ["full", "none"])

@@ -207,7 +207,7 @@ def test_what_noise_moves_to_one_side_has_no_interval(client: httpx.Client, two:
     assert any(note.startswith("No intervals of expected_calibration_error") for note in answer["notes"])
 
 
-def test_weighted_samples_have_values_only(client: httpx.Client) -> None:
+def test_weights_stay_with_their_samples_at_other_shares(client: httpx.Client) -> None:
     given = np.linspace(0.5, 2.0, TWO.y.size)
     run = TWO.keep(client, positive="b", sample_weight=given.tolist())
     answer = project(client, run, prevalence={"b": 0.1}, metrics=["log_loss"])
@@ -215,8 +215,12 @@ def test_weighted_samples_have_values_only(client: httpx.Client) -> None:
     weights = given * (np.array([0.9, 0.1]) / mass)[TWO.y]
     entry = answer["metrics"]["log_loss"]
     assert entry["value"] == pytest.approx(sk.log_loss(TWO.y, TWO.rows, sample_weight=weights))
-    assert (entry["low"], entry["high"]) == (None, None)
-    assert any("weighted samples" in note for note in answer["notes"])
+    assert entry["low"] < entry["value"] < entry["high"]
+    assert entry["method"] == "weighted_bootstrap"
+    kept = {"input": {**TWO.source(positive="b"), "sample_weight": given.tolist()}, "prevalence": {"b": 0.1}}
+    again = client.post("/v1/projections", json={**kept, "metrics": ["log_loss", "accuracy"]}).json()["metrics"]
+    assert again["log_loss"]["low"] == entry["low"]
+    assert again["accuracy"]["method"] == "weighted_posterior"
 
 
 def test_scores_are_projected_but_not_fitted(client: httpx.Client) -> None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.draws import Functional
-from app.kernel.uncertainty.intervals import Limits, kish_effective_n
+from app.kernel.uncertainty.intervals import Limits
 from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.of_matrices.delta import cell_sensitivities
 

@@ -28,6 +28,8 @@ class InputFacts(TypedDict, total=False):
         n_groups: The groups that the samples came in.
         ignored: By the classes that are ignored how many samples were left out; of a matrix the sum of the row.
         label_matrices: Of labels: by label a table of two by two, actual rows, absent before present.
+        effective_samples: So many samples of one weight are worth as much for a mean as the weighted ones, Kish's
+            (sum w)^2 / sum w^2.
     """
 
     rows: int
@@ -42,12 +44,15 @@ class InputFacts(TypedDict, total=False):
     n_groups: int
     ignored: dict[str, float]
     label_matrices: dict[str, list[list[float]]]
+    effective_samples: float
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
 GROUPS_FACT = "n_groups"
 # Among the facts of an input with classes to ignore: what was left out of each.
 IGNORED_FACT = "ignored"
+# Among the facts of an input whose samples have weights, which are at hand where they are kept: what they are worth.
+WEIGHTS_FACT = "effective_samples"
 # Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
 # Among the facts of folds of which those of one repetition do not follow each other: that it is so.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import IGNORED_FACT, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.labels import listed
-from app.domain.inputs.matrices import LARGEST_TOTAL, SCORED_KINDS, MatrixInput, group_facts
+from app.domain.inputs.matrices import LARGEST_TOTAL, SCORED_KINDS, MatrixInput, group_facts, weight_facts
 from app.domain.inputs.samples import joined, times_seen
 
 # Entries of all folds together: 80 MB.
@@ -54,6 +54,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = Non
             **_repeat_facts(taken, repeats, pointer),
             **_fold_facts(taken, pointer),
             **_ignored_facts(taken),
+            **weight_facts(None if together is None else together.weights),
             **group_facts(None if together is None else together.groups),
         },
         samples=together,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.ignored import classes_left
 from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.labels import (
@@ -98,6 +98,11 @@ class MatrixInput:
     def is_grouped(self) -> bool:
         """Whether its samples came in groups, so that they are not independent."""
         return GROUPS_FACT in self.facts
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether its samples have weights of their own, from which the sampling error follows."""
+        return WEIGHTS_FACT in self.facts
 
 
 def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
@@ -277,9 +282,9 @@ def from_predictions(
         positive=positive_index(positive, coded.labels, f"{pointer}/positive"),
         content=Content.counts if weights is None else Content.weights,
         counts=counts,
-        facts={**({"rows": size} if weights is not None else {}), **group_facts(groups)},
+        facts={**({"rows": size} if weights is not None else {}), **weight_facts(weights), **group_facts(groups)},
         samples=None
-        if ids is None and groups is None
+        if ids is None and groups is None and weights is None
         else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups),
     )
 
@@ -374,6 +379,15 @@ def _check_ids(ids: Column, pointer: str) -> None:
 
 def _is_id(value: Any) -> bool:
     return type(value) in (int, str) or (type(value) is float and first_fraction(np.array([value])) is None)
+
+
+def weight_facts(weights: NDArray[Any] | None) -> dict[str, Any]:
+    """What weighted samples are worth, where there are two or more of them."""
+    if weights is None or np.count_nonzero(weights) < 2:
+        return {}
+    # Of weights between the ends of what doubles hold no square is lost.
+    relative = weights / weights.max()
+    return {WEIGHTS_FACT: float(math.fsum(relative) ** 2 / math.fsum(relative * relative))}
 
 
 def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from app.domain.inputs.matrices import (
     read_groups,
     read_ids,
     read_weights,
+    weight_facts,
 )
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.matrix.labels import confusion_counts
@@ -290,6 +291,6 @@ def _made(
         positive=positive,
         content=Content.counts if weights is None else Content.weights,
         counts=counts,
-        facts={**facts, **group_facts(groups)},
+        facts={**facts, **weight_facts(weights), **group_facts(groups)},
         samples=Samples(truth, predicted, outputs, ids, weights, groups=groups),
     )

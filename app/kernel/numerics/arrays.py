@@ -4,6 +4,7 @@ Undefined is NaN and infinite is inf in here; what they mean is said by the cond
 on arrays with any leading batch axes and is meant to run inside ``silently()``.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, overload
@@ -163,6 +164,11 @@ def harmonic_mean(values: Array) -> Array:
 def geometric_mean(values: Array) -> Array:
     """Geometric mean over the last axis through logarithms, so that hundreds of small factors do not underflow."""
     return np.exp(mean(np.log(values)))
+
+
+def kish_effective_n(weights: Array) -> float:
+    """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean. Kish (1965)."""
+    return float(math.fsum(weights) ** 2 / math.fsum(np.square(weights)))
 
 
 def weighted_mean(values: Array, weights: Array) -> Array:

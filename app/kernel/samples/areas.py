@@ -14,15 +14,26 @@ from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 
-def centred(values: Array) -> Array:
-    """Influence of samples on the mean of values (n): their deviations over sqrt(n (n - 1))."""
+def centred(values: Array, weights: Array | None = None) -> Array:
+    """Influence of samples on the mean of values (n): their deviations over sqrt(n (n - 1)).
+
+    Of samples in weights (n) w (v - v_) / sum w, times sqrt(n / (n - 1)): linearised, drawn with replacement.
+    """
+    if weights is not None:
+        return centred_by_class(values, np.zeros(values.size, dtype=np.intp), 1, weights)
     size = values.size
     scaled: Array = (values - values.mean()) / np.sqrt(size * max(size - 1, 1))
     return scaled
 
 
-def centred_by_class(values: Array, y: Codes, n_classes: int) -> Array:
-    """Influence on the sum over the classes of their mean of values (n)."""
+def centred_by_class(values: Array, y: Codes, n_classes: int, weights: Array | None = None) -> Array:
+    """Influence on the sum over the classes of their mean of values (n), of samples in weights (n) or without."""
+    if weights is not None:
+        totals, sizes = np.bincount(y, weights, n_classes), np.bincount(y, weights > 0, n_classes)
+        means = np.bincount(y, weights * values, n_classes) / totals
+        more = np.sqrt(sizes / np.maximum(sizes - 1.0, 1.0))
+        away: Array = weights * (values - means[y]) * (more / totals)[y]
+        return away
     sizes = np.bincount(y, minlength=n_classes)
     means = np.bincount(y, values, n_classes) / sizes
     scaled: Array = (values - means[y]) / np.sqrt(sizes * np.maximum(sizes - 1, 1))[y]
@@ -32,20 +43,26 @@ def centred_by_class(values: Array, y: Codes, n_classes: int) -> Array:
 def area_influences(scores: Scores) -> tuple[Array, Array]:
     """Areas (K) of the classes against the rest, and the influence (K, n) of every sample on them.
 
-    DeLong, DeLong & Clarke-Pearson (1988): members and all others centred apart. NaN for a class without either.
+    DeLong, DeLong & Clarke-Pearson (1988): members and all others centred apart. NaN for a class without either. Of
+    weighted samples each side counts by its weights, and members and others are a part of one sample drawn with
+    replacement (Yao, Li & Graubard 2015).
     """
     size = scores.n_classes
     areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
+    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+    total = float(each.sum())
     for code in range(size):
         count = float(scores.actual[code])
-        others = scores.n_samples - count
-        if not count or not others:
+        others = total - count
+        if not count or not others > 0.0:
             continue
         order, below = _ordered(scores.columns[code])
-        members = scores.y.take(order) == code
-        placed = np.where(members, below(~members / others), 1.0 - below(members / count))
-        areas[code] = placed[members].mean()
-        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2)
+        members, weights = scores.y.take(order) == code, each.take(order)
+        mass = np.where(members, 0.0, weights) / others, np.where(members, weights, 0.0) / count
+        placed = np.where(members, below(mass[0]), 1.0 - below(mass[1]))
+        given = None if scores.weights is None else weights
+        areas[code] = placed[members].mean() if given is None else weights[members] @ placed[members] / count
+        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2, given)
     return areas, influence
 
 
@@ -60,17 +77,19 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
         weights: (K, K).
     """
     size, counts = scores.n_classes, scores.actual
+    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
     placed, areas = np.zeros(scores.n_samples), np.zeros((size, size))
     for code in range(size):
         order, below = _ordered(scores.columns[code])
         codes = scores.y.take(order)
         members = codes == code
-        beaten = below(np.where(members, 0.0, (weights[code] / counts).take(codes)))
-        lost_to = 1.0 - below(members / counts[code])
+        mass = each.take(order)
+        beaten = below(np.where(members, 0.0, (weights[code] / counts).take(codes) * mass))
+        lost_to = 1.0 - below(np.where(members, mass, 0.0) / counts[code])
         placed[order] += np.where(members, beaten, weights[code].take(codes) * lost_to)
-        areas[code] = np.bincount(codes, lost_to, size) / counts
+        areas[code] = np.bincount(codes, lost_to * mass, size) / counts
         areas[code, code] = 0.0
-    return areas, centred_by_class(placed, scores.y, size)
+    return areas, centred_by_class(placed, scores.y, size, scores.weights)
 
 
 def micro_influence(scores: Scores) -> Array:
@@ -80,12 +99,15 @@ def micro_influence(scores: Scores) -> Array:
     """
     order, below = _ordered(scores.probabilities.ravel())
     actual = (scores.y[:, None] == np.arange(scores.n_classes)).ravel()[order]
-    others = scores.n_samples * (scores.n_classes - 1)
+    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+    mass, total, others = np.repeat(each, scores.n_classes)[order], float(each.sum()), scores.n_classes - 1
     placed = np.empty(order.size)
     placed[order] = np.where(
-        actual, below(~actual / others), (1.0 - below(actual / scores.n_samples)) / (scores.n_classes - 1)
+        actual,
+        below(np.where(actual, 0.0, mass) / (total * others)),
+        (1.0 - below(np.where(actual, mass, 0.0) / total)) / others,
     )
-    return centred(placed.reshape(scores.n_samples, -1).sum(axis=1))
+    return centred(placed.reshape(scores.n_samples, -1).sum(axis=1), scores.weights)
 
 
 def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.samples.areas import area_influences, centred, centred_by_class
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
@@ -48,27 +48,65 @@ class Influence:
         method: How limits are made.
         strata: What the variance takes as fixed.
         freedom: Degrees of freedom of the variance, infinite where it is taken as known.
-        sizes: Members and non-members of the class, for an area.
+        sizes: Members and non-members of the class, for an area; of weighted samples, how many these are worth.
     """
 
     of_samples: Array
     method: LinearMethod
     strata: Strata = Strata.WHOLE
     freedom: float = np.inf
-    sizes: tuple[int, int] | None = None
+    sizes: tuple[float, float] | None = None
 
 
-class Unweighted:
-    """Samples without weights, with what the influences of several metrics need computed once.
+class Sampled:
+    """Samples, perhaps with weights, with what the influences of several metrics need computed once.
 
     Raises:
-        ValueError: the scores carry weights.
+        ValueError: the scores carry several sets of weights.
     """
 
     def __init__(self, scores: Scores) -> None:
-        if scores.weights is not None:
-            raise ValueError("the sampling error of weighted samples is not known")
+        if scores.weights is not None and scores.weights.ndim != 1:
+            raise ValueError("expected one weight for every sample")
         self.scores = scores
+
+    @cached_property
+    def effective_samples(self) -> float:
+        """How many samples of one weight they are worth, Kish's n_eff; their number without weights."""
+        return float(self.n_samples if self.scores.weights is None else kish_effective_n(self.scores.weights))
+
+    @cached_property
+    def n_samples(self) -> int:
+        """Samples that count."""
+        weights = self.scores.weights
+        return self.scores.n_samples if weights is None else int(np.count_nonzero(weights))
+
+    @cached_property
+    def effective_members(self) -> Array:
+        """The same (K) for the members of each class."""
+        weights, y, size = self.scores.weights, self.scores.y, self.scores.n_classes
+        if weights is None:
+            return np.bincount(y, minlength=size).astype(np.float64)
+        squares = np.bincount(y, weights * weights, size)
+        return np.divide(np.bincount(y, weights, size) ** 2, squares, out=np.zeros(size), where=squares > 0)
+
+    def sides(self, code: int) -> tuple[float, float]:
+        """How many members and how many others a class has, or these are worth."""
+        weights, members = self.scores.weights, self.scores.y == code
+        if weights is None:
+            positives = int(np.count_nonzero(members))
+            return positives, self.scores.n_samples - positives
+        return kish_effective_n(weights[members]), kish_effective_n(weights[~members])
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variance of a mean."""
+        return max(self.effective_samples - 1.0, 1.0)
+
+    def mean(self, values: Array) -> float:
+        """Mean of values (n) in the weights."""
+        weights = self.scores.weights
+        return float(values.mean() if weights is None else weights @ values / weights.sum())
 
     @cached_property
     def areas(self) -> tuple[Array, Array]:
@@ -80,15 +118,20 @@ Parameters = Mapping[str, Any]
 # What samples (n) contribute to a metric with these parameters.
 Values = Callable[[Scores, Parameters], Array]
 # The influence on a metric, of the class it is asked for, with these parameters.
-Make = Callable[[Unweighted, int | None, Parameters], Influence]
+Make = Callable[[Sampled, int | None, Parameters], Influence]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """On a card: how influences are made, and the method of limits where no special case has another."""
+    """On a card: how influences are made, and the method of limits where no special case has another.
+
+    Attributes:
+        of_weighted: Are they those of weighted samples too?
+    """
 
     method: LinearMethod
     make: Make
+    of_weighted: bool = True
 
     @property
     def is_share(self) -> bool:
@@ -99,9 +142,9 @@ class Form:
 def mean_of(values: Values) -> Form:
     """The mean over the samples of what they contribute."""
 
-    def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
-        freedom = float(max(of.scores.n_samples - 1, 1))
-        return Influence(centred(values(of.scores, parameters)), LinearMethod.T, freedom=freedom)
+    def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
+        influence = centred(values(of.scores, parameters), of.scores.weights)
+        return Influence(influence, LinearMethod.T, freedom=of.freedom)
 
     return Form(LinearMethod.T, make)
 
@@ -109,8 +152,8 @@ def mean_of(values: Values) -> Form:
 def share_of(counted: Values) -> Form:
     """The share of the samples that count 1 and not 0."""
 
-    def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
-        return Influence(centred(counted(of.scores, parameters)), LinearMethod.WILSON)
+    def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
+        return Influence(centred(counted(of.scores, parameters), of.scores.weights), LinearMethod.WILSON)
 
     return Form(LinearMethod.WILSON, make)
 
@@ -118,10 +161,11 @@ def share_of(counted: Values) -> Form:
 def mean_of_class_means(values: Values) -> Form:
     """The mean over the classes of the mean over their members."""
 
-    def make(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
+    def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         y, size = of.scores.y, of.scores.n_classes
-        influence = centred_by_class(values(of.scores, parameters) / size, y, size)
-        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=_welch(influence, y, size))
+        influence = centred_by_class(values(of.scores, parameters) / size, y, size, of.scores.weights)
+        freedom = _welch(influence, y, of.effective_members)
+        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
 
     return Form(LinearMethod.T, make)
 
@@ -129,39 +173,40 @@ def mean_of_class_means(values: Values) -> Form:
 def mean_of_members(values: Values) -> Form:
     """The mean over the members of one class."""
 
-    def make(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+    def make(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
         members = np.flatnonzero(of.scores.y == class_index)
         influence = np.zeros(of.scores.n_samples)
-        influence[members] = centred(values(of.scores, parameters).take(members))
-        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=float(max(members.size - 1, 1)))
+        weights = None if of.scores.weights is None else of.scores.weights.take(members)
+        influence[members] = centred(values(of.scores, parameters).take(members), weights)
+        size = members.size if weights is None else float(of.effective_members[class_index])
+        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=max(size - 1.0, 1.0))
 
     return Form(LinearMethod.T, make)
 
 
-def _welch(influence: Array, y: Codes, n_classes: int) -> float:
-    """Degrees of freedom of a sum of independent means (Welch 1947)."""
-    parts = np.bincount(y, influence * influence, n_classes)
-    spare = np.maximum(np.bincount(y, minlength=n_classes) - 1, 1)
+def _welch(influence: Array, y: Codes, sizes: Array) -> float:
+    """Degrees of freedom of a sum of independent means (Welch 1947) of so many samples each (K)."""
+    parts = np.bincount(y, influence * influence, sizes.size)
+    spare = np.maximum(sizes - 1.0, 1.0)
     return float(parts.sum() ** 2 / (parts**2 / spare).sum())
 
 
 def line_of_area(slope: float = 1.0) -> Form:
     """A line of the area under the ROC curve of one class; of two classes both have the same."""
 
-    def make(of: Unweighted, class_index: int | None, _: Parameters) -> Influence:
+    def make(of: Sampled, class_index: int | None, _: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
-        positives = int(of.scores.actual[code])
-        sizes = (positives, of.scores.n_samples - positives)
+        sizes = of.sides(code)
         return Influence(slope * of.areas[1][code], LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
     return Form(LinearMethod.DELONG_LOGIT, make)
 
 
-def mean_of_areas(influence: Callable[[Unweighted], Array]) -> Form:
+def mean_of_areas(influence: Callable[[Sampled], Array]) -> Form:
     """Averages of areas over classes or pairs; with two classes all of them are the one area."""
     one_area = line_of_area()
 
-    def make(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+    def make(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
         if of.scores.n_classes == 2:
             return one_area.make(of, class_index, parameters)
         return Influence(influence(of), LinearMethod.INFLUENCE_LOGIT)

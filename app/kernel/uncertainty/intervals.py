@@ -103,11 +103,6 @@ def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
     return np.where(rate > 0, low, rate), np.where(rate < 1, high, rate)
 
 
-def kish_effective_n(weights: Array) -> float:
-    """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean. Kish (1965)."""
-    return float(math.fsum(weights) ** 2 / math.fsum(np.square(weights)))
-
-
 def logit_limits(value: float, half_width: float, low: float = 0.0, high: float = 1.0) -> tuple[float, float] | None:
     """Limits value -+ half_width, symmetric on the logit scale of a range that no end leaves; for [-1, 1] this is
     Fisher's z. None where value or half width make them degenerate.

@@ -27,6 +27,7 @@ class NoLimits(StrEnum):
     ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
     ONE_GROUP = "all samples that it is about are in one group, so how groups differ is not known"
     NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
+    NO_WEIGHTS = "limits need the weight of every sample, and these are not known here"
     NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
     GROUPS_AT_SHARES = (
         "the samples come in groups, and limits at other class shares would take them as independent, which tells more "

@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 
 from app.domain.expressions.expressions import render
-from app.kernel.metrics.expression import Combination, is_about_sample, is_biased
+from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.of_matrices.headline import Method
 from app.services.estimands import Estimand, estimand_of
@@ -137,14 +137,16 @@ def _at_without_simulation(
 
 
 def _refusal_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> NoLimits | None:
-    if run.is_counted and run.source.is_grouped:
+    if run.has_sampling_error and run.source.is_grouped:
         return NoLimits.GROUPS_AT_SHARES
     return NoLimits.BIASED if shares.from_samples(estimand) and is_biased(estimand.expression) else None
 
 
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
-    if not run.is_counted:
+    if not run.has_sampling_error or (not run.is_counted and needs_counts(estimand.expression)):
         return NoLimits.NO_COUNTS
+    if run.lacks_weights:
+        return NoLimits.NO_WEIGHTS
     if run.lacks_groups:
         return NoLimits.NO_GROUPS
     return NoLimits.ABOUT_SAMPLE if is_about_sample(estimand.expression) else None

@@ -14,7 +14,7 @@ from app.domain.report import Interval, IntervalChoice, Options
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import Selection, catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure
+from app.kernel.metrics.expression import Every, Expression, Measure, needs_counts
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_matrices.headline import OverallInterval, RateIntervals, catalogue_rates, headlines
@@ -131,6 +131,9 @@ def estimate_for_report(
         alternative=options.alternative,
     )
     labels, task = run.source.labels, run.source.task
+    if not run.is_counted and run.source.is_weighted:
+        metrics = [metric for metric in metrics if not metric.card.needs_counts]
+        asked = [(text, expression) for text, expression in asked if not needs_counts(expression)]
     estimands = [_every_value(metric, labels, task) for metric in metrics]
     aliases = {text: render(expression, labels) for text, expression in asked} if everything else {}
     known = {name for estimand in estimands for name in estimand.names}

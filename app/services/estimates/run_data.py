@@ -12,6 +12,7 @@ from app.domain.inputs.kinds import UNIT_FORMS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import Table
+from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
@@ -23,6 +24,7 @@ from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_hea
 from app.kernel.uncertainty.of_matrices.headline import Headline, headline
 from app.kernel.uncertainty.of_samples.influence import Influences
 from app.kernel.uncertainty.of_samples.units import Run, Units
+from app.kernel.uncertainty.of_weights.headline import weighted_headline
 from app.services.estimands import Estimand
 from app.services.kinds.registry import UNIT_KINDS
 from app.services.stored import scores_of, stored_input
@@ -54,6 +56,17 @@ class RunData:
     def is_counted(self) -> bool:
         """Are its entries numbers of samples, from which a sampling error follows?"""
         return self.source.content is Content.counts
+
+    @property
+    def has_sampling_error(self) -> bool:
+        """Does one follow from what is known: numbers of samples, or the weight of each?"""
+        return self.is_counted or self.source.is_weighted
+
+    @property
+    def lacks_weights(self) -> bool:
+        """Have its samples weights that are not at hand?"""
+        samples = self.source.samples
+        return self.source.is_weighted and (samples is None or samples.weights is None)
 
     @property
     def has_outputs(self) -> bool:
@@ -106,7 +119,7 @@ class RunData:
     def units(self) -> Units:
         """What is resampled."""
         if self.source.task is None:
-            return Run(self.scores, self.predicted)
+            return Run(self.scores.with_weights(None), self.predicted)
         return UNIT_KINDS[self.source.task].units(self.source)
 
     def values(self, estimand: Estimand) -> Array:
@@ -141,7 +154,28 @@ class RunData:
         if self.grouping is None or self.source.task is not None:
             return None
         samples = self._samples
-        return GroupedRuns.gather(self.grouping.codes, samples.truth, samples.predicted, self.n_classes)
+        return GroupedRuns.gather(
+            self.grouping.codes, samples.truth, samples.predicted, self.n_classes, samples.weights
+        )
+
+    @cached_property
+    def weighted(self) -> WeightedCounts | None:
+        """What the weights of independent samples add to its matrix; None when they have none.
+
+        Raises:
+            ValueError: the weights are not at hand.
+        """
+        if not self.source.is_weighted or self.source.is_grouped:
+            return None
+        samples = self._samples
+        if samples.weights is None:
+            raise ValueError("expected the samples with their weights")
+        return WeightedCounts.of(samples.truth, samples.predicted, samples.weights, self.n_classes)
+
+    @property
+    def squares(self) -> Array | None:
+        """Sums of squared weights (K, K) of independent weighted samples."""
+        return None if self.weighted is None else self.weighted.squares
 
     @cached_property
     def _samples(self) -> Samples:
@@ -152,9 +186,13 @@ class RunData:
     def closed_forms(self, level: float) -> Headline:
         """Limits of rates and of the usual metrics at this level."""
         if level not in self._closed_forms:
-            found = headline(self.counts, level) if self.groups is None else self.group_forms(level).headline
-            self._closed_forms[level] = found
+            self._closed_forms[level] = self._closed_form(level)
         return self._closed_forms[level]
+
+    def _closed_form(self, level: float) -> Headline:
+        if self.groups is not None:
+            return self.group_forms(level).headline
+        return headline(self.counts, level) if self.weighted is None else weighted_headline(self.weighted, level)
 
     def group_forms(self, level: float) -> GroupedHeadline:
         """The same of samples in groups, with what groups do to the variances.

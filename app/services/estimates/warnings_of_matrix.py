@@ -20,6 +20,8 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
     """What is to be said of the closed-form intervals of a report."""
     if options.intervals is IntervalChoice.NONE:
         return []
+    if source.is_weighted:
+        return []
     if source.content is not Content.counts:
         return [
             Finding.note(
@@ -115,5 +117,6 @@ def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
 
 def everything_findings(found: ReportEstimates, run: RunData, options: Options) -> tuple[Finding, ...]:
     """What is to be said of intervals of everything that a matrix has."""
-    cautious = caution_findings(run.source.counts, run.source.labels, options.sampling.prior)
+    counts = run.source.counts if run.weighted is None else run.weighted.samples
+    cautious = caution_findings(counts, run.source.labels, options.sampling.prior)
     return (*cautious, *stretched_findings(found.by_name))

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from math import isfinite
 
+import numpy as np
+
 from app.domain.findings import Finding
 from app.domain.wording import classes, names
 from app.kernel.metrics.expression import is_biased
@@ -37,7 +39,9 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
 def few_members(run: RunData) -> Iterator[Finding]:
     """Areas under curves of which one side has few samples."""
     scores, labels = run.scores, run.source.labels
-    sizes = [int(min(own, scores.n_samples - own)) for own in scores.actual.tolist()]
+    counted = scores.y if scores.weights is None else scores.y[scores.weights > 0]
+    members = np.bincount(counted, minlength=scores.n_classes).tolist()
+    sizes = [min(own, counted.size - own) for own in members]
     few = [label for label, size in zip(labels, sizes, strict=True) if 0 < size < FEW_MEMBERS]
     if few:
         yield Finding.warning(

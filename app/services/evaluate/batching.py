@@ -75,7 +75,7 @@ class Reports:
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
         entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-        beyond_matrix = source.is_scored or source.is_grouped or source.task is not None
+        beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
         slow = question.has_slow_intervals or beyond_matrix
         if slow or entries > _HEAVY_ENTRIES:
             made = await self._compute.run(partial(report_alone, question, kept))

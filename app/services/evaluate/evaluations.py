@@ -302,7 +302,7 @@ def _needs_samples(source: MatrixInput) -> bool:
     """Does the report say more than what follows from the matrix?"""
     if source.task is not None:
         return UNIT_FORMS[source.kind].needs_samples(source.facts)
-    return source.is_scored or source.is_grouped
+    return source.is_scored or source.is_grouped or source.is_weighted
 
 
 def _answer(record: EvaluationRecord, report: Report) -> Evaluation:

@@ -9,8 +9,7 @@ from app.domain.findings import Finding
 from app.domain.report import FEWEST_DRAWS, GroupDesign, IntervalChoice, Options, Section, Value
 from app.domain.wording import rounded
 from app.kernel.metrics.families.overall.accuracy import accuracy
-from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.intervals import kish_effective_n
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.of_groups.clusters import FEW_GROUPS
 from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
@@ -29,7 +28,7 @@ def group_section(question: Question, run: RunData) -> Section:
         raise ValueError("expected samples in groups")
     options, sizes = question.options, run.grouping.sizes()
     design = _design(sizes)
-    if not run.is_counted:
+    if not run.has_sampling_error:
         return Section(details={**design})
     known = run.group_forms(options.level).design_effects
     effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))

@@ -7,7 +7,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.report import FoldValues, GroupedMetrics, Section, SectionName, Undefined, no_metrics
 
 # Sections beside that of the probabilities, which stands for itself.
-_NESTED = (SectionName.GROUPS, SectionName.UNITS)
+_NESTED = (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.UNITS)
 
 
 def sections_as_json(sections: Mapping[SectionName, Section]) -> dict[str, Any]:

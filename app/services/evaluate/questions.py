@@ -14,6 +14,9 @@ from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, assumed_costs, checked, refuse_no_classes
 from app.services.kinds.registry import inputs_of
 
+# How matrices of weighted samples can be simulated, or have limits by derivatives.
+_OF_WEIGHTED = (IntervalMethod.POSTERIOR, IntervalMethod.DELTA)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
@@ -39,26 +42,32 @@ class Question:
 
     @property
     def has_intervals(self) -> bool:
-        """Are there to be any? They need numbers of samples."""
-        return self.source.content is Content.counts and self.options.intervals is not IntervalChoice.NONE
+        """Are there to be any? They need numbers of samples, or the weight of each."""
+        known = self.source.content is Content.counts or self.source.is_weighted
+        return known and self.options.intervals is not IntervalChoice.NONE
 
     @property
     def quick_level(self) -> float | None:
-        """Coverage of the quick intervals of the matrix, None when there are none: groups have intervals of their own,
-        and where everything or another method is asked for these are made with the rest.
+        """Coverage of the quick intervals of the matrix, None when there are none: groups and weighted samples have
+        intervals of their own, and where everything or another method is asked for these are made with the rest.
         """
         usual = (
             self.options.intervals is IntervalChoice.HEADLINE
             and self.options.proportion_interval is ProportionInterval.WILSON
             and self.options.alternative is Alternative.TWO_SIDED
         )
-        quick = self.has_intervals and usual and not self.source.is_grouped
+        quick = self.has_intervals and usual and not self._by_units
         return self.options.level if quick else None
 
     @property
     def has_slow_intervals(self) -> bool:
         """Are there intervals of a matrix of independent samples that are not the quick ones?"""
-        return self.has_intervals and self.quick_level is None and not self.source.is_grouped
+        return self.has_intervals and self.quick_level is None and not self._by_units
+
+    @property
+    def _by_units(self) -> bool:
+        """Do its intervals need every group, or the weight of every sample?"""
+        return self.source.is_grouped or self.source.is_weighted
 
     @property
     def family(self) -> tuple[int, float | None]:
@@ -162,7 +171,7 @@ def _check_proportions(source: MatrixInput, options: Options) -> None:
             f"expected wilson, which is made for groups here too, as the samples come in groups; "
             f"{options.proportion_interval} takes them as independent",
         )
-    if source.content is not Content.counts:
+    if source.content is not Content.counts and not source.is_weighted:
         raise InvalidInput.at(
             where,
             "intervals_need_counts",
@@ -173,7 +182,14 @@ def _check_proportions(source: MatrixInput, options: Options) -> None:
 
 def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
     size = len(source.labels)
-    if source.content is not Content.counts:
+    if source.is_weighted and not source.is_grouped and sampling.method not in _OF_WEIGHTED:
+        raise InvalidInput.at(
+            "/options/interval_method",
+            "not_for_weights",
+            f"expected {' or '.join(_OF_WEIGHTED)}, which know the weight of every sample, as the samples have "
+            f"weights; {sampling.method} draws samples of one weight",
+        )
+    if source.content is not Content.counts and not source.is_weighted:
         raise InvalidInput.at(
             "/options/intervals",
             "intervals_need_counts",

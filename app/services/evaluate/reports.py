@@ -28,6 +28,7 @@ from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.unit_section import unit_section
 from app.services.kinds.registry import UNIT_KINDS
+from app.services.evaluate.weight_section import weight_section
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:
@@ -57,6 +58,8 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
         kept = {}
         if source.is_grouped:
             kept[SectionName.GROUPS] = group_section(question, run)
+        elif source.is_weighted:
+            kept[SectionName.WEIGHTS] = weight_section(question, run)
         if source.is_scored:
             kept[SectionName.PROBABILITIES] = probability_section(question, run)
     return build_report(question, of_matrix, kept)
@@ -90,9 +93,9 @@ def matrix_reports(found: BatchValues) -> list[Report]:
 
 
 def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
-    """The report of all sections together; what is said of groups comes before what is said of probabilities."""
+    """The report of all sections together; of groups and weights it speaks before it does of probabilities."""
     whole = of_matrix
-    for name in (SectionName.GROUPS, SectionName.PROBABILITIES):
+    for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES):
         if name in of_samples:
             whole = _joined(whole, of_samples[name])
     requested = whole.requested
@@ -114,6 +117,7 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
         of_samples=of_samples,
         probabilities=_details(of_samples, SectionName.PROBABILITIES),
         groups=_details(of_samples, SectionName.GROUPS),
+        weights=_details(of_samples, SectionName.WEIGHTS),
     )
 
 

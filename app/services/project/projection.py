@@ -14,7 +14,7 @@ from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimates, LimitSettings
+from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
 from app.services.estimates.methods import shifted_matrix, shifted_samples
 from app.services.estimates.run_data import RunData
@@ -144,7 +144,7 @@ class ProjectedRun:
 
     @property
     def _is_independent(self) -> bool:
-        return self._run.is_counted and not self._run.source.is_grouped
+        return self._run.has_sampling_error and not (self._run.source.is_grouped or self._run.lacks_weights)
 
     def _design_of_matrix(self, shares: ClassShares) -> ProjectionDesign:
         if not self._is_independent:
@@ -177,7 +177,7 @@ class ProjectedRun:
         if still:
             notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
         of_samples = [estimand for estimand in self.estimands if shares.from_samples(estimand)]
-        if self._run.is_counted and self._run.source.is_grouped:
+        if self._run.has_sampling_error and self._run.source.is_grouped:
             notes += [_NOT_FOR_GROUPS] * (len(still) < len(self.estimands))
         else:
             notes += self._notes_of_matrix(shares) if len(of_samples) < len(self.estimands) else []
@@ -186,18 +186,21 @@ class ProjectedRun:
 
     def _notes_of_matrix(self, shares: ClassShares) -> list[str]:
         source = self._run.source
-        if not self._run.is_counted:
+        if not self._run.has_sampling_error:
             return [f"No intervals: they need numbers of samples, and the matrix holds {source.content}."]
+        if self._run.lacks_weights:
+            return [f"No intervals: {NoLimits.NO_WEIGHTS}."]
         if not self._design_of_matrix(shares).draws:
             return [
                 "No intervals of what prevalence moves: so many points and classes are too much to be simulated; ask "
                 "for fewer points."
             ]
-        return [finding.message for finding in caution_findings(source.counts, source.labels)]
+        counts = source.counts if self._run.weighted is None else self._run.weighted.samples
+        return [finding.message for finding in caution_findings(counts, source.labels)]
 
     def _notes_of_samples(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[str]:
-        if not self._run.is_counted:
-            return ["No intervals: the sampling error of weighted samples is not known."]
+        if not self._run.has_sampling_error or self._run.lacks_weights:
+            return [f"No intervals: {NoLimits.NO_WEIGHTS}."]
         if not self._design_of_samples(shares).draws:
             return [
                 "No intervals of what prevalence moves: so many samples and points are too much to be resampled; ask "

@@ -93,7 +93,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
                 f"{source.kind}",
             )
         outputs[record.id] = source.samples
-    elif source.is_grouped and source.samples is not None:
+    elif (source.is_grouped or source.is_weighted) and source.samples is not None:
         outputs[record.id] = source.samples
     return replace(_projected([record], outputs, estimands, scenario), evaluation=None)
 
@@ -137,8 +137,9 @@ class WhatIfService:
         if _needs_outputs(estimands, scenario):
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
-        elif records[0].is_grouped and (samples := await self._store.read_samples(project, identifier)) is not None:
-            outputs[identifier] = samples
+        elif records[0].is_grouped or records[0].is_weighted:
+            samples = await self._store.read_samples(project, identifier)
+            outputs = {} if samples is None else {identifier: samples}
         return await self._compute.run(partial(_projected, records, outputs, estimands, scenario))
 
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:

@@ -272,7 +272,7 @@ def test_a_class_that_is_missing_leaves_the_others_their_areas() -> None:
 
 def test_refusals() -> None:
     y, p = softmax_problem(30, 3, 0)
-    with pytest.raises(ValueError, match="weighted"):
-        Influences(Scores(y, p, np.ones(30)))
+    with pytest.raises(ValueError, match="one weight for every sample"):
+        Influences(Scores(y, p, np.ones((2, 30))))
     with pytest.raises(ValueError, match="one class"):
         linearise(Scores(y, p), "roc_auc")

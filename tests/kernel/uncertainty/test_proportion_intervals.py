@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import beta, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
+from app.kernel.numerics.arrays import kish_effective_n
 from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import (
     clopper_pearson,
     jeffreys,
-    kish_effective_n,
     one_sided_z,
     proportion_limits,
     two_sided_z,

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.special import normal_cdf, student_cdf, student_quantile
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.draws import Functional, Summary, evaluate_draws, summarise
-from app.kernel.uncertainty.intervals import Limits, kish_effective_n, wilson
+from app.kernel.uncertainty.intervals import Limits, wilson
 from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
 
 Codes = NDArray[np.intp]
@@ -79,10 +79,11 @@ class GroupedRuns:
     Attributes:
         group: (M) group of an entry, 0..G-1.
         cell: (M) run, actual and predicted class as one number, (run K + actual) K + predicted.
-        count: (M) samples.
+        count: (M) samples, or the sum of their weights.
         n_groups: G.
         n_runs: R.
         n_classes: K.
+        n_samples: Of each run.
     """
 
     group: Codes
@@ -91,9 +92,12 @@ class GroupedRuns:
     n_groups: int
     n_runs: int
     n_classes: int
+    n_samples: int
 
     @classmethod
-    def gather(cls, groups: Codes, truth: Codes, predictions: Codes, n_classes: int) -> Self:
+    def gather(
+        cls, groups: Codes, truth: Codes, predictions: Codes, n_classes: int, weights: Array | None = None
+    ) -> Self:
         """From samples.
 
         Args:
@@ -101,6 +105,7 @@ class GroupedRuns:
             truth: (n) actual class.
             predictions: (n) predicted class, or (R, n) of several runs on the same samples.
             n_classes: K.
+            weights: (n) of the samples.
 
         Raises:
             ValueError: there are fewer than two groups: nothing is known of how they differ.
@@ -110,8 +115,20 @@ class GroupedRuns:
         if n_groups < 2:
             raise ValueError("at least two groups are needed")
         cells = (np.arange(len(rows))[:, None] * n_classes + truth) * n_classes + rows
-        keys, counts = np.unique(np.asarray(groups, dtype=np.int64) * n_cells + cells, return_counts=True)
-        return cls(keys // n_cells, keys % n_cells, counts.astype(np.float64), n_groups, len(rows), n_classes)
+        places = np.asarray(groups, dtype=np.int64) * n_cells + cells
+        if weights is None:
+            keys, each = np.unique(places, return_counts=True)
+            counts, n_samples = each.astype(np.float64), truth.size
+        else:
+            keys, members = np.unique(places, return_inverse=True)
+            counts = sums_by_code(members.ravel(), np.tile(weights, len(rows)), keys.size)
+            n_samples = int(np.count_nonzero(weights))
+        return cls(keys // n_cells, keys % n_cells, counts, n_groups, len(rows), n_classes, n_samples)
+
+    @property
+    def samples_per_weight(self) -> float:
+        """How many samples there are for what they weigh in all; 1 without weights."""
+        return self.n_samples / (float(self.count.sum()) / self.n_runs)
 
     @property
     def effective_groups(self) -> float:

@@ -89,7 +89,7 @@ def _variances(runs: GroupedRuns, table: Table) -> tuple[dict[str, float], dict[
     gradients = stack([gradient(table) for _, gradient in known])
     rows = zip(gradients.diagonal, gradients.rows, gradients.columns, strict=True)
     grouped = [float(group_variance(additive_influences(runs, AdditiveGradient(*row)))) for row in rows]
-    alone = additive_variance(table, gradients)
+    alone = additive_variance(table, gradients) / runs.samples_per_weight
     effects = np.where(alone > 0, np.array(grouped) / alone, np.nan)
     keys = [metric.key for metric, _ in known]
     return dict(zip(keys, grouped, strict=True)), dict(zip(keys, effects.tolist(), strict=True))
@@ -111,7 +111,8 @@ def _share(
     rate = proportion.at(table.n_classes)
     hits, total = rate.counts(table)
     groups = Groups(np.asarray(runs.n_groups), np.asarray(runs.effective_groups))
-    low, high = rate.line.limits(*wilson_of_variance(hits / total, total, np.asarray(variance), groups, level))
+    size = total * runs.samples_per_weight
+    low, high = rate.line.limits(*wilson_of_variance(hits / total, size, np.asarray(variance), groups, level))
     return _interval(metric.key, float(metric(table)), (float(low), float(high)), Method.GROUPED_WILSON)
 
 
@@ -161,7 +162,8 @@ def _rates(runs: GroupedRuns, level: float) -> tuple[RateIntervals, Array]:
     present = counts.present(among)
     variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
     effective = totals**2 / np.einsum("ri,kij,rj->rk", among, counts.products, among)
-    limits = rates.limits(*wilson_of_variance(found, totals, variances, Groups(present, effective), level))
+    sizes = totals * runs.samples_per_weight
+    limits = rates.limits(*wilson_of_variance(found, sizes, variances, Groups(present, effective), level))
     given = (Given.GROUPS,) * len(rates.keys)
     of_recall = rates.places[rates.keys.index(recall.key)]
     return RateIntervals(rates.keys, given, *limits, Method.GROUPED_WILSON), variances[of_recall]

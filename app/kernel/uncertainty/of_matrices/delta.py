@@ -37,13 +37,22 @@ def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, ND
     return np.concatenate(parts), cells
 
 
-def variance(counts: Array, functional: Functional, *, class_counts: ClassCounts = ClassCounts.RANDOM) -> Array:
+def variance(
+    counts: Array,
+    functional: Functional,
+    *,
+    class_counts: ClassCounts = ClassCounts.RANDOM,
+    squares: Array | None = None,
+) -> Array:
     """Delta-method variances (V) of any functional of one matrix (K, K) that is smooth there.
 
     With G = dM/dC: multinomial counts sum c G^2 - (sum c G)^2 / n; fixed class counts the same within every row,
-    summed. What rounding leaves of a variance of 0 is given as 0.
+    summed. What rounding leaves of a variance of 0 is given as 0. Of weighted samples with sums of squares s the
+    linearised variance of sampling with replacement, sum s (G - G_)^2 with the weighted mean G_ of all or of the row.
     """
     moves, cells = cell_sensitivities(counts, functional)
+    if squares is not None:
+        return _weighted_variance(counts, moves, cells, class_counts, squares)
     weights = counts[cells[:, 0], cells[:, 1]][:, None]
     square = moves * moves / weights
     if class_counts is ClassCounts.RANDOM:
@@ -55,6 +64,23 @@ def variance(counts: Array, functional: Functional, *, class_counts: ClassCounts
         gross, explained = square.sum(axis=0), (rows**2 / actual).sum(axis=0)
     rest = gross - explained
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, _STEP**2 / counts.sum()), 0.0, rest)
+
+
+def _weighted_variance(
+    counts: Array, moves: Array, cells: NDArray[np.intp], class_counts: ClassCounts, squares: Array
+) -> Array:
+    rows, columns = cells.T
+    own = squares[rows, columns][:, None]
+    slopes = moves / counts[rows, columns][:, None]
+    if class_counts is ClassCounts.RANDOM:
+        means = moves.sum(axis=0) / counts.sum()
+    else:
+        sums = np.zeros((counts.shape[0], moves.shape[1]))
+        np.add.at(sums, rows, moves)
+        means = (sums / np.maximum(counts.sum(axis=-1), np.finfo(float).tiny)[:, None])[rows]
+    gross, rest = (own * slopes**2).sum(axis=0), (own * (slopes - means) ** 2).sum(axis=0)
+    smallest = _STEP**2 * squares.sum() / counts.sum() ** 2
+    return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, smallest), 0.0, rest)
 
 
 def scale_for(low: float | None, high: float | None) -> Scale:

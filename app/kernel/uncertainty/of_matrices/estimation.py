@@ -42,8 +42,10 @@ def posterior_intervals(
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
     level: float = 0.95,
+    squares: Array | None = None,
 ) -> list[Summary]:
-    """Posterior intervals of every functional of one matrix of counts (K, K), in the order given.
+    """Posterior intervals of every functional of one matrix of counts (K, K), in the order given; of weighted samples
+    with their sums of squared weights (K, K).
 
     With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
     ``draws.curvature_shift``. How matrices are drawn: see ``posterior.draw_matrices``.
@@ -52,12 +54,13 @@ def posterior_intervals(
         ValueError: as ``posterior.draw_matrices``.
     """
     batches = posterior.draw_matrices(
-        counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares
+        counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares
     )
     observed = estimates(counts, functionals)
     centers: Sequence[Array | None] = [None] * len(functionals)
     if counts.shape[-1] >= CURVED_CLASSES:
-        centers = estimates(posterior.mean_matrix(counts, prior=prior, custom=custom, shares=shares), functionals)
+        middle = posterior.mean_matrix(counts, prior=prior, custom=custom, shares=shares, squares=squares)
+        centers = estimates(middle, functionals)
     drawn = evaluate_draws(batches, functionals)
     return [
         summarise(values.reshape(draws, -1), estimate, level, center=center)
@@ -113,6 +116,7 @@ def delta_interval(
     level: float = 0.95,
     class_counts: ClassCounts = ClassCounts.RANDOM,
     scale: Scale | None = None,
+    squares: Array | None = None,
 ) -> Summary:
     """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
 
@@ -123,9 +127,10 @@ def delta_interval(
         level: of the interval.
         class_counts: the design.
         scale: on which the interval is symmetric; one that stays within the range when None.
+        squares: sums of squared weights (K, K) of weighted samples.
     """
     estimate = estimates(counts, [functional])[0]
-    error = np.sqrt(delta.variance(counts, functional, class_counts=class_counts))
+    error = np.sqrt(delta.variance(counts, functional, class_counts=class_counts, squares=squares))
     chosen = delta.scale_for(*bounds) if scale is None else scale
     low, high = delta.limits(estimate, error, scale=chosen, level=level, low=bounds[0], high=bounds[1])
     none = np.zeros(estimate.shape)

@@ -3,7 +3,7 @@
 With two or more leading axes a matrix has the same intervals, bit for bit, in any batch (see `numerics.total`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -18,8 +18,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import Cells, Proportion, Rate
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.intervals import jeffreys, logit_limits, two_sided_z, wilson
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.uncertainty.intervals import Limits, jeffreys, logit_limits, two_sided_z, wilson
 from app.kernel.uncertainty.of_matrices import mover
 
 
@@ -39,6 +39,10 @@ class Method(StrEnum):
     CLUSTER_DELTA_LOGIT = "cluster_delta_logit"
     CLUSTER_DELTA_FISHER_Z = "cluster_delta_fisher_z"
     CLUSTER_BOOTSTRAP = "cluster_bootstrap"
+    WEIGHTED_WILSON = "weighted_wilson"
+    WEIGHTED_MOVER = "weighted_mover"
+    WEIGHTED_DELTA_LOGIT = "weighted_delta_logit"
+    WEIGHTED_DELTA_FISHER_Z = "weighted_delta_fisher_z"
 
 
 class Given(StrEnum):
@@ -122,7 +126,7 @@ class Headlines:
 Selection = tuple[slice, ...]
 
 # From so many samples on the delta method keeps its level with a class at an edge (benchmarks/coverage.py).
-_FEW = 30
+FEW = 30
 # Cells of the matrices with one row moved each: a few milliseconds.
 _MOST_CELLS_MOVED = 1 << 19
 _NONE = (nan, nan)
@@ -290,20 +294,44 @@ def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[
     counts = table.counts[of].reshape(-1, size, size)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
     at_edge = ((right == 0) | (right == actual)) & (actual > 0)
-    few = at_edge & (actual < _FEW)
+    few = at_edge & (actual < FEW)
     refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
     for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
-        rows = np.flatnonzero(at_edge[place] if refused[place] else few[place])
-        if rows.size * size * size > _MOST_CELLS_MOVED:
-            continue
-        for ends, moves in zip(found, _moves(counts[place], rows, level), strict=True):
-            seen = few[place, rows] if ends[place].refusal is None else np.isfinite(moves)
-            ends[place] = ends[place].with_moves(moves[seen])
+        one = with_edges(
+            [ends[place] for ends in found],
+            counts[place],
+            at_edge[place],
+            few[place],
+            jeffreys(right[place], actual[place], level),
+        )
+        for ends, moved in zip(found, one, strict=True):
+            ends[place] = moved
     for (metric, _), ends in zip(headline_metrics().smooth, found, strict=True):
         yield [one.interval(metric.key) for one in ends]
 
 
-class _Ends(NamedTuple):
+def with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask, limits: Limits) -> list["Ends"]:
+    """The smooth metrics of one matrix with what is unknown of the classes (K) at an edge.
+
+    Args:
+        found: Their limits by derivatives.
+        counts: (K, K).
+        at_edge: All right or all wrong (K).
+        few: Of these, such as have few samples (K).
+        limits: Of the recalls, (K) each.
+    """
+    refused = any(isnan(one.low - one.value) for one in found)
+    rows = np.flatnonzero(at_edge if refused else few)
+    if rows.size * counts.size > _MOST_CELLS_MOVED:
+        return [*found]
+    kept = []
+    for ends, moves in zip(found, _moves(counts, rows, limits), strict=True):
+        seen = few[rows] if ends.refusal is None else np.isfinite(moves)
+        kept.append(ends.with_moves(moves[seen]))
+    return kept
+
+
+class Ends(NamedTuple):
     """A value with its limits, NaN where it has none."""
 
     value: float
@@ -318,7 +346,7 @@ class _Ends(NamedTuple):
             return None
         return Refusal.UNDEFINED_ESTIMATE if isnan(self.value) else Refusal.ZERO_STANDARD_ERROR
 
-    def with_moves(self, moves: Array) -> "_Ends":
+    def with_moves(self, moves: Array) -> "Ends":
         """Limits further out by what the value moves by (R) in places that they do not know of."""
         refused = self.refusal is not None
         known = (0.0, 0.0) if refused else (self.value - self.low, self.high - self.value)
@@ -327,7 +355,7 @@ class _Ends(NamedTuple):
         if not below + above > 0.0:
             return self
         method = Method.MOVER if refused else self.method
-        return _Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
+        return Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
 
     def interval(self, key: str) -> OverallInterval:
         """The same with what it is of."""
@@ -335,7 +363,7 @@ class _Ends(NamedTuple):
         return OverallInterval(key, self.low, self.high, self.method, given, self.refusal)
 
 
-def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[_Ends]]:
+def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[Ends]]:
     """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
     smooth = headline_metrics().smooth
     variances = additive_variance(table, stack([gradient(table) for _, gradient in smooth]))
@@ -344,17 +372,15 @@ def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[_End
     for (metric, _), widths in zip(smooth, half_widths, strict=True):
         method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
         pairs = zip(np.ravel(metric(table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True)
-        found.append(
-            [_Ends(value, *(limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs]
-        )
+        found.append([Ends(value, *(limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs])
     return found
 
 
-def _moves(counts: Array, rows: NDArray[np.intp], level: float) -> list[Array]:
-    """What the recalls of rows (R) of a matrix (K, K), all 0 or 1, move each metric by (R) at their Jeffreys limits."""
+def _moves(counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]:
+    """What recalls of rows (R) of a matrix (K, K), all 0 or 1, move each metric by (R) at their limits, (K) each."""
     size, at = len(counts), np.arange(rows.size)
     right, actual = np.diagonal(counts)[rows], counts.sum(axis=-1)[rows]
-    low, high = jeffreys(right, actual, level)
+    low, high = (ends[rows] for ends in limits)
     missed = right == 0
     # Errors of a class without any may be of all kinds; those of a class without anything else stay as they are.
     errors = np.where(missed[:, None], counts[rows], (actual / (size - 1))[:, None])

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.matrix.weighted import weight_scales
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.design import Prior, Shares
 
@@ -49,11 +50,14 @@ def draw_matrices(
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
     given: Array | None = None,
+    squares: Array | None = None,
 ) -> Iterator[Array]:
     """Batches of posterior confusion matrices (d, ..., K, K) whose entries sum to n, ``draws`` in total.
 
     Rows without samples stay 0. Shares: ``observed`` keeps the row sums, ``sampled`` draws them from
-    Dirichlet(n_i + 1/2), ``given`` sets them in proportion to ``given``.
+    Dirichlet(n_i + 1/2), ``given`` sets them in proportion to ``given``. Of weighted samples a cell is drawn with the
+    mean and the variance that it has when every sample gets a standard exponential times its weight (Rubin 1981): a
+    gamma variate with the samples that the cell is worth as its shape, which for equal weights are its samples.
 
     Args:
         counts: one matrix (K, K) or several (..., K, K), whole or real counts.
@@ -63,13 +67,15 @@ def draw_matrices(
         custom: pseudo-counts (..., K, K) of a custom prior.
         shares: see ``Shares``.
         given: class shares (K) for ``Shares.GIVEN``.
+        squares: sums of squared weights (..., K, K) of weighted samples.
 
     Raises:
         ValueError: ``given`` is missing, or gives weight to a class without samples.
     """
     counts = np.asarray(counts, dtype=np.float64)
     actual = counts.sum(axis=-1)
-    parameters = np.where(actual[..., None] > 0, counts + pseudo_counts(counts, prior, custom), 0.0)
+    scales = None if squares is None else weight_scales(counts, squares)
+    parameters = _parameters(counts, actual, scales, prior, custom)
     totals = actual.sum(axis=-1, keepdims=True)
     row_sums = actual
     if shares is Shares.GIVEN:
@@ -79,8 +85,10 @@ def draw_matrices(
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
         rows = _gammas(parameters, cells, size, random)
+        if scales is not None:
+            rows *= scales
         if shares is Shares.SAMPLED:
-            weights = random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, *actual.shape))
+            weights = _row_weights(actual, squares, size, random)
             row_sums = weights * (totals / weights.sum(axis=-1, keepdims=True))
         sums = rows.sum(axis=-1)
         rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
@@ -94,6 +102,7 @@ def mean_matrix(
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
     given: Array | None = None,
+    squares: Array | None = None,
 ) -> Array:
     """Expectation (..., K, K) of what ``draw_matrices`` draws with the same arguments.
 
@@ -102,7 +111,10 @@ def mean_matrix(
     """
     counts = np.asarray(counts, dtype=np.float64)
     actual = counts.sum(axis=-1)
-    parameters = np.where(actual[..., None] > 0, counts + pseudo_counts(counts, prior, custom), 0.0)
+    scales = None if squares is None else weight_scales(counts, squares)
+    parameters = _parameters(counts, actual, scales, prior, custom)
+    if scales is not None:
+        parameters = parameters * scales
     sums = parameters.sum(axis=-1)
     totals = actual.sum(axis=-1, keepdims=True)
     row_sums = actual
@@ -114,6 +126,21 @@ def mean_matrix(
     scale = np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)
     means: Array = parameters * scale[..., None]
     return means
+
+
+def _parameters(counts: Array, actual: Array, scales: Array | None, prior: Prior, custom: Array | None) -> Array:
+    """Shapes (..., K, K): the samples that each cell is worth, and what the prior adds; 0 in rows without samples."""
+    worth = counts if scales is None else counts / scales
+    return np.where(actual[..., None] > 0, worth + pseudo_counts(counts, prior, custom), 0.0)
+
+
+def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
+    """What the classes (size, ..., K) weigh where their shares are drawn too."""
+    if squares is None:
+        return random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, *actual.shape))
+    scales = weight_scales(actual, squares.sum(axis=-1))
+    worth = np.where(actual > 0, actual / scales + 0.5, 0.0)
+    return random.standard_gamma(worth, (size, *actual.shape)) * scales
 
 
 def checked_shares(given: Array | None, actual: Array) -> Array:

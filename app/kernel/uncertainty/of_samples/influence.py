@@ -13,10 +13,11 @@ from app.kernel.metrics.card import Metric, Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
-from app.kernel.samples.influence import Influence, LinearMethod, Strata, Unweighted
+from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import logit_limits, proportion_limits, two_sided_z
+from app.kernel.uncertainty.of_weights.rates import surer, worth_of
 
 Bounds = tuple[float | None, float | None]
 
@@ -34,6 +35,7 @@ class Linearisation:
         bounds: Range of the metric, None where there is no end.
         freedom: Degrees of freedom of the variance, infinite where it is taken as known.
         sizes: Members and non-members of the class, for an area.
+        worth: Of weighted samples, how many they are and how many of one weight are worth as much.
     """
 
     value: float
@@ -43,7 +45,12 @@ class Linearisation:
     method: LinearMethod
     bounds: Bounds = (0.0, 1.0)
     freedom: float = np.inf
-    sizes: tuple[int, int] | None = None
+    sizes: tuple[float, float] | None = None
+    worth: tuple[int, float] | None = None
+
+    def widened(self, level: float) -> float:
+        """By how much limits of a level are wider since their variance is that of weighted samples."""
+        return 1.0 if self.worth is None else surer(level, *self.worth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class LinearLimits:
     method: LinearMethod
 
 
-class Influences(Unweighted):
+class Influences(Sampled):
     """Metrics of one set of samples, linearised; what several of them need is computed once."""
 
     def of(
@@ -73,7 +80,7 @@ class Influences(Unweighted):
         """
         card = metric.card
         form = card.inference.influence
-        if form is None:
+        if form is None or not (form.of_weighted or self.scores.weights is None):
             return None
         chosen = {**card.defaults, **(parameters or {})}
         with silently():
@@ -82,21 +89,22 @@ class Influences(Unweighted):
                 raise ValueError(f"{metric.key} is a metric of one class")
             value = float(computed[class_index] if computed.ndim else computed)
             if np.isfinite(value):
-                return _linear(metric, value, form.make(self, class_index, chosen))
-            return _linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
+                return self._linear(metric, value, form.make(self, class_index, chosen))
+            return self._linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
 
-
-def _linear(metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
-    return Linearisation(
-        value,
-        found.of_samples,
-        metric.card.inference.scale,
-        found.strata,
-        found.method,
-        metric.card.range,
-        found.freedom,
-        found.sizes,
-    )
+    def _linear(self, metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
+        worth = None if self.scores.weights is None else (self.n_samples, self.effective_samples)
+        return Linearisation(
+            value,
+            found.of_samples,
+            metric.card.inference.scale,
+            found.strata,
+            found.method,
+            metric.card.range,
+            found.freedom,
+            found.sizes,
+            worth,
+        )
 
 
 def variance(linearisation: Linearisation) -> float:
@@ -122,21 +130,34 @@ def limits(
     if not np.isfinite(value) or np.isnan(error):
         return None
     if method is LinearMethod.WILSON:
-        size = float(linearisation.influence.size)
-        below, above = map(float, proportion_limits(np.asarray(value * size), np.asarray(size), level, share))
+        size = np.asarray(_worth(linearisation, error * error, level))
+        below, above = map(float, proportion_limits(value * size, size, level, share))
         return LinearLimits(below, above, LinearMethod(share.value)) if below < above else None
     low, high = linearisation.bounds
     on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
     if error == 0.0 and not on_logit:
         return None
     tail = (1.0 + level) / 2.0
-    reach = two_sided_z(level) if on_logit else float(student_quantile(tail, linearisation.freedom))
+    if on_logit:
+        reach = two_sided_z(level) * linearisation.widened(level)
+    else:
+        reach = float(student_quantile(tail, linearisation.freedom))
     ends = limits_on_scale(linearisation, reach * error)
     if ends is None and linearisation.sizes is not None and low is not None and high is not None:
         width, method = high - low, LinearMethod.NEWCOMBE
         of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
         ends = low + width * of_area[0], low + width * of_area[1]
     return None if ends is None else LinearLimits(*ends, method)
+
+
+def _worth(share: Linearisation, variance: float, level: float) -> float:
+    """How many samples of one weight a share of the samples is worth."""
+    if share.worth is None:
+        return float(share.influence.size)
+    samples, effective = share.worth
+    linearised = variance * (samples - 1.0) / samples
+    of_share = (np.asarray(part) for part in (share.value, linearised, float(samples), effective))
+    return float(worth_of(*of_share, level=level))
 
 
 def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
@@ -165,7 +186,7 @@ def area_limits(
     return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE
 
 
-def newcombe_area_limits(area: float, positives: int, negatives: int, level: float = 0.95) -> tuple[float, float]:
+def newcombe_area_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
     """Limits of an area from itself and the class sizes alone, of positive width also at 0 and 1. Newcombe (2006),
     method 5.
 

@@ -127,6 +127,7 @@ def bootstrap_samples(
     level: float = 0.95,
     class_counts: ClassCounts = ClassCounts.RANDOM,
     grouping: Grouping | None = None,
+    weighting: Array | None = None,
 ) -> list[Summary]:
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
@@ -138,14 +139,15 @@ def bootstrap_samples(
         level: Of the intervals.
         class_counts: The design.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
+        weighting: (n) what each sample weighs besides, in every replicate.
     """
     if grouping is None:
         drawn, read_at = resamples(run, made, seed, class_counts), level
     else:
         drawn, read_at = _of_groups(grouping, made, run, seed), expanded_level(level, grouping.effective_groups)
     functionals = [each.values for each in asked]
-    estimates = values_of(run, functionals)
-    values = replicated([run], functionals, drawn, [estimates])
+    estimates = values_of(run, functionals, weighting)
+    values = replicated([run], functionals, drawn, [estimates], weighting)
     return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
 
 

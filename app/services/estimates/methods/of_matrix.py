@@ -18,6 +18,7 @@ from app.kernel.uncertainty.of_groups.clusters import group_intervals
 from app.kernel.uncertainty.of_matrices import estimation
 from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method, Refusal
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
@@ -49,7 +50,7 @@ def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) ->
     times = float(run.counts.sum()) if rate.counted else 1.0
     low, high = (times * float(end) for end in ends)
     given = _given(GIVEN[rate.among], run)
-    found = Estimate(value=value, low=low, high=high, level=settings.level, method=method.value, given=given)
+    found = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=given)
     if isnan(value):
         return found.without_limits(NoLimits.UNDEFINED)
     if isnan(low):
@@ -57,14 +58,16 @@ def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) ->
     return found if low < high else found.without_limits(NoLimits.DEGENERATE)
 
 
-def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, Method]:
+def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, str]:
     # Limits that hold together are far out in the tails, where only those of Clopper and Pearson keep their level.
     chosen = settings.proportions if settings.together == 1 else ProportionInterval.CLOPPER_PEARSON
+    level, weighted = settings.level_of_each, run.weighted
     if run.groups is not None or chosen is ProportionInterval.WILSON:
-        forms = run.closed_forms(settings.level_of_each)
-        return *forms.of_rate(rate), forms.rates.method
-    low, high = proportion_limits(*rate.counts(run.table), settings.level_of_each, chosen)
-    return float(low), float(high), Method(chosen.value)
+        forms = run.closed_forms(level)
+        return *forms.of_rate(rate), forms.rates.method.value
+    counts = rate.counts(run.table) if weighted is None else WeightedRate.of(rate, weighted).as_counts(level)
+    low, high = proportion_limits(*counts, level, chosen)
+    return float(low), float(high), chosen.value if weighted is None else f"weighted_{chosen.value}"
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -116,7 +119,7 @@ def simulation(run: RunData, settings: LimitSettings) -> Estimate:
     form = Estimate(
         value=nan,
         level=settings.level,
-        method=Method.CLUSTER_BOOTSTRAP.value if by_groups else sampling.method.value,
+        method=Method.CLUSTER_BOOTSTRAP.value if by_groups else method_of(sampling, run),
         given=_given(Given.ACTUAL if sampling.shares is Shares.OBSERVED else Given.SAMPLES, run),
         prior=sampling.prior.value if of_posterior else None,
     )
@@ -126,6 +129,11 @@ def simulation(run: RunData, settings: LimitSettings) -> Estimate:
         return form.without_limits(NoLimits.TOO_LARGE if by_groups else NoLimits.TOO_MANY_CLASSES)
     seed = chosen_seed(settings.seed, run.source.counts)
     return replace(form, seed=seed, draws=draws, monte_carlo_error=nan)
+
+
+def method_of(sampling: Sampling, run: RunData) -> str:
+    """What simulated limits, or those by derivatives, are called."""
+    return sampling.method.value if run.weighted is None else f"weighted_{sampling.method.value}"
 
 
 def _affordable_draws(run: RunData, sampling: Sampling) -> int:
@@ -149,7 +157,14 @@ def _summaries(
     class_counts = ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
     if form.seed is None or form.draws is None:
         return [
-            estimation.delta_interval(counts, one.functional, bounds=one.bounds, level=level, class_counts=class_counts)
+            estimation.delta_interval(
+                counts,
+                one.functional,
+                bounds=one.bounds,
+                level=level,
+                class_counts=class_counts,
+                squares=run.squares,
+            )
             for one in estimands
         ]
     if run.groups is not None:
@@ -165,6 +180,7 @@ def _summaries(
             custom=custom,
             shares=sampling.shares,
             level=level,
+            squares=run.squares,
         )
     bca = sampling.method is IntervalMethod.BCA
     return estimation.bootstrap_intervals(
@@ -179,4 +195,7 @@ def _summaries(
 
 
 def _given(given: Given, run: RunData) -> str:
-    return (given if run.groups is None else Given.GROUPS).value
+    """The counts that limits take as fixed: of weighted samples their number alone, or the classes where these are."""
+    if run.groups is not None:
+        return Given.GROUPS.value
+    return (Given.SAMPLES if run.weighted is not None and given is Given.PREDICTED else given).value

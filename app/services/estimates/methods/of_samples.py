@@ -39,7 +39,8 @@ _METRICS_OF_A_LOAD = 8
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples; None for others."""
     expression = estimand.expression
-    if run.grouping is None and isinstance(expression, Measure) and expression.metric is roc_auc:
+    plain = run.grouping is None and run.scores.weights is None
+    if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         return tuple(_areas([code for code in classes if code is not None], run, settings))
     found = linearised(expression, run.influences)
@@ -70,7 +71,8 @@ def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Est
         ends = None if found is None else (found.low, found.high)
         method = linear.method if found is None else found.method
         given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
-        form = Estimate(value=linear.value, level=settings.level, method=method.value, given=given.value)
+        name = method.value if linear.worth is None else f"weighted_{method.value}"
+        form = Estimate(value=linear.value, level=settings.level, method=name, given=given.value)
     else:
         summed = by_groups(linear, run.grouping)
         ends = group_limits(summed, linear.influence.size, level)
@@ -112,8 +114,9 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     clustered = run.grouping is not None
     given = Given.GROUPS if clustered else Given.ACTUAL if fixed else Given.SAMPLES
     form = Estimate(value=nan, level=settings.level, given=given.value)
+    prefix = "cluster_" if clustered else "" if run.scores.weights is None else "weighted_"
     reads = [resampled(one.expression, one.bounds) for one in estimands]
-    forms = [replace(form, method=f"cluster_{read.method}" if clustered else read.method) for read in reads]
+    forms = [replace(form, method=f"{prefix}{read.method}") for read in reads]
     values = [run.values(one) for one in estimands]
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     found = [tuple(_unsampled(one, value) for value in own.tolist()) for one, own in zip(forms, values, strict=True)]

@@ -18,6 +18,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
+from app.services.estimates.methods.of_matrix import method_of
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -55,7 +56,7 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings) -> Es
     form = Estimate(
         value=nan,
         level=settings.level,
-        method=sampling.method.value,
+        method=method_of(sampling, run),
         given=Given.ACTUAL.value,
         prior=sampling.prior.value,
         seed=chosen_seed(settings.seed, run.source.counts),
@@ -73,9 +74,11 @@ def simulated(
     form = simulation(run, shares, settings)
     if not form.draws or form.seed is None:
         return [[form.of_values(one) for one in of_estimand] for of_estimand in values]
-    draw = partial(draw_matrices, run.counts, prior=settings.sampling.prior)
+    draw = partial(draw_matrices, run.counts, prior=settings.sampling.prior, squares=run.squares)
     matrices = np.concatenate(list(draw(draws=form.draws, random=generator(form.seed))))
-    center = mean_matrix(run.counts, prior=settings.sampling.prior) if run.n_classes >= CURVED_CLASSES else None
+    center = None
+    if run.n_classes >= CURVED_CLASSES:
+        center = mean_matrix(run.counts, prior=settings.sampling.prior, squares=run.squares)
     found: list[list[Estimates]] = [[] for _ in estimands]
     for point, drawn_at in enumerate(shares.drawn(form.draws, form.seed)):
         drawn = values_at(matrices, estimands, drawn_at)

@@ -42,7 +42,12 @@ def most_points(run: RunData) -> int:
 def resampling(run: RunData, shares: ClassShares, settings: LimitSettings) -> Estimate:
     """What all that is resampled has in common, and why nothing can be: class counts are fixed."""
     made = _plan(run, shares, settings)
-    form = Estimate(value=nan, level=settings.level, method="bootstrap", given=Given.ACTUAL.value)
+    form = Estimate(
+        value=nan,
+        level=settings.level,
+        method="bootstrap" if run.scores.weights is None else "weighted_bootstrap",
+        given=Given.ACTUAL.value,
+    )
     if made is None:
         return form.without_limits(NoLimits.TOO_MANY_POINTS)
     seed = chosen_seed(settings.seed, run.source.counts)
@@ -95,19 +100,21 @@ def _drawn(
     samples = _Samples(run, shares.calibrated_to)
     drawn = [np.empty((made.draws, *of_estimand.shape)) for of_estimand in values]
     spread = shares.drawn(made.draws, seed)
-    done = 0
+    own, done = run.scores.weights, 0
     for chosen, base, batches in resamples(run.units, made, seed, ClassCounts.FIXED):
         parts = [samples.part(one, chosen) for one in shares.points]
+        mine = own if own is None or chosen is None else own.take(chosen)
         # What a subset is off the data is no sampling error of the data.
         shifts = [np.zeros(of_estimand.shape) for of_estimand in values]
         if base is not None:
-            at_subset = samples.at_points(estimands, parts, base[None], [one[None] for one in shares.points])
-            shifts = [found - own[0] for found, own in zip(values, at_subset, strict=True)]
+            whole = base[None] if mine is None else (base * mine)[None]
+            at_subset = samples.at_points(estimands, parts, whole, [one[None] for one in shares.points])
+            shifts = [found - subset[0] for found, subset in zip(values, at_subset, strict=True)]
         for weights in batches:
             rows = slice(done, done + len(weights))
             done = rows.stop
             at_draws = [one if len(one) == 1 else one[rows] for one in spread]
-            found = samples.at_points(estimands, parts, weights, at_draws)
+            found = samples.at_points(estimands, parts, weights if mine is None else weights * mine, at_draws)
             for all_of_one, computed, shift in zip(drawn, found, shifts, strict=True):
                 all_of_one[rows] = computed + shift
     return drawn

@@ -13,7 +13,7 @@ from app.kernel.samples.influence import (
     Influence,
     LinearMethod,
     Parameters,
-    Unweighted,
+    Sampled,
     mean_of,
     mean_of_class_means,
 )
@@ -50,7 +50,7 @@ def _cosine(s: Scores, _: Parameters) -> Array:
     return values
 
 
-def _saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
+def _saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
     """1 - B/R, a ratio of the Brier score to that of the shares, R = sum pi (1 - pi), half of it for two classes."""
     s = of.scores
     losses, share = _squared_error(s, parameters), s.prevalence
@@ -58,8 +58,8 @@ def _saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
     spread = half * float(np.sum(share * (1.0 - share)))
     # The derivative of R by the share of a class is 1 - 2 pi.
     moves = half * (1.0 - 2.0 * share)[s.y]
-    influence = centred(-losses / spread + losses.mean() / spread**2 * moves)
-    return Influence(influence, LinearMethod.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
+    influence = centred(-losses / spread + of.mean(losses) / spread**2 * moves, s.weights)
+    return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
 
 def _log_loss_sums(s: Scores, clip: float) -> Array:
@@ -87,15 +87,15 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_log_loss_sums(s, clip)), s.n)
 
 
-def _share_of_surprise_saved(of: Unweighted, _: int | None, parameters: Parameters) -> Influence:
+def _share_of_surprise_saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
     """1 - L/H, a ratio of the log loss to that of the shares, H = -sum pi ln pi."""
     s = of.scores
     losses, share = _log_losses(s, parameters), s.prevalence
     entropy = -float(np.sum(x_log_x(share)))
     # The derivative of H by the share of a class is -ln pi - 1; the constant cancels in the centring.
     moves = -np.log(share[s.y])
-    influence = centred(-losses / entropy + losses.mean() / entropy**2 * moves)
-    return Influence(influence, LinearMethod.INFLUENCE, freedom=float(max(s.n_samples - 1, 1)))
+    influence = centred(-losses / entropy + of.mean(losses) / entropy**2 * moves, s.weights)
+    return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
 
 def _ranked_errors(s: Scores, _: Parameters) -> Array:

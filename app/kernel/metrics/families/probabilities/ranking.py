@@ -14,7 +14,7 @@ from app.kernel.samples.influence import (
     Influence,
     LinearMethod,
     Parameters,
-    Unweighted,
+    Sampled,
     line_of_area,
     mean_of_areas,
     share_of,
@@ -30,31 +30,31 @@ def _stack(values: list[Array]) -> Array:
     return np.stack(values, axis=-1)
 
 
-def _weighted_areas(of: Unweighted) -> Array:
+def _weighted_areas(of: Sampled) -> Array:
     areas, influence = of.areas
     # The shares of the classes are random too.
-    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y])
+    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y], of.scores.weights)
     return weighted
 
 
-def _all_entries(of: Unweighted, _class: int | None, _: Parameters) -> Influence:
+def _all_entries(of: Sampled, _class: int | None, _: Parameters) -> Influence:
     return Influence(micro_influence(of.scores), LinearMethod.INFLUENCE_LOGIT)
 
 
-def _pairs(of: Unweighted) -> Array:
+def _pairs(of: Sampled) -> Array:
     size = of.scores.n_classes
     return pair_influence(of.scores, np.full((size, size), 1.0 / (size * (size - 1))))[1]
 
 
-def _weighted_pairs(of: Unweighted) -> Array:
+def _weighted_pairs(of: Sampled) -> Array:
     # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
     scores, pairs = of.scores, 2.0 * (of.scores.n_classes - 1)
     areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
     slope = (areas.sum(axis=0) + areas.sum(axis=1)) / pairs
-    return influence + centred(slope[scores.y])
+    return influence + centred(slope[scores.y], scores.weights)
 
 
-def _among_first(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+def _among_first(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
     if parameters["k"] >= of.scores.n_classes:
         # By definition 1: there is nothing to be unsure of.
         return Influence(np.zeros(of.scores.n_samples), LinearMethod.INFLUENCE)

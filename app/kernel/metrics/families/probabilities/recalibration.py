@@ -18,7 +18,7 @@ from app.kernel.metrics.conditions import (
 from app.kernel.numerics.arrays import Array, Mask, ratio
 from app.kernel.samples import recalibration
 from app.kernel.samples.areas import centred
-from app.kernel.samples.influence import Form, Influence, LinearMethod, Parameters, Unweighted
+from app.kernel.samples.influence import Form, Influence, LinearMethod, Parameters, Sampled
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 
@@ -50,13 +50,13 @@ def _each(s: Scores, function: Callable[[Array, Mask, Array | None], float], of:
 
 
 def _linear(of: Callable[[Array, Mask], Array], lost: int) -> Form:
-    def make(data: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+    def make(data: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
         odds = recalibration.log_odds(data.scores.columns[code], parameters["clip"])
         freedom = float(max(data.scores.n_samples - lost, 1))
         return Influence(of(odds, data.scores.y == code), LinearMethod.INFLUENCE, freedom=freedom)
 
-    return Form(LinearMethod.INFLUENCE, make)
+    return Form(LinearMethod.INFLUENCE, make, of_weighted=False)
 
 
 def _of_intercept(odds: Array, hit: Mask) -> Array:
@@ -155,10 +155,10 @@ def _gains(s: Scores, code: int, threshold: float) -> Array:
     return gains
 
 
-def _mean_gain(of: Unweighted, class_index: int | None, parameters: Parameters) -> Influence:
+def _mean_gain(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
     code = 1 if class_index is None else class_index
     gains = _gains(of.scores, code, parameters["threshold"])
-    return Influence(centred(gains), LinearMethod.T, freedom=float(max(of.scores.n_samples - 1, 1)))
+    return Influence(centred(gains, of.scores.weights), LinearMethod.T, freedom=of.freedom)
 
 
 @_of_class(

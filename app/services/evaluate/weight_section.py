@@ -1,0 +1,70 @@
+"""What a report says of weighted samples: what they are worth, and intervals that know the weight of each."""
+
+import numpy as np
+
+from app.domain.findings import Finding
+from app.domain.report import IntervalChoice, Section, WeightDesign
+from app.domain.wording import rounded, significant
+from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.of_weights.headline import design_effects
+from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
+from app.services.estimates.run_data import RunData
+from app.services.estimates.warnings_of_matrix import everything_findings
+from app.services.evaluate.questions import Question
+from app.services.json_values import numbers
+
+# With so few samples of one weight to their name the linearised variance is itself uncertain.
+FEW_EFFECTIVE = 30
+
+
+def weight_section(question: Question, run: RunData) -> Section:
+    """The part of the report on the matrix that needs the weights."""
+    weighted, samples = run.weighted, run.source.samples
+    if weighted is None or samples is None or samples.weights is None:
+        raise ValueError("expected weighted samples")
+    options, design = question.options, _design(weighted, samples.weights)
+    findings = [_worth(design)]
+    if not question.has_intervals:
+        return Section(details={**design}, findings=tuple(findings))
+    found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, options)
+    if design["effective_samples"] < FEW_EFFECTIVE:
+        findings.append(_few(design))
+    if options.intervals is IntervalChoice.ALL:
+        findings += everything_findings(found, run, options)
+    return Section(details={**design}, intervals=found.intervals(), findings=tuple(findings))
+
+
+def _design(weighted: WeightedCounts, weights: Array) -> WeightDesign:
+    known = design_effects(weighted)
+    used = weights[weights > 0]
+    return {
+        "n_samples": used.size,
+        "smallest": float(used.min()),
+        "largest": float(used.max()),
+        "effective_samples": weighted.effective_samples,
+        "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
+    }
+
+
+def _worth(design: WeightDesign) -> Finding:
+    total, effective = design["n_samples"], design["effective_samples"]
+    return Finding.note(
+        "samples_with_weights",
+        f"The {total} samples have weights from {significant(design['smallest'])} to {significant(design['largest'])} "
+        f"and are worth about {rounded(effective, 0)} of one weight. Weights are taken as those of a sample: the "
+        "inverse of the chance to be in it, not how often a sample was seen. Intervals count that.",
+        n_samples=total,
+        effective_samples=effective,
+    )
+
+
+def _few(design: WeightDesign) -> Finding:
+    effective = design["effective_samples"]
+    return Finding.warning(
+        "intervals_of_few_effective_samples",
+        f"The weights differ so much that the samples are worth only {rounded(effective, 0)} of one weight: with "
+        f"fewer than {FEW_EFFECTIVE} the variance is itself uncertain, and intervals, though widened for it, can hold "
+        "the truth less often than their level says.",
+        effective_samples=effective,
+    )

@@ -1,0 +1,159 @@
+"""Limits of weighted samples: statsmodels' sandwich, derivatives by each weight, and equality for equal weights."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from app.kernel.matrix.table import Table
+from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.proportion import ACCURACY
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import ClassCounts, generator
+from app.kernel.uncertainty.of_matrices import delta, posterior
+from app.kernel.uncertainty.of_matrices.headline import headline, headline_metrics
+from app.kernel.uncertainty.of_weights.headline import design_effects, gradient_variance, weighted_headline
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
+
+
+def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Array, Array, Array]:
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, n_classes, size)
+    predicted = np.where(random.random(size) < 0.7, truth, random.integers(0, n_classes, size))
+    return truth, predicted, random.gamma(1.5, 1.0, size) + 0.05
+
+
+def ends(found: object, key: str) -> tuple[float, float]:
+    one = next(one for one in found.overall if one.key == key)  # type: ignore[attr-defined]
+    return one.low, one.high
+
+
+def sandwich(hit: Array, among: Array, weights: Array) -> tuple[float, float]:
+    """A weighted mean with its standard error as R's svymean and svyratio have it: HC1 of a regression on 1."""
+    fit = sm.WLS(hit[among].astype(float), np.ones(int(among.sum())), weights=weights[among]).fit(cov_type="HC1")
+    return float(fit.params[0]), float(fit.bse[0])
+
+
+@pytest.mark.parametrize(("n_classes", "size"), [(2, 60), (3, 200), (10, 500)])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
+def test_samples_of_one_weight_have_the_limits_of_those_without(n_classes: int, size: int, level: float) -> None:
+    truth, predicted, _ = samples(n_classes, size)
+    if n_classes == 3:
+        # A class that is always right stands at an edge.
+        predicted = np.where(truth == 2, 2, predicted)
+    weighted = WeightedCounts.of(truth, predicted, np.full(size, 2.5), n_classes)
+    found, plain = weighted_headline(weighted, level), headline(weighted.samples, level)
+    for own, expected in zip(found.overall, plain.overall, strict=True):
+        assert own.key == expected.key
+        np.testing.assert_allclose([own.low, own.high], [expected.low, expected.high], rtol=1e-12, err_msg=own.key)
+        assert own.method == f"weighted_{expected.method}"
+    np.testing.assert_allclose(found.rates.low, plain.rates.low, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.rates.high, plain.rates.high, rtol=1e-11, atol=1e-14)
+    assert design_effects(weighted)["accuracy"] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_variances_of_rates_are_those_of_statsmodels() -> None:
+    truth, predicted, weights = samples(3, 150)
+    weighted = WeightedCounts.of(truth, predicted, weights, 3)
+    everyone = np.ones(truth.size, dtype=bool)
+    rates = {metric.key: metric.card.inference.proportion for metric in catalogue().of_matrices.metrics}
+    asked = {
+        "accuracy": (truth == predicted, everyone),
+        "recall": (predicted == 1, truth == 1),
+        "precision": (truth == 1, predicted == 1),
+        "specificity": (predicted != 1, truth != 1),
+    }
+    for key, (hit, among) in asked.items():
+        proportion = rates[key]
+        assert proportion is not None
+        found = WeightedRate.of(proportion.at(3, None if key == "accuracy" else 1), weighted)
+        value, error = sandwich(hit, among, weights)
+        size = float(among.sum())
+        assert float(found.rate) == pytest.approx(value, rel=1e-12)
+        assert float(found.samples) == size
+        assert float(found.variance) * size / (size - 1.0) == pytest.approx(error**2, rel=1e-12)
+        assert float(found.effective) == pytest.approx(weights[among].sum() ** 2 / (weights[among] ** 2).sum())
+
+
+def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
+    truth, predicted, weights = samples(4, 80)
+    weighted = WeightedCounts.of(truth, predicted, weights, 4)
+    table, step = Table(weighted.counts), 1e-5
+    for metric, gradient in headline_metrics().gradients:
+        moves = np.zeros(truth.size)
+        for place in range(truth.size):
+            both = []
+            for factor in (1.0 + step, 1.0 - step):
+                moved = weights.copy()
+                moved[place] *= factor
+                both.append(float(metric(Table(WeightedCounts.of(truth, predicted, moved, 4).counts))))
+            moves[place] = (both[0] - both[1]) / (2.0 * step)
+        expected = float(moves @ moves)
+        assert gradient_variance(weighted, gradient(table)) == pytest.approx(expected, rel=1e-6), metric.key
+        by_cells = delta.variance(weighted.counts, metric, squares=weighted.squares)
+        assert float(by_cells[0]) == pytest.approx(expected, rel=1e-6), metric.key
+
+
+@pytest.mark.parametrize("design", list(ClassCounts))
+def test_derivatives_of_equal_weights_give_the_plain_variance(design: ClassCounts) -> None:
+    truth, predicted, _ = samples(3, 90)
+    weighted = WeightedCounts.of(truth, predicted, np.full(90, 4.0), 3)
+    for metric, _ in headline_metrics().gradients:
+        plain = delta.variance(weighted.samples, metric, class_counts=design)
+        found = delta.variance(weighted.counts, metric, class_counts=design, squares=weighted.squares)
+        np.testing.assert_allclose(found, plain, rtol=1e-6, err_msg=metric.key)
+
+
+def test_whole_weights_are_no_counts_and_their_unit_says_nothing() -> None:
+    truth, predicted, _ = samples(2, 100)
+    weights = np.random.default_rng(3).integers(1, 6, 100).astype(float)
+    weighted = WeightedCounts.of(truth, predicted, weights, 2)
+    found = weighted_headline(weighted)
+    repeated = np.repeat(np.arange(100), weights.astype(int))
+    counted = headline(WeightedCounts.of(truth[repeated], predicted[repeated], np.ones(repeated.size), 2).samples)
+    for key in ("accuracy", "balanced_accuracy", "mcc"):
+        assert np.ptp(ends(found, key)) > 1.3 * np.ptp(ends(counted, key))
+        scaled = weighted_headline(WeightedCounts.of(truth, predicted, 1e-6 * weights, 2))
+        np.testing.assert_allclose(ends(scaled, key), ends(found, key), rtol=1e-12)
+
+
+def test_samples_without_weight_are_not_there() -> None:
+    truth, predicted, weights = samples(3, 120)
+    weights[::3] = 0.0
+    used = weights > 0
+    found = weighted_headline(WeightedCounts.of(truth, predicted, weights, 3))
+    alone = weighted_headline(WeightedCounts.of(truth[used], predicted[used], weights[used], 3))
+    assert found.overall == alone.overall
+    np.testing.assert_array_equal(found.rates.low, alone.rates.low)
+
+
+def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
+    weights = np.array([1.0, 1.0, 4.0, 2.0])
+    truth = np.zeros(4, dtype=np.intp)
+    found = WeightedRate.of(ACCURACY, WeightedCounts.of(truth, truth, weights, 2))
+    assert float(found.worth(0.95)) == pytest.approx(64.0 / 22.0)
+
+
+def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
+    truth, predicted, weights = samples(2, 400)
+    weighted = WeightedCounts.of(truth, predicted, weights, 2)
+    draws = np.concatenate(
+        list(posterior.draw_matrices(weighted.counts, draws=40_000, random=generator(1), squares=weighted.squares))
+    )
+    np.testing.assert_allclose(draws.sum(axis=-1), np.broadcast_to(weighted.counts.sum(axis=-1), (40_000, 2)))
+    recalls = Table(draws).recall[:, 1]
+    proportion = next(m for m in catalogue().of_matrices.metrics if m.key == "recall").card.inference.proportion
+    assert proportion is not None
+    rate = WeightedRate.of(proportion.at(2, 1), weighted)
+    assert recalls.mean() == pytest.approx(float(rate.rate), abs=0.002)
+    assert recalls.var() == pytest.approx(float(rate.variance), rel=0.04)
+
+
+def test_draws_of_one_weight_are_those_without() -> None:
+    truth, predicted, _ = samples(3, 50)
+    weighted = WeightedCounts.of(truth, predicted, np.full(50, 8.0), 3)
+    own, plain = (
+        np.concatenate(list(posterior.draw_matrices(counts, draws=20, random=generator(5), squares=squares)))
+        for counts, squares in ((weighted.counts, weighted.squares), (weighted.samples, None))
+    )
+    np.testing.assert_allclose(own, 8.0 * plain, rtol=1e-12)

@@ -1,0 +1,100 @@
+"""Metrics of probabilities of weighted samples: derivatives by each weight, statsmodels, equality for equal weights."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from sklearn import metrics as sk
+
+from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.probabilities.proper import log_loss
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+
+LINEAR = [
+    metric
+    for metric in catalogue().of_probabilities.metrics
+    if metric.card.inference.influence is not None and metric.card.inference.influence.of_weighted
+]
+
+
+def samples(n_classes: int, size: int) -> tuple[Array, Array, Array]:
+    random = np.random.default_rng(4)
+    rows = random.dirichlet(np.ones(n_classes), size)
+    truth = np.array([random.choice(n_classes, p=row) for row in rows])
+    return truth, rows, random.gamma(2.0, 1.0, size) + 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+def test_samples_of_one_weight_have_the_influences_of_those_without(metric: Metric[Scores], n_classes: int) -> None:
+    truth, rows, _ = samples(n_classes, 90)
+    plain, weighted = Influences(Scores(truth, rows)), Influences(Scores(truth, rows, np.full(90, 2.5)))
+    for code in range(n_classes) if metric.card.scope is Scope.CLASS else [None]:
+        own, expected = weighted.of(metric, code), plain.of(metric, code)
+        assert own is not None
+        assert expected is not None
+        if np.isnan(own.value):
+            # Trapezoids between samples are not defined for weights.
+            assert metric.key.endswith("trapezoid")
+            continue
+        np.testing.assert_allclose(own.influence, expected.influence, rtol=1e-9, atol=1e-15)
+        assert own.freedom == pytest.approx(expected.freedom, rel=1e-9)
+        found, without = limits(own), limits(expected)
+        assert (found is None) == (without is None)
+        if found is None or without is None:
+            continue
+        np.testing.assert_allclose([found.low, found.high], [without.low, without.high], rtol=1e-10)
+
+
+@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+def test_influences_are_derivatives_by_the_weights(metric: Metric[Scores]) -> None:
+    truth, rows, weights = samples(3, 40)
+    code = 1 if metric.card.scope is Scope.CLASS else None
+    found = Influences(Scores(truth, rows, weights)).of(metric, code)
+    assert found is not None
+    if np.isnan(found.value):
+        assert metric.key.endswith("trapezoid")
+        return
+
+    def value(moved: Array) -> float:
+        computed = metric.compute(Scores(truth, rows, moved), **metric.card.defaults)
+        return float(computed if code is None else computed[code])
+
+    step, moves = 1e-5, np.zeros(truth.size)
+    for place in range(truth.size):
+        ends = [weights.copy(), weights.copy()]
+        ends[0][place] *= 1.0 + step
+        ends[1][place] *= 1.0 - step
+        moves[place] = (value(ends[0]) - value(ends[1])) / (2.0 * step)
+    # Sampled with replacement, n/(n-1) of all, or of each class or side, stands before it.
+    np.testing.assert_allclose(found.influence, moves, atol=0.1 * np.abs(moves).max())
+    if metric in (roc_auc, log_loss):
+        factors = found.influence[np.abs(moves) > 1e-9] / moves[np.abs(moves) > 1e-9]
+        sides = [truth.size] if metric is log_loss else [np.sum(truth == 1), np.sum(truth != 1)]
+        expected = np.sqrt([size / (size - 1.0) for size in sides])
+        assert np.abs(factors[:, None] - expected).min(axis=1).max() < 1e-6
+
+
+def test_a_mean_loss_has_the_error_of_statsmodels() -> None:
+    truth, rows, weights = samples(3, 120)
+    found = Influences(Scores(truth, rows, weights)).of(log_loss)
+    assert found is not None
+    losses = -np.log(rows[np.arange(120), truth])
+    fit = sm.WLS(losses, np.ones(120), weights=weights).fit(cov_type="HC1")
+    assert found.value == pytest.approx(sk.log_loss(truth, rows, sample_weight=weights), rel=1e-12)
+    assert variance(found) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-12)
+    assert found.freedom == pytest.approx(weights.sum() ** 2 / (weights**2).sum() - 1.0)
+
+
+def test_an_area_without_mistakes_is_held_at_its_end() -> None:
+    truth = np.array([0, 0, 0, 1, 1, 1, 1])
+    rows = np.column_stack([1.0 - truth * 0.8 - 0.1, truth * 0.8 + 0.1])
+    found = Influences(Scores(truth, rows, np.array([1.0, 2.0, 3.0, 1.0, 1.0, 1.0, 5.0]))).of(roc_auc, 1)
+    assert found is not None
+    ends = limits(found)
+    assert ends is not None
+    assert ends.high == 1.0
+    assert 0.2 < ends.low < 0.9
