@@ -100,6 +100,12 @@ class EvaluationRecord:
         return task_of(self.kind)
 
     @property
+    def n_rows(self) -> float:
+        """Samples that came, whatever they weigh."""
+        rows: float = self.extra.get("rows", self.n_samples) if self.is_weighted else self.n_samples
+        return rows
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return len(self.labels)
@@ -113,6 +119,11 @@ class EvaluationRecord:
     def is_weighted(self) -> bool:
         """Whether its samples have weights of their own, from which the sampling error follows."""
         return WEIGHTS_FACT in self.extra
+
+    @property
+    def samples_independent(self) -> bool:
+        """Whether its samples are, and their number or the weight of each is known."""
+        return (self.content is Content.counts or self.is_weighted) and not self.is_grouped
 
     @property
     def counts_independent(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from uuid import UUID
 
 import numpy as np
@@ -130,26 +130,40 @@ class EvaluationStore(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleLabels:
-    """What is kept of the samples of an evaluation that came with ids.
+    """What is kept of the samples of an evaluation that came with ids or with weights.
 
     Attributes:
-        ids: (n) all different, integers or text.
+        ids: (n) all different, integers or text; None when only weights are known.
         truth: (n) codes into the labels of the evaluation.
         predicted: (n) the same.
         groups: (n) what each is one of, integers or text; None when they are independent.
+        weights: (n), 0 or more; None is 1 each.
     """
 
-    ids: NDArray[Any]
+    ids: NDArray[Any] | None
     truth: NDArray[np.int64]
     predicted: NDArray[np.int64]
     groups: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, samples: Samples) -> Self | None:
+        """Those of some samples; None without ids and weights."""
+        if samples.ids is None and samples.weights is None:
+            return None
+        return cls(samples.ids, samples.truth, samples.predicted, samples.groups, samples.weights)
+
+    @property
+    def samples(self) -> Samples:
+        """The same as samples of which nothing else is known."""
+        return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
 
 
 class PairedLabels(Protocol):
     """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids."""
+        """Return the samples of those evaluations of which they were kept with ids or weights."""
         ...
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:

@@ -107,11 +107,8 @@ class Memory:
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         self.calls.append("read_labels")
         kept = {one: self.evaluations[project][one].samples for one in identifiers}
-        return {
-            one: SampleLabels(samples.ids, samples.truth, samples.predicted, samples.groups)
-            for one, samples in kept.items()
-            if samples is not None and samples.ids is not None
-        }
+        labels = {one: SampleLabels.of(samples) for one, samples in kept.items() if samples is not None}
+        return {one: known for one, known in labels.items() if known is not None}
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         self.calls.append("read_outputs")

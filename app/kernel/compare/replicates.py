@@ -26,9 +26,12 @@ DECIMALS = 12
 _AT_ONCE = 1 << 19
 
 
-def importance(y: Codes, shares: Array) -> Array:
-    """Weights (n) that give the classes these shares (K) and leave the total, 0 for a class that is not to count."""
-    return _scaled(y, y, shares)
+def importance(y: Codes, shares: Array, weights: Array | None = None) -> Array:
+    """Weights (n) that give the classes these shares (K) and leave the total, 0 for a class that is not to count.
+
+    On top of the weights (n) that the samples have, if any.
+    """
+    return _scaled(y, y, shares, weights) * (1.0 if weights is None else weights)
 
 
 def replicate(
@@ -38,6 +41,7 @@ def replicate(
     seed: int,
     made: Plan,
     shares: Array | None = None,
+    weights: Array | None = None,
 ) -> list[Array]:
     """Values (B, R, V) of every functional in resamples within the classes, the same for all runs.
 
@@ -47,8 +51,9 @@ def replicate(
         seed: Of the resamples.
         made: How many, of what.
         shares: Class shares (K) that the samples are weighted to; as they are when None.
+        weights: (n) of the samples, which stay with them.
     """
-    weighting = None if shares is None else importance(runs[0].strata, shares)
+    weighting = weights if shares is None else importance(runs[0].strata, shares, weights)
     estimates = [values_of(run, functionals, weighting) for run in runs]
     return replicated(runs, functionals, resamples(runs[0], made, seed, ClassCounts.FIXED), estimates, weighting)
 
@@ -76,6 +81,7 @@ def permutation_p(
     random: np.random.Generator,
     paired: bool,
     shares: Array | None = None,
+    weights: tuple[Array | None, Array | None] = (None, None),
 ) -> list[Array]:
     """Two-sided permutation p-values (V) of the difference of two runs, exact when the runs are exchangeable.
 
@@ -93,9 +99,14 @@ def permutation_p(
         random: Source of the random numbers.
         paired: Are they of the same samples?
         shares: Class shares (K) that the samples are weighted to; as they are when None.
+        weights: (n) of the samples of each run, which stay with them; 1 each where None.
     """
     pooled = first.beside(second)
-    weighting = [None if shares is None else _scaled(pooled.strata, run.strata, shares) for run in (first, second)]
+    each = _joined_weights((first, second), weights)
+    weighting = [
+        each if shares is None else weighted(_scaled(pooled.strata, run.strata, shares, mine), each)
+        for run, mine in zip((first, second), weights, strict=True)
+    ]
     own = np.arange(pooled.n_units) < first.n_units
 
     def gaps(members: Array) -> list[Array]:
@@ -121,9 +132,17 @@ def permutation_p(
     ]
 
 
-def _scaled(pooled: Codes, own: Codes, shares: Array) -> Array:
-    """What a sample of each class weighs in a run whose classes (n) are to have these shares."""
-    return class_factors(np.bincount(own, minlength=shares.size).astype(np.float64), shares).take(pooled)
+def _joined_weights(runs: Sequence[Units], weights: Sequence[Array | None]) -> Array | None:
+    """Of the pooled samples; None when none has any."""
+    if all(own is None for own in weights):
+        return None
+    pairs = zip(runs, weights, strict=True)
+    return np.concatenate([np.ones(run.n_units) if own is None else own for run, own in pairs])
+
+
+def _scaled(pooled: Codes, own: Codes, shares: Array, weights: Array | None = None) -> Array:
+    """What a sample of each class weighs in a run whose classes (n), in weights (n), are to have these shares."""
+    return class_factors(np.bincount(own, weights, shares.size).astype(np.float64), shares).take(pooled)
 
 
 def _memberships(

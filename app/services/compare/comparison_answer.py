@@ -105,7 +105,7 @@ def _adjusted(
 
 
 def _run(record: EvaluationRecord) -> ComparedRun:
-    return ComparedRun(id=record.id, model=record.model, dataset=record.dataset, n_samples=int(record.n_samples))
+    return ComparedRun(id=record.id, model=record.model, dataset=record.dataset, n_samples=int(record.n_rows))
 
 
 def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
@@ -259,7 +259,7 @@ def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[s
 
 
 def _notes(comparison: Comparison) -> list[str]:
-    records, joint, notes = comparison.runs.records, comparison.runs.pairing.joint, []
+    records, notes = comparison.runs.records, []
     prevalence = comparison.prevalence
     moved = [estimand for estimand in comparison.estimands if prevalence.moves(estimand)]
     reached = ", ".join(estimand.text for estimand in moved if prevalence.reaches(estimand))
@@ -281,7 +281,8 @@ def _notes(comparison: Comparison) -> list[str]:
             "The runs have different class mixes, and a class that some run has no samples of: "
             f"{others} cannot be brought to one prevalence and are not compared."
         )
-    if joint is not None and any(record.n_samples != joint.n for record in records):
+    rows = comparison.runs.pairing.rows
+    if rows is not None and any(record.n_rows != row.size for record, row in zip(records, rows, strict=True)):
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )

@@ -75,7 +75,7 @@ async def fetch_runs(
         if identifier not in found:
             raise NotFound(f"there is no evaluation {identifier}", pointer=where)
         content = found[identifier].content
-        if content is not Content.counts:
+        if content is not Content.counts and not found[identifier].is_weighted:
             raise IncomparableRuns(
                 f"expected numbers of samples, but the matrix of {identifier} holds {content}: how uncertain it is "
                 "cannot be known",
@@ -129,7 +129,7 @@ class ComparisonService(KeptAnswers):
             scored = "best_thresholds"
         if scored is not None:
             return await read_outputs(self.labels, project, runs.records, scored)
-        if new.paired is PairingMode.FALSE:
+        if new.paired is PairingMode.FALSE and not any(record.is_weighted for record in runs.records):
             return KeptSamples()
         return await read_labels(self.labels, project, runs.records)
 
@@ -175,12 +175,20 @@ def compare(
         identifier: Of the answer.
 
     Raises:
-        IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit.
+        IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
+            weights that were not kept.
     """
     runs = aligned.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:
         why = runs.pairing.reason.partition(";")[0]
         raise IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+    lacking = runs.lacking_weights
+    if lacking is not None:
+        raise IncomparableRuns(
+            f"the samples of {lacking.id} ({lacking.model.name}) have weights that were not kept, or are too many to "
+            "be looked at together",
+            pointer=f"/evaluations/{runs.records.index(lacking)}",
+        )
     places = range(len(runs))
     pairs = [*itertools.combinations(places, 2)]
     baseline = None if new.baseline is None else new.evaluations.index(new.baseline)

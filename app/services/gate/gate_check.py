@@ -70,11 +70,12 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
 
 
 def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
-    enough = record.content is Content.counts and record.n_samples >= minimum
+    counted = record.content is Content.counts or record.is_weighted
+    enough = counted and record.n_rows >= minimum
     return SamplesResult(
         rule=MinimumSamples(minimum_samples=minimum),
         verdict=Verdict.PASS if enough else Verdict.INCONCLUSIVE,
-        value=record.n_samples if record.content is Content.counts else None,
+        value=record.n_rows if counted else None,
         needed_samples=None if enough else minimum,
         message=f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
     )

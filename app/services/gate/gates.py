@@ -152,8 +152,8 @@ class GateService:
 
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""
-        # What is weighted or comes in groups is looked at as it is.
-        independent = all(record.counts_independent for record in runs.records)
+        # What is a matrix of weights or comes in groups is looked at as it is.
+        independent = all(record.samples_independent for record in runs.records)
         mode = PairingMode.AUTO if independent else PairingMode.FALSE
         scored = [
             (estimand.text, rule.demand.needs_baseline)

@@ -14,7 +14,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
 from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
-from app.services.estimates.estimate import Estimates, LimitSettings
+from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
 from app.services.reasons import why_missing
@@ -95,11 +95,12 @@ class RuleEstimates:
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
         self._runs = runs
-        self._independent = all(record.counts_independent for record in runs.records)
+        self._independent = all(record.samples_independent for record in runs.records)
+        self._independent &= runs.lacking_weights is None
         asked = list(zip(definition.rules, estimands, strict=True))
         record = runs.records[0]
         self.settings = RuleSettings(definition, estimands)
-        self._candidate = run_data(record, (runs.kept.outputs or {}).get(record.id))
+        self._candidate = run_data(record, runs.kept.samples(record.id))
         self._alone = _of_the_candidate(asked, self.settings, self._candidate)
         self._both = Comparison(
             runs,
@@ -116,7 +117,7 @@ class RuleEstimates:
         if (settings, estimand.text) not in self._alone:
             self._alone[settings, estimand.text] = estimate([estimand], self._candidate, settings)[0]
         found = self._alone[settings, estimand.text]
-        if not record.counts_independent:
+        if not record.samples_independent:
             return [
                 RuleEstimate(name=name, interval=ValueWithLimits(one.value, nan, nan), why=_why([record]))
                 for name, one in zip(estimand.names, found, strict=True)
@@ -127,7 +128,7 @@ class RuleEstimates:
                 interval=ValueWithLimits(one.value, one.low, one.high),
                 level=settings.stated_level_of_each,
                 method=one.method,
-                samples=record.n_samples,
+                samples=record.n_rows,
                 why="" if one.reason is None else f", since {one.reason}",
                 undefined=self._why_undefined(estimand, place, one.value),
             )
@@ -196,6 +197,8 @@ class RuleEstimates:
     def _paired(self, rate: Rate | None, discordant: float | None, samples: float) -> PairedRate | None:
         """What decides how many samples the difference of a rate takes; None for all else."""
         if rate is None or discordant is None or rate.counted or abs(rate.line.slope) != 1.0:
+            return None
+        if self._runs.pairing.weights is not None:
             return None
         members = float(rate.counts(Table(self._runs.counts[0]))[1])
         return PairedRate(discordant / members, members / samples)
@@ -268,4 +271,6 @@ def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:
 def _why(records: Sequence[EvaluationRecord]) -> str:
     if any(record.is_grouped for record in records):
         return ", since gates take samples as independent and these come in groups"
+    if any(record.is_weighted for record in records):
+        return f", since {NoLimits.NO_WEIGHTS}"
     return "" if all(record.content is Content.counts for record in records) else ", which needs numbers of samples"

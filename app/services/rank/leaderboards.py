@@ -72,7 +72,7 @@ class LeaderboardService:
         kept = KeptSamples()
         if of_probabilities(expression) or any(record.task is not None for record in records.values()):
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
-        elif key:
+        elif key or any(record.is_weighted for record in records.values()):
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query.dataset),))

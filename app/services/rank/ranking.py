@@ -147,8 +147,7 @@ def rank_candidates(
         kept: What is known of their samples.
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
-    outputs = kept.outputs or {}
-    runs = [run_data(candidate.record, outputs.get(candidate.record.id)) for candidate in candidates]
+    runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]
     found = [_value(*each) for each in zip(candidates, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)[: query.limit]
     values = [found[place][0] for place in order]
@@ -170,7 +169,8 @@ def rank_candidates(
         _Entrant(line, candidates[place].record, estimand, runs[place])
         for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
         if isinstance(estimand, Estimand) and lines[line].value is not None
-        if candidates[place].record.counts_independent and (not estimand.scored or runs[place].has_outputs)
+        if candidates[place].record.samples_independent and not runs[place].lacks_weights
+        if (not estimand.scored or runs[place].has_outputs)
     ]
     board = Leaderboard(
         dataset=query.dataset,
@@ -217,6 +217,8 @@ def _no_interval(
     """Why a run with a value takes no part in the simulation."""
     if record.is_grouped:
         return "no interval: its samples come in groups, and a ranking takes samples as independent"
+    if run.lacks_weights:
+        return f"no interval: {NoLimits.NO_WEIGHTS}"
     if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
     if kept.outputs is None:

@@ -15,6 +15,7 @@ from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
+from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
@@ -59,20 +60,24 @@ class ScoredRun:
 
     @property
     def scores(self) -> Scores:
-        """The probabilities or scores.
+        """The probabilities or scores, with the weights.
 
         Raises:
             TypeError: it is no run of classes.
         """
         if not isinstance(self.run, Run):
             raise TypeError("expected a run of classes")
-        return self.run.scores
+        return self.run.scores if self.weights is None else self.run.scores.with_weights(self.weights)
+
+    def among(self, rows: NDArray[np.intp]) -> "ScoredRun":
+        """The run on some of the samples."""
+        return ScoredRun(self.run.part(rows), weights=None if self.weights is None else self.weights[rows])
 
     def folds(self) -> list["ScoredRun"]:
         """The folds of a cross-validated run, each as a run."""
         ends = np.cumsum(self.fold_sizes or ())
         return [
-            ScoredRun(self.run.part(np.arange(int(end) - size, int(end))))
+            self.among(np.arange(int(end) - size, int(end)))
             for end, size in zip(ends, self.fold_sizes or (), strict=True)
         ]
 
@@ -82,7 +87,7 @@ class ScoredRun:
         if shares is None:
             return plain
         moved = [index for index, estimand in enumerate(estimands) if not estimand.insensitive]
-        weights = importance(self.run.strata, shares)
+        weights = importance(self.run.strata, shares, self.weights)
         found = values_of(self.run, [estimands[index].functional for index in moved], weights)
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
@@ -187,7 +192,7 @@ class Runs:
     def source(self, index: int = 0) -> MatrixInput:
         """What one run was made of, its classes in the order that all have."""
         record, place = self.records[index], self.places[index]
-        samples = (self.kept.outputs or {}).get(record.id)
+        samples = self.kept.samples(record.id)
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
         if self._matrices is None:
@@ -226,8 +231,26 @@ class Runs:
     def n_common(self) -> float:
         """Samples that differences are of: of paired runs what all of them have seen, else those of the first."""
         if self.task is None:
-            return float(self.counts[0].sum())
+            joint = self.pairing.joint
+            return self.records[0].n_rows if joint is None else float(joint.counts.sum())
         return float(len(self.pairing.rows[0])) if self.pairing.rows is not None else self.records[0].n_samples
+
+    @cached_property
+    def weighted(self) -> tuple[WeightedCounts | None, ...]:
+        """What the weights of the samples of each run add to its matrix; None for a run without weights."""
+        return tuple(map(self._weighted, self.records, self.places))
+
+    def _weighted(self, record: EvaluationRecord, place: NDArray[np.intp]) -> WeightedCounts | None:
+        samples = self.kept.labels.get(record.id)
+        if not record.is_weighted or samples is None or samples.weights is None:
+            return None
+        return WeightedCounts.of(place[samples.truth], place[samples.predicted], samples.weights, self.n_classes)
+
+    @property
+    def lacking_weights(self) -> EvaluationRecord | None:
+        """The first run whose samples have weights that are not at hand."""
+        pairs = zip(self.records, self.weighted, strict=True)
+        return next((record for record, one in pairs if record.is_weighted and one is None), None)
 
     @cached_property
     def whole(self) -> tuple[ScoredRun, ...]:
@@ -252,7 +275,7 @@ class Runs:
         if self.pairing.rows is None:
             return self.whole
         return tuple(
-            ScoredRun(run.run.part(rows)) if _reordered(rows, run) else run
+            run.among(rows) if _reordered(rows, run) else run
             for run, rows in zip(self.whole, self.pairing.rows, strict=True)
         )
 

@@ -57,8 +57,8 @@ class Comparison:
 
     @property
     def independent(self) -> bool:
-        """Are the samples, so that tests may count them?"""
-        return self._groups is None
+        """Are the samples, and of one weight, so that tests may count them?"""
+        return self._groups is None and self.runs.pairing.weights is None
 
     @cached_property
     def observed(self) -> list[Array]:

@@ -1,5 +1,6 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isinf, isnan, nan
 
@@ -7,20 +8,26 @@ import numpy as np
 
 from app.kernel.compare.differences import compare_draws, normal_limits
 from app.kernel.compare.linear import LinearRuns
-from app.kernel.compare.paired.effects import rate_effects
+from app.kernel.compare.paired.effects import Effects, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.mcnemar import pairing_bounds
 from app.kernel.compare.paired.score import PairedScore
 from app.kernel.compare.proportions import newcombe_interval, score_z
 from app.kernel.metrics.expression import Bounds
+from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
 from app.services.estimands import Better, Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
+# What the weights of the samples of each run add to its matrix; None for a run without weights.
+Weights = Sequence[WeightedCounts | None]
+# The level at whose limits the worth of weighted rates is read for p.
+_USUAL_LEVEL = 0.95
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 NO_LOGARITHM = "ratios are tested by their logarithms, which 0 does not have"
 NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
@@ -130,7 +137,15 @@ def score_tests(score: PairedScore, *, level: float, rope: Array | float, method
 
 
 def proportion_test(
-    rate: Rate, first: int, second: int, counts: Array, pairing: Pairing, *, level: float, rope: float
+    rate: Rate,
+    first: int,
+    second: int,
+    counts: Array,
+    pairing: Pairing,
+    *,
+    level: float,
+    rope: float,
+    weighted: Weights = (),
 ) -> Test | None:
     """Exact or score methods for a rate of the samples, whatever line of it the metric is.
 
@@ -144,6 +159,7 @@ def proportion_test(
         pairing: How the runs belong together.
         level: Of the limits.
         rope: Half width of the region of equivalence, in units of the metric.
+        weighted: What the weights of their samples add to the matrices, where runs are not paired.
 
     Returns:
         None where there is no such method: runs on the same samples need a rate among samples that the truth decides,
@@ -162,7 +178,11 @@ def proportion_test(
     if rate.counted and sizes[0] != sizes[1]:
         return None
     factor = rate.line.slope * (sizes[0] if rate.counted else 1.0)
-    found = _rate_test(rate, (first, second), hits, members, pairing, level=level, rope=rope / abs(factor))
+    own = tuple(weighted[run] for run in (first, second)) if weighted else (None, None)
+    if pairing.design is PairingDesign.INDEPENDENT and any(one is not None for one in own):
+        found = _weighted_rate_test(rate, own, hits, members, level)
+    else:
+        found = _rate_test(rate, (first, second), hits, members, pairing, level=level, rope=rope / abs(factor))
     if factor < 0:
         found = replace(found, low=found.high, high=found.low, larger=1.0 - found.larger - found.equivalent)
     # Adding 0 leaves no minus before one.
@@ -176,7 +196,7 @@ def _rate_test(
     size = float(members[0].sum())
     if pairing.joint is not None:
         better, worse = _discordant(pairing.joint, rate, *pair)
-        effects = rate_effects(better, worse, size)
+        effects = _effects(pairing.joint, rate, pair, size)
         (found,) = score_tests(PairedScore(effects), level=level, rope=rope, method="mcnemar_mid_p", limits="tango")
         return replace(found, discordant=better + worse)
     if pairing.design is PairingDesign.TEST_SET:
@@ -193,9 +213,38 @@ def _rate_test(
         return replace(found, smallest=bounds.smallest_p)
     both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
     low, high = newcombe_interval(*both, level)
-    z = float(score_z(*both))
-    p = float(2 * normal_cdf(-abs(z)))
-    return Test(low=float(low), high=float(high), p=p, method="score", limits="newcombe")
+    return Test(low=float(low), high=float(high), p=_score_p(*both), method="score", limits="newcombe")
+
+
+def _score_p(*both: float) -> float:
+    return float(2 * normal_cdf(-abs(float(score_z(*both)))))
+
+
+def _weighted_rate_test(rate: Rate, weighted: Weights, hits: Array, members: Array, level: float) -> Test:
+    """The same at the numbers of samples of one weight that the rates are worth; p at those of 95 % limits."""
+
+    def counts(read_at: float) -> tuple[float, float, float, float]:
+        first, second = (
+            (hits[run].sum(), members[run].sum()) if one is None else WeightedRate.of(rate, one).as_counts(read_at)
+            for run, one in enumerate(weighted)
+        )
+        return float(first[0]), float(first[1]), float(second[0]), float(second[1])
+
+    low, high = newcombe_interval(*counts(level), level)
+    p = _score_p(*counts(_USUAL_LEVEL))
+    return Test(low=float(low), high=float(high), p=p, method="weighted_score", limits="weighted_newcombe")
+
+
+def _effects(joint: JointCounts, rate: Rate, pair: tuple[int, int], size: float) -> Effects:
+    if joint.weights is None:
+        return rate_effects(*_discordant(joint, rate, *pair), size)
+    among = rate.among.hold(joint.truth, joint.truth, rate.of)
+    one, other = (rate.hits.hold(joint.truth, joint.predictions[run], rate.of) for run in pair)
+    differ = one != other
+    changes = np.where(one, 1.0, -1.0)[differ] * joint.weights[differ] / size
+    usual = float((joint.masses * joint.weights)[among].sum() / joint.masses[among].sum())
+    members = float(joint.counts[among].sum())
+    return weighted_rate_effects(changes, joint.counts[differ], members=members, unit=usual / size)
 
 
 def _discordant(joint: JointCounts, rate: Rate, first: int, second: int) -> tuple[float, float]:

@@ -42,17 +42,20 @@ class SharedGroups:
         runs: What the groups hold.
         grouping: Of the common samples.
         right: (R, n) which of them each run has right.
+        weights: (n) of them; None is 1 each.
     """
 
     runs: GroupedRuns
     grouping: Grouping
     right: NDArray[np.bool_]
+    weights: Array | None = None
 
     def discordant(self, first: int, second: int) -> tuple[Array, Array]:
-        """Samples (G) of each group that only the first, and that only the second run has right."""
+        """Samples (G) of each group, or their weight, that only the first, and that only the second run has right."""
         codes, size = self.grouping.codes, self.grouping.n_groups
         pair = (self.right[first] & ~self.right[second], self.right[second] & ~self.right[first])
-        only_first, only_second = (sums_by_code(codes, one, size) for one in pair)
+        each = 1.0 if self.weights is None else self.weights
+        only_first, only_second = (sums_by_code(codes, one * each, size) for one in pair)
         return only_first, only_second
 
 
@@ -83,8 +86,9 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
     predictions = np.stack(
         [place[one.predicted[row]] for one, place, row in zip(labels, runs.places, rows, strict=True)]
     )
-    grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes)
-    return SharedGroups(grouped, grouping, predictions == truth)
+    weights = runs.pairing.weights
+    grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes, weights)
+    return SharedGroups(grouped, grouping, predictions == truth, weights)
 
 
 def _refused(why: str) -> IncomparableRuns:

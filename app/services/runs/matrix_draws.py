@@ -70,7 +70,11 @@ class MatrixDraws(Resampling):
         if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
             counts, pairing = self.runs.counts, self.runs.pairing
             rope = self.settings.rope
-            known = [proportion_test(rate, *pair, counts, pairing, level=level, rope=rope) for rate in estimand.rates]
+            weighted = self.runs.weighted
+            known = [
+                proportion_test(rate, *pair, counts, pairing, level=level, rope=rope, weighted=weighted)
+                for rate in estimand.rates
+            ]
             found = [test for test in known if test is not None]
             if len(found) == len(known):
                 return found
@@ -96,6 +100,7 @@ class IndependentMatrices(MatrixDraws):
             draws=self.draws,
             seed=self.settings.seed,
             shares=prevalence.shares if prevalence.reachable else None,
+            weighted=self.runs.weighted,
         )
 
     def _functional(self, estimand: Estimand) -> Functional:
@@ -122,7 +127,9 @@ class IndependentMatrices(MatrixDraws):
         """Variances (V) of one run, computed once for all pairs."""
         if (index, run) not in self._variances:
             functional = self._functional(self.estimands[index])
-            found = variance(self.runs.counts[run], functional, class_counts=ClassCounts.FIXED)
+            own = self.runs.weighted[run]
+            squares = None if own is None else own.squares
+            found = variance(self.runs.counts[run], functional, class_counts=ClassCounts.FIXED, squares=squares)
             self._variances[index, run] = found
         return self._variances[index, run]
 

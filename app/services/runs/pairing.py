@@ -38,12 +38,14 @@ class Pairing:
     Attributes:
         joint: The joint counts of paired runs.
         rows: For each of them the places of the common samples, in one order.
+        weights: What these weigh; None is 1 each.
     """
 
     design: PairingDesign
     reason: str
     joint: JointCounts | None = None
     rows: tuple[NDArray[np.intp], ...] | None = None
+    weights: Array | None = None
 
     @property
     def paired(self) -> bool:
@@ -72,11 +74,13 @@ def pair(
     """
     if mode is PairingMode.FALSE:
         return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
-    absent = [record for record in records if record.id not in samples]
+    known = [samples.get(record.id) for record in records]
+    with_ids = [one for one in known if one is not None and one.ids is not None]
+    absent = len(records) - len(with_ids)
     if not absent:
-        found = _join([samples[record.id] for record in records], codes, matrices.shape[-1], minimum_matched)
+        found = _join(with_ids, codes, matrices.shape[-1], minimum_matched)
         return found if isinstance(found, Pairing) else _without_ids(records, matrices, found)
-    names = f"{len(absent)} of {len(records)} runs" if len(absent) < len(records) else "the runs"
+    names = f"{absent} of {len(records)} runs" if absent < len(records) else "the runs"
     return _without_ids(records, matrices, f"{names} came without sample ids, or these were not retained")
 
 
@@ -141,6 +145,8 @@ def _mismatch(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]], mi
 
 
 def _without_ids(records: Sequence[EvaluationRecord], matrices: Array, why: str) -> Pairing:
+    if any(record.is_weighted for record in records):
+        return Pairing(PairingDesign.INDEPENDENT, f"{why}; taken as runs on different samples")
     sums = matrices.sum(axis=2)
     return _by_test_set(records, why, same=bool((sums == sums[0]).all()))
 
@@ -161,9 +167,9 @@ def _join(
     samples: Sequence[SampleLabels], codes: Sequence[NDArray[np.intp]], n_classes: int, minimum: float
 ) -> Pairing | str:
     """The runs paired by id, or why that cannot be."""
-    first = samples[0]
-    rows = _rows([one.ids for one in samples])
-    matched, largest = len(rows[0]), max(len(one.ids) for one in samples)
+    first, ids = samples[0], [one.ids for one in samples if one.ids is not None]
+    rows = _rows(ids)
+    matched, largest = len(rows[0]), max(len(one.truth) for one in samples)
     fault = _too_few(matched, largest, minimum)
     if fault is not None:
         return fault
@@ -172,10 +178,13 @@ def _join(
         other = code[one.truth[row]]
         if not np.array_equal(other, truth):
             place = int(np.argmax(other != truth))
-            return f"sample {first.ids[rows[0][place]]} has another true class in run {number + 1} than in the first"
+            return f"sample {ids[0][rows[0][place]]} has another true class in run {number + 1} than in the first"
+    weights = common_weights(samples, rows)
+    if isinstance(weights, str):
+        return weights
     predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
-    joint = combine(truth, predictions, n_classes)
-    return Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, tuple(rows))
+    joint = combine(truth, predictions, n_classes, weights=weights)
+    return Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, tuple(rows), weights)
 
 
 def _too_few(matched: int, largest: int, minimum: float) -> str | None:
@@ -188,6 +197,24 @@ def _matched(matched: int, largest: int) -> str:
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
     return f"{same}{matched} sample ids{rest}"
+
+
+def common_weights(samples: Sequence[SampleLabels], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
+    """What the common samples weigh (n) in all runs, None where that is 1 each, or why they cannot be paired.
+
+    The unit of a run's weights says nothing, so weights that are multiples of those of the first are the same.
+    """
+    if all(one.weights is None for one in samples):
+        return None
+    pairs = zip(samples, rows, strict=True)
+    each = [np.ones(row.size) if one.weights is None else one.weights[row] for one, row in pairs]
+    sums = [float(one.sum()) for one in each]
+    if min(sums) <= 0.0:
+        return "the samples that the runs have in common weigh nothing"
+    for number, (one, total) in enumerate(zip(each, sums, strict=True)):
+        if not np.allclose(one / total, each[0] / sums[0], rtol=1e-9, atol=0.0):
+            return f"run {number + 1} weighs the samples that it has in common with the first differently"
+    return each[0]
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:

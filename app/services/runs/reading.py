@@ -22,7 +22,7 @@ class KeptSamples:
     """What is known of the samples of some runs.
 
     Attributes:
-        labels: Of runs whose samples were kept with ids.
+        labels: Of runs whose samples were kept with ids or weights.
         outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
     """
 
@@ -32,17 +32,19 @@ class KeptSamples:
     @classmethod
     def of(cls, outputs: Mapping[UUID, Samples]) -> "KeptSamples":
         """From samples with all that is known of them."""
-        labels = {
-            identifier: SampleLabels(one.ids, one.truth, one.predicted, one.groups)
-            for identifier, one in outputs.items()
-            if one.ids is not None
-        }
-        return cls(labels, outputs)
+        labels = {identifier: SampleLabels.of(one) for identifier, one in outputs.items()}
+        return cls({identifier: one for identifier, one in labels.items() if one is not None}, outputs)
+
+    def samples(self, identifier: UUID) -> Samples | None:
+        """The samples of a run that came with probabilities, scores or weights."""
+        found, labels = (self.outputs or {}).get(identifier), self.labels.get(identifier)
+        return labels.samples if found is None and labels is not None and labels.weights is not None else found
 
 
 async def read_labels(port: PairedLabels, project: str, records: Sequence[EvaluationRecord]) -> KeptSamples:
-    """What pairs runs; nothing when there are too many samples to look at."""
-    if len(records) < 2 or sum(record.n_samples for record in records) > MOST_SAMPLES:
+    """What pairs runs, and what their samples weigh; nothing when there are too many samples to look at."""
+    alone = len(records) < 2 and not any(record.is_weighted for record in records)
+    if alone or sum(record.n_rows for record in records) > MOST_SAMPLES:
         return KeptSamples()
     return KeptSamples(await port.read_labels(project, [record.id for record in records]))
 
@@ -83,7 +85,7 @@ async def read_outputs(
 
 def entries_of(records: Iterable[EvaluationRecord]) -> int:
     """Samples times classes."""
-    return sum(int(record.n_samples) * record.n_classes for record in records)
+    return sum(int(record.n_rows) * record.n_classes for record in records)
 
 
 def is_scored(record: EvaluationRecord) -> bool:

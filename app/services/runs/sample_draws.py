@@ -93,7 +93,8 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
     pairing, size = setup.runs.pairing, setup.runs.n_classes
     truths = [run.scores.y for run in setup.runs.scored]
     runs = join_runs(parts, truths, paired=pairing.paired, same_items=pairing.design is PairingDesign.TEST_SET)
-    if any(part.method is not LinearMethod.WILSON for part in parts) or not np.isfinite(runs.values).all():
+    counted = all(part.method is LinearMethod.WILSON and part.worth is None for part in parts)
+    if not counted or not np.isfinite(runs.values).all():
         return ClosedForm(parts, runs)
     decided = [
         np.where(hits_of(part) > 0, y, (y + 1) % size).astype(np.int64) for part, y in zip(parts, truths, strict=True)
@@ -213,13 +214,15 @@ class ResampledSamples(Resampling):
 
     def _replicates(self, chosen: Sequence[int], made: Plan, shares: Array | None) -> list[Array]:
         functionals = [self.estimands[index].functional for index in chosen]
-        runs = [run.run for run in self.runs.scored]
+        runs, weights = [run.run for run in self.runs.scored], [run.weights for run in self.runs.scored]
         seed = seed_of(self.settings.seed, "resamples")
         if self.runs.pairing.paired:
-            return replicate(runs, functionals, seed=seed, made=made, shares=shares)
+            return replicate(runs, functionals, seed=seed, made=made, shares=shares, weights=weights[0])
         apart = [
-            replicate([run], functionals, seed=seed_of(seed, number), made=_within(made, run), shares=shares)
-            for number, run in enumerate(runs)
+            replicate(
+                [run], functionals, seed=seed_of(seed, number), made=_within(made, run), shares=shares, weights=own
+            )
+            for number, (run, own) in enumerate(zip(runs, weights, strict=True))
         ]
         return [np.concatenate(values, axis=1) for values in zip(*apart, strict=True)]
 
@@ -284,6 +287,7 @@ class ResampledSamples(Resampling):
                         random=generator(seed_of(self.settings.seed, "permutation", first, second)),
                         paired=self.runs.pairing.paired,
                         shares=shares,
+                        weights=(self.runs.scored[first].weights, self.runs.scored[second].weights),
                     ),
                     strict=True,
                 )
@@ -324,7 +328,9 @@ def undefined_notes(of: Resampling) -> list[str]:
             if not asked:
                 continue
             shares = prevalence.shares
-            weights = importance(run.run.strata, shares) if moved and shares is not None else None
+            weights = run.weights
+            if moved and shares is not None:
+                weights = importance(run.run.strata, shares, weights)
             subject = run.run.subject(weights)
             for gap in requested_values(asked, of.runs.labels, subject)[1]:
                 class_name = "" if gap.label is None else f" of class {gap.label!r}"

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.kernel.compare.paired import joint
 from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Shares, generator, seed_of
 from app.kernel.uncertainty.draws import evaluate_draws
@@ -14,7 +15,13 @@ from app.services.estimands import Estimand
 
 
 def draw_run(
-    counts: Array, estimands: Sequence[Estimand], *, draws: int, seed: int, shares: Array | None = None
+    counts: Array,
+    estimands: Sequence[Estimand],
+    *,
+    draws: int,
+    seed: int,
+    shares: Array | None = None,
+    squares: Array | None = None,
 ) -> list[Array]:
     """Posterior values (D, V) of every estimand for one run (K, K): rows by the edge prior, class counts fixed."""
     batches = posterior.draw_matrices(
@@ -23,18 +30,26 @@ def draw_run(
         random=generator(seed),
         shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
         given=shares,
+        squares=squares,
     )
     values = evaluate_draws(batches, [estimand.functional for estimand in estimands])
     return [estimand.values(found) for estimand, found in zip(estimands, values, strict=True)]
 
 
 def draw_independent(
-    counts: Array, estimands: Sequence[Estimand], *, draws: int, seed: int, shares: Array | None = None
+    counts: Array,
+    estimands: Sequence[Estimand],
+    *,
+    draws: int,
+    seed: int,
+    shares: Array | None = None,
+    weighted: Sequence[WeightedCounts | None] = (),
 ) -> list[Array]:
-    """Posterior values (D, R, V) for runs (R, K, K) on different samples."""
+    """Posterior values (D, R, V) for runs (R, K, K) on different samples, some of which may have weights."""
+    squares = [None if one is None else one.squares for one in weighted] or [None] * len(counts)
     runs = [
-        draw_run(one, estimands, draws=draws, seed=seed_of(seed, index), shares=shares)
-        for index, one in enumerate(counts)
+        draw_run(one, estimands, draws=draws, seed=seed_of(seed, index), shares=shares, squares=own)
+        for index, (one, own) in enumerate(zip(counts, squares, strict=True))
     ]
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]
 

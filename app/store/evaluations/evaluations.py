@@ -91,9 +91,11 @@ class PostgresEvaluationStore:
         return (await asyncio.to_thread(found.samples)).get(identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids."""
+        """Return the samples of those evaluations of which they were kept with ids or weights."""
         async with reading(self._engine) as connection:
-            found = await find_samples(connection, project, identifiers, ("truth", "predicted", "ids", "groups"))
+            found = await find_samples(
+                connection, project, identifiers, ("truth", "predicted", "ids", "groups", "weights")
+            )
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:

@@ -130,12 +130,9 @@ class FoundSamples:
         return found
 
     def labels(self) -> dict[UUID, SampleLabels]:
-        """What pairs runs; not for evaluations without ids."""
-        return {
-            identifier: SampleLabels(one.ids, one.truth, one.predicted, one.groups)
-            for identifier, one in self.samples().items()
-            if one.ids is not None
-        }
+        """What pairs runs; not for evaluations without ids and weights."""
+        labels = {identifier: SampleLabels.of(one) for identifier, one in self.samples().items()}
+        return {identifier: one for identifier, one in labels.items() if one is not None}
 
 
 async def find_samples(

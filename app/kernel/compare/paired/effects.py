@@ -75,6 +75,25 @@ def rate_effects(better: ArrayLike, worse: ArrayLike, size: float) -> Effects:
     return Effects(gap, gap, tail, better[:, None], worse[:, None], weights, np.array([size]))
 
 
+def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit: float) -> Effects:
+    """Effects on a rate of weighted samples, of which those count that are for one of the two runs only.
+
+    Args:
+        changes: (P) what such a sample adds to the difference.
+        counts: (P) of them, whole numbers.
+        members: Samples that the rate is among.
+        unit: What one of them adds where none counts for one run only.
+    """
+    linear, square, present = float(counts @ changes), float(counts @ changes**2), float(counts.sum())
+    weight = (square / present) ** 0.5 if present else unit
+    surplus = linear / weight
+    both = max(present, abs(surplus))
+    gap = np.array([linear])
+    sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
+    tail = np.array([_tail(abs(linear), changes, counts)])
+    return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([members]))
+
+
 def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Effects:
     """Effects on all values of some functionals, in their order; NaN where a value or a derivative does not exist.
 
@@ -115,7 +134,8 @@ def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Eff
     seen = by_class(present * turned[:, None]) > 0
     with silently():
         weights = np.sqrt(square / by_class(present.astype(np.float64)))
-    weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, _unseen(middle, together, ~seen)))
+    unseen = _unseen(middle, together, ~seen, joint.scales())
+    weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, unseen))
     with silently():
         surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
         both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
@@ -127,21 +147,26 @@ def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Eff
         better,
         worse,
         weights,
-        joint.actual(),
+        joint.members(),
     )
 
 
 def _changes(
     joint: JointCounts, middle: Array, functional: Functional
 ) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """Of the P combinations on which the runs differ: class, count, whether one run is right, and effect (P, V)."""
+    """Of the P combinations on which the runs differ: class, count, whether one run is right, and effect (P, V) of one
+    of its items.
+    """
     moves, cells = cell_sensitivities(middle, functional)
     slopes = np.zeros((middle.size, moves.shape[1]))
     slopes[cells[:, 0] * joint.n_classes + cells[:, 1]] = moves / middle[cells[:, 0], cells[:, 1]][:, None]
     differing = np.flatnonzero(joint.predictions[0] != joint.predictions[1])
     first, second = joint.cells()[:, differing]
     right = joint.correct()[:, differing]
-    return joint.truth[differing], joint.counts[differing], right[0] != right[1], slopes[first] - slopes[second]
+    changes = slopes[first] - slopes[second]
+    if joint.weights is not None:
+        changes = changes * joint.weights[differing][:, None]
+    return joint.truth[differing], joint.counts[differing], right[0] != right[1], changes
 
 
 def _rounded(changes: Array) -> Array:
@@ -159,10 +184,11 @@ def _tail(statistic: float, changes: Array, counts: Array) -> float:
     return upper_mid_p(statistic, sizes[some], items[some])
 
 
-def _unseen(middle: Array, functional: Functional, wanted: NDArray[np.bool_]) -> Array:
+def _unseen(middle: Array, functional: Functional, wanted: NDArray[np.bool_], scales: Array) -> Array:
     """What one more right sample instead of a wrong one adds to values (V, K), without sign, for classes wanted by any.
 
-    By half a sample either way, where there is half a one; what becomes wrong is spread as what is wrong.
+    By half a sample either way, where there is half a one; what becomes wrong is spread as what is wrong. A sample
+    weighs what is usual in its class (K).
     """
     found = np.zeros(wanted.shape)
     classes = np.flatnonzero(wanted.any(axis=0) & (middle.sum(axis=1) > 0))
@@ -176,12 +202,13 @@ def _unseen(middle: Array, functional: Functional, wanted: NDArray[np.bool_]) ->
     spread = np.where(total[:, None] > 0, wrong, 1.0)
     spread[here, classes] = 0.0
     spread /= spread.sum(axis=1, keepdims=True)
-    ways = np.clip(np.stack([total, -right]), -0.5, 0.5)
+    half = 0.5 * scales[classes]
+    ways = np.clip(np.stack([total, -right]), -half, half)
     moved = np.repeat(middle[None, None], 2 * classes.size, axis=0).reshape(2, classes.size, *middle.shape)
     moved[:, here, classes] -= ways[:, :, None] * spread
     moved[:, here, classes, classes] += ways
     with silently():
         up, down = functional(Table(moved))
-        slopes = (up - down) / (ways[0] - ways[1])[:, None]
+        slopes = (up - down) / (ways[0] - ways[1])[:, None] * scales[classes][:, None]
     found[:, classes] = np.nan_to_num(np.abs(slopes).T, posinf=0.0)
     return found

@@ -28,13 +28,15 @@ class JointCounts:
         n_classes: K.
         truth: (P), the actual class.
         predictions: (R, P), the class that each run predicts.
-        counts: (P), positive.
+        counts: (P) items, positive.
+        weights: (P) what each of these weighs, which then tells combinations apart; None is 1 each.
     """
 
     n_classes: int
     truth: Codes
     predictions: Codes
     counts: Array
+    weights: Array | None = None
 
     @property
     def n_runs(self) -> int:
@@ -42,21 +44,41 @@ class JointCounts:
         return int(self.predictions.shape[0])
 
     @property
+    def masses(self) -> Array:
+        """What the items of each combination weigh (P)."""
+        return self.counts if self.weights is None else self.counts * self.weights
+
+    @property
     def n(self) -> float:
-        """All items."""
-        return float(self.counts.sum())
+        """All items, or what they weigh."""
+        return float(self.masses.sum())
+
+    def members(self) -> Array:
+        """Items of each class (K)."""
+        return self._by_class(self.counts)
 
     def actual(self) -> Array:
-        """Items of each class (K)."""
-        members: Array = np.bincount(self.truth, weights=self.counts, minlength=self.n_classes).astype(np.float64)
-        return members
+        """What the items of each class weigh (K); their number without weights."""
+        return self._by_class(self.masses)
+
+    def scales(self) -> Array:
+        """What an item of each class weighs (K) on average, each by its own weight: sum w^2 / sum w."""
+        if self.weights is None:
+            return np.ones(self.n_classes)
+        masses = self.masses
+        totals = self._by_class(masses)
+        return np.divide(self._by_class(masses * self.weights), totals, out=np.ones(totals.size), where=totals > 0)
+
+    def _by_class(self, values: Array) -> Array:
+        sums: Array = np.bincount(self.truth, weights=values, minlength=self.n_classes).astype(np.float64)
+        return sums
 
     def matrices(self) -> Array:
         """The confusion matrix of each run, (R, K, K)."""
         size = self.n_classes * self.n_classes
         return np.array(
             [
-                np.bincount(cells, weights=self.counts, minlength=size).reshape(self.n_classes, -1)
+                np.bincount(cells, weights=self.masses, minlength=size).reshape(self.n_classes, -1)
                 for cells in self.cells()
             ]
         )
@@ -72,17 +94,30 @@ class JointCounts:
 
     def pair(self, first: int, second: int) -> "JointCounts":
         """The same items for two of the runs."""
-        return combine(self.truth, self.predictions[[first, second]], self.n_classes, weights=self.counts)
+        both = self.predictions[[first, second]]
+        return combine(self.truth, both, self.n_classes, times=self.counts, weights=self.weights)
+
+    def without_weights(self) -> tuple["JointCounts", Array]:
+        """The combinations of truth and predictions alone, with what they weigh in place of counts, and the sums of the
+        squared weights.
+        """
+        masses = self.masses
+        each = np.ones(masses.size) if self.weights is None else self.weights
+        merged = combine(self.truth, self.predictions, self.n_classes, times=masses)
+        return merged, combine(self.truth, self.predictions, self.n_classes, times=masses * each).counts
 
 
-def combine(truth: Codes, predictions: Codes, n_classes: int, weights: Array | None = None) -> JointCounts:
+def combine(
+    truth: Codes, predictions: Codes, n_classes: int, times: Array | None = None, weights: Array | None = None
+) -> JointCounts:
     """Count the combinations of label codes.
 
     Args:
         truth: (n) codes 0..K-1.
         predictions: (R, n) codes 0..K-1.
         n_classes: K.
-        weights: (n) how often each item counts; once when None.
+        times: (n) how often each item counts; once when None.
+        weights: (n) what each weighs; what weighs nothing is left out. None is 1 each.
     """
     codes = np.asarray(truth, dtype=np.int64)
     span = n_classes
@@ -97,9 +132,15 @@ def combine(truth: Codes, predictions: Codes, n_classes: int, weights: Array | N
     if not len(columns):
         present, codes = _renumber(codes, span)
         levels = levels[present]
-    counts = np.bincount(codes, weights=weights, minlength=len(levels)).astype(np.float64)
-    filled = counts > 0
-    return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled])
+    each: Array | None = None
+    if weights is not None:
+        distinct, own = np.unique(weights, return_inverse=True)
+        present, codes = _renumber(codes * distinct.size + own, len(levels) * distinct.size)
+        levels, each = levels[present // distinct.size], distinct[present % distinct.size]
+    counts = np.bincount(codes, weights=times, minlength=len(levels)).astype(np.float64)
+    filled = counts > 0 if each is None else (counts > 0) & (each > 0)
+    kept = None if each is None else each[filled]
+    return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled], kept)
 
 
 def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:
@@ -119,7 +160,7 @@ def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
     A run has recall 0 or 1 there, or of some pair of runs one is never right where the other is wrong.
     """
     right = joint.correct().astype(np.float64)
-    actual = joint.actual()
+    actual = joint.members()
     guarded = np.zeros(joint.n_classes, dtype=np.bool_)
     order = np.argsort(joint.truth, kind="stable")
     ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
@@ -175,29 +216,33 @@ def draw_matrices(
     ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
     predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
     elsewhere. Every run alone then has the posterior of ``posterior.draw_matrices``, or one worth a single item more
-    per class.
+    per class. Of weighted items a combination is drawn as a cell is by ``posterior.draw_matrices``, and the one more
+    item has the weight that is usual in its class.
 
     Raises:
         ValueError: as ``posterior.draw_matrices`` for given shares.
     """
+    guards, usual = np.flatnonzero(guarded_classes(joint)), joint.scales()
+    joint, squares = joint.without_weights() if joint.weights is not None else (joint, joint.counts)
+    scales = squares / joint.counts
     actual = joint.actual()
     scatter, matrices = _Scatter(joint), joint.matrices()
-    guards = np.flatnonzero(guarded_classes(joint))
     spread = _guard_rows(matrices, actual, guards)
     row_sums: Array = actual
     if shares is Shares.GIVEN:
         row_sums = joint.n * checked_shares(given, actual)
     for size in _batches(joint, draws):
-        rows = scatter(random.standard_gamma(joint.counts, (size, joint.counts.size)))
+        rows = scatter(random.standard_gamma(joint.counts / scales, (size, joint.counts.size)) * scales)
         if guards.size:
-            weight = random.standard_exponential((size, 1, guards.size, 1))
+            weight = random.standard_exponential((size, 1, guards.size, 1)) * usual[guards][:, None]
             parts = random.standard_gamma(spread, (size, *spread.shape))
             sums = parts.sum(axis=-1, keepdims=True)
             # All parts of a very uneven row can underflow together; its expectation then stands in.
             parts = np.where(sums > 0, parts / np.where(sums > 0, sums, 1.0), spread)
             rows[:, :, guards] += weight * parts
         if shares is Shares.SAMPLED:
-            drawn = random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, actual.size))
+            worth = np.where(actual > 0, actual / usual + 0.5, 0.0)
+            drawn = random.standard_gamma(worth, (size, actual.size)) * usual
             row_sums = (drawn * (joint.n / drawn.sum(axis=-1, keepdims=True)))[:, None]
         sums = rows.sum(axis=-1)
         rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
@@ -241,11 +286,13 @@ class _Swaps:
     Attributes:
         base: (2, K, K) the matrices with every such item as (t, b, a).
         trials: (S) items of each set, the largest first.
+        weights: (S) what each of them weighs.
         scatter: Sums what moves into the cells that the first run adds to, and those that it takes from.
     """
 
     base: Array
     trials: NDArray[np.int64]
+    weights: Array
     scatter: _Scatter
 
     @classmethod
@@ -254,19 +301,24 @@ class _Swaps:
         low, high = np.sort(joint.predictions, axis=0)
         differing = low != high
         codes = (joint.truth * size + low) * size + high
+        each = np.ones(1)
+        if joint.weights is not None:
+            each, own = np.unique(joint.weights, return_inverse=True)
+            codes = codes * each.size + own
         sets, members = np.unique(codes[differing], return_inverse=True)
         trials = np.bincount(members, weights=joint.counts[differing], minlength=sets.size).astype(np.float64)
         order = np.argsort(-trials, kind="stable")
-        cells, high = np.divmod(sets[order], size)
+        cells, weight = np.divmod(sets[order], each.size)
+        cells, high = np.divmod(cells, size)
         truth, low = np.divmod(cells, size)
-        moving = JointCounts(size, truth, np.stack([low, high]), trials[order])
-        still = JointCounts(size, joint.truth[~differing], joint.predictions[:, ~differing], joint.counts[~differing])
+        moving = JointCounts(size, truth, np.stack([low, high]), trials[order], each[weight])
+        still = JointCounts(size, joint.truth[~differing], joint.predictions[:, ~differing], joint.masses[~differing])
         base = still.matrices() + moving.matrices()[::-1]
-        return cls(base, moving.counts.astype(np.int64), _Scatter(moving))
+        return cls(base, moving.counts.astype(np.int64), each[weight], _Scatter(moving))
 
     def permuted(self, moved: Array) -> Array:
         """The matrices (d, 2, K, K) when so many items (d, S) of each set have moved."""
-        adds, takes = np.moveaxis(self.scatter(moved), 1, 0)
+        adds, takes = np.moveaxis(self.scatter(moved * self.weights), 1, 0)
         change = adds - takes
         return np.stack([self.base[0] + change, self.base[1] - change], axis=1)
 
