@@ -15,16 +15,10 @@ TRUTH = RANDOM.integers(0, 3, 150)
 FIRST = np.where(RANDOM.random(150) < 0.8, TRUTH, RANDOM.integers(0, 3, 150))
 SECOND = np.where(RANDOM.random(150) < 0.15, RANDOM.integers(0, 3, 150), FIRST)
 WEIGHTS = np.round(RANDOM.gamma(1.0, 1.0, 150) + 0.05, 4)
-OF_MATRICES = [
-    "accuracy",
-    "recall@*",
-    "balanced_accuracy",
-    "macro_f1",
-    "mcc",
-    "min(recall@*)",
-    "gps(recall@*, precision@1)",
-]
-OF_SAMPLES = ["log_loss", "roc_auc@1", "average_precision@2", "top_k_accuracy(k=2)"]
+RATES = ["accuracy", "recall@*"]
+OF_MATRICES = [*RATES, "balanced_accuracy", "macro_f1", "mcc", "min(recall@*)", "gps(recall@*, precision@1)"]
+OF_SAMPLES = ["log_loss", "roc_auc@1", "average_precision@2"]
+MEMBERS = ("difference", "low", "high", "p_value", "p_adjusted", "probability_a_better", "probability_equivalent")
 
 
 def source(predicted: Any = FIRST, **members: Any) -> Json:
@@ -36,16 +30,7 @@ def numbers(answer: Any) -> dict[str, Any]:
     found = {}
     for name, metric in answer["metrics"].items():
         (pair,) = metric["differences"]
-        members = (
-            "difference",
-            "low",
-            "high",
-            "p_value",
-            "p_adjusted",
-            "probability_a_better",
-            "probability_equivalent",
-        )
-        found[name] = [pair[member] for member in members] + metric["values"]
+        found[name] = [pair[member] for member in MEMBERS] + metric["values"]
     return found
 
 
