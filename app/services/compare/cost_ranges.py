@@ -29,6 +29,7 @@ from app.services.runs.pairing import PairingDesign
 _MOST_UNASKED: Final = 50
 _NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
 _GROUPED: Final = "the samples come in groups, so how sure the ranges are is not known"
+_WEIGHTED = "the samples have weights, and the variances are those of samples of one weight"
 
 _METHODS: Final = {
     PairingDesign.SAMPLES: "fieller, bonett_price",
@@ -138,8 +139,12 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
         beyond_doubt=certain,
         method=_METHODS[runs.pairing.design] if sure else None,
         best_thresholds=curves,
-        reason=None if sure else _GROUPED if known else _NO_CLASS,
+        reason=None if sure else _why(runs) if known else _NO_CLASS,
     )
+
+
+def _why(runs: Runs) -> str:
+    return _GROUPED if any(record.is_grouped for record in runs.records) else _WEIGHTED
 
 
 def _prevalence(comparison: Comparison, positive: int) -> float:
@@ -175,14 +180,9 @@ def _estimated(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
-    first, second = (_scores(runs, run).rankings[positive].hulls[0] for run in pair)
+    first, second = (runs.scored[run].scores.rankings[positive].hulls[0] for run in pair)
     return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
 
-
-def _scores(runs: Runs, run: int) -> Scores:
-    units = runs.scored[run].run
-    assert isinstance(units, Run)  # noqa: S101 - two classes with scores
-    return units.scores
 
 
 def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:

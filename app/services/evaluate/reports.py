@@ -27,8 +27,8 @@ from app.services.evaluate.matrix_section import BatchValues, batch_values, sect
 from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.unit_section import unit_section
-from app.services.kinds.registry import UNIT_KINDS
 from app.services.evaluate.weight_section import weight_section
+from app.services.kinds.registry import UNIT_KINDS
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:

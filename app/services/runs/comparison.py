@@ -58,7 +58,7 @@ class Comparison:
     @property
     def independent(self) -> bool:
         """Are the samples, and of one weight, so that tests may count them?"""
-        return self._groups is None and self.runs.pairing.weights is None
+        return self._groups is None and not any(record.is_weighted for record in self.runs.records)
 
     @cached_property
     def observed(self) -> list[Array]:
