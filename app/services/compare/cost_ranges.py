@@ -19,8 +19,6 @@ from app.kernel.compare.cost_ratios import (
     paired_gap,
 )
 from app.kernel.compare.paired.drift import discordant
-from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.units import Run
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingDesign
@@ -182,7 +180,6 @@ def _estimated(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
     first, second = (runs.scored[run].scores.rankings[positive].hulls[0] for run in pair)
     return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
-
 
 
 def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:

@@ -13,8 +13,8 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.mcnemar import pairing_bounds
 from app.kernel.compare.paired.score import PairedScore
 from app.kernel.compare.proportions import newcombe_interval, score_z
-from app.kernel.metrics.expression import Bounds
 from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
