@@ -101,9 +101,18 @@ def make_valid_evaluation(body: Any) -> None:
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "costs"):
         options.pop(name, None)
+    _on_one_side(options)
+    if options.get("intervals") == "none":
+        options.pop("alternative", None)
     if options.get("intervals") == "all":
         # Takes numbers of samples, and not weights.
         options["intervals"] = "headline"
+
+
+def _on_one_side(asked: Json) -> None:
+    """Limits on one side are at a level above a half."""
+    if asked.get("alternative") in ("greater", "less"):
+        asked["level"] = max(asked.get("level", 0.95), 0.6)
 
 
 # --- inputs ----------------------------------------------------------------------------------------------------------
@@ -316,6 +325,9 @@ def _comparison(case: Case, kept: Kept) -> None:
     if case.body.get("paired") in ("true", True):
         case.body["paired"] = "auto"
     case.body["draws"] = 200
+    _on_one_side(case.body)
+    if case.body.get("alternative") in ("greater", "less"):
+        case.body["multiplicity"] = "holm"
     # And they are matrices, whose thresholds are what they are.
     if case.body.get("cost_ranges"):
         case.body["cost_ranges"].pop("best_thresholds", None)
@@ -347,6 +359,11 @@ def _gate(case: Case, _: Kept) -> None:
         rule[demand] = value
         if demand not in ("min", "max") or rule.get("bound") == "value":
             rule.pop("proportion_interval", None)
+        if "proportion_interval" in rule:
+            rule["metric"] = "accuracy"
+        if rule.get("bound", "lower") != "lower" or demand == "equivalent_to":
+            rule.pop("alternative", None)
+        _on_one_side(rule)
         if demand not in ("min", "max"):
             rule["margin"] = max(margin or 0, 1e-3)
         if demand in ("better_than", "equivalent_to") and rule.get("bound") == "upper":
