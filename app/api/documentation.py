@@ -82,7 +82,8 @@ def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description
 
 _WITHOUT_ARRAYS = (
     "The JSON, its `input` without the arrays. For folds that is `kind` and, where they have something in common such "
-    "as labels or a threshold, a member `fold` with it."
+    "as labels or a threshold, a member `fold` with it. `columns` of the `input` says what columns are called in the "
+    'file, where not as here: `{"y_true": "label", "probabilities": ["p0", "p1"]}`; all others are left aside then.'
 )
 
 

@@ -7,9 +7,10 @@ from typing import Any, BinaryIO, TypeVar
 
 import orjson
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
+from app.api.bodies.files.mapped import Mapped
 from app.api.bodies.fold_columns import distribute
 from app.api.bodies.parsing import parse_value, refuse_repeated_members
 from app.api.bodies.uploads import read_columns, read_folds
@@ -57,7 +58,8 @@ def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model
 
 
 def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
-    columns = read_columns(file, source["kind"], _labels(source))
+    names, source = _names(source)
+    columns = read_columns(file, source["kind"], _labels(source), names)
     _refuse_given_twice(columns, source, "/input")
     return {**columns, **source}
 
@@ -65,16 +67,35 @@ def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
 def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     """Folds by the column `fold`; the member of that name, if any, holds what they share."""
     _refuse_given_twice(("folds",), source, "/input")
+    names, source = _names(source)
     shared = source.get("fold", {})
     if not isinstance(shared, dict):
         raise _malformed("/input/fold", "dict_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
     kind = shared.get("kind")
     if not isinstance(kind, str | None):
         raise _malformed("/input/fold/kind", "string_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
-    kind, columns, folds = read_folds(file, kind, _labels(shared))
+    kind, columns, folds = read_folds(file, kind, _labels(shared), names)
     _refuse_given_twice(columns, shared, "/input/fold")
     own = {name: value for name, value in source.items() if name != "fold"}
     return {**own, "folds": distribute(columns, folds, {**shared, "kind": kind})}
+
+
+def _names(source: dict[str, Any]) -> tuple[Mapped | None, dict[str, Any]]:
+    """What the columns are called in the file, and the input without that."""
+    given = source.get("columns")
+    if given is None:
+        return None, source
+    try:
+        names = _NAMES.validate_python(given)
+    except ValidationError:
+        detail = "expected an object of the service's names, each with the name of a column or a list of them"
+        raise _malformed("/input/columns", "column_names", detail, HTTPStatus.UNPROCESSABLE_ENTITY) from None
+    return names, {name: value for name, value in source.items() if name != "columns"}
+
+
+_NAMES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(
+    dict[str, str | list[str]], config=ConfigDict(strict=True)
+)
 
 
 def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointer: str) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from app.api.bodies.files.arrow_ipc import open_arrow
 from app.api.bodies.files.csv_text import open_csv
+from app.api.bodies.files.mapped import Mapped, mapped_file
 from app.api.bodies.files.npz import open_npz
 from app.api.bodies.files.parquet import open_parquet
 from app.api.bodies.files.table import Table, TableFile
@@ -45,7 +46,9 @@ _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
 )
 
 
-def read_columns(file: BinaryIO, kind: str, labels: Sequence[str] | None) -> dict[str, Any]:
+def read_columns(
+    file: BinaryIO, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
+) -> dict[str, Any]:
     """The arrays of an input from a file, by their names in the JSON of that kind.
 
     Args:
@@ -53,6 +56,7 @@ def read_columns(file: BinaryIO, kind: str, labels: Sequence[str] | None) -> dic
         kind: ``predictions``, ``probabilities`` or ``scores``.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
+        columns: What they are called in the file, where that is not what the service calls them.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
@@ -60,10 +64,12 @@ def read_columns(file: BinaryIO, kind: str, labels: Sequence[str] | None) -> dic
     """
     _check_kind(kind, "/input/kind")
     with _reading():
-        return _Picked(_open(file), kind, labels).read()
+        return _Picked(_open(file, columns, labels), kind, labels).read()
 
 
-def read_folds(file: BinaryIO, kind: str | None, labels: Sequence[str] | None) -> tuple[str, dict[str, Any], Column]:
+def read_folds(
+    file: BinaryIO, kind: str | None, labels: Sequence[str] | None, columns: Mapped | None = None
+) -> tuple[str, dict[str, Any], Column]:
     """The same of a file that has a column `fold` too: the kind, the arrays, and that column.
 
     Without a kind the columns tell: `y_pred` makes predictions, `score` makes scores, and else there are probabilities.
@@ -74,11 +80,11 @@ def read_folds(file: BinaryIO, kind: str | None, labels: Sequence[str] | None) -
     if kind is not None:
         _check_kind(kind, "/input/fold/kind")
     with _reading():
-        source = _open(file)
+        source = _open(file, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
         found = kind or next((told[name] for name in source.names if name in told), _PROBABILITIES)
-        columns = _Picked(source, found, labels, besides=(_FOLD,)).read()
-        return found, columns, columns.pop(_FOLD)
+        read = _Picked(source, found, labels, besides=(_FOLD,)).read()
+        return found, read, read.pop(_FOLD)
 
 
 def _check_kind(kind: str, pointer: str) -> None:
@@ -88,11 +94,12 @@ def _check_kind(kind: str, pointer: str) -> None:
         )
 
 
-def _open(file: BinaryIO) -> TableFile:
+def _open(file: BinaryIO, columns: Mapped | None, labels: Sequence[str] | None) -> TableFile:
     start = file.read(8)
     file.seek(0)
     reader = next((reader for magic, reader in _READERS if start.startswith(magic)), open_csv)
-    return reader(file)
+    opened = reader(file)
+    return opened if columns is None else mapped_file(opened, columns, labels)
 
 
 @contextmanager
