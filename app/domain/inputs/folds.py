@@ -19,10 +19,13 @@ from app.domain.inputs.samples import joined, times_seen
 MOST_FOLD_ENTRIES = 10_000_000
 
 
-def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None) -> MatrixInput:
+def pooled(
+    folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None, repeat_of_fold: Sequence[int] | None = None
+) -> MatrixInput:
     """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early.
 
-    ``repeats`` says how often all samples were cross-validated; else their ids may say it.
+    ``repeats`` says how often all samples were cross-validated, or ``repeat_of_fold`` to which repetition each fold
+    belongs; else their ids may say it.
     """
     taken: list[MatrixInput] = []
     for index, fold in enumerate(folds):
@@ -51,7 +54,7 @@ def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = Non
         fold_counts=stack,
         facts={
             "fold_kind": first.kind,
-            **_repeat_facts(taken, repeats, pointer),
+            **_repeat_facts(taken, repeats, repeat_of_fold, pointer),
             **_fold_facts(taken, pointer),
             **_ignored_facts(taken),
             **weight_facts(None if together is None else together.weights),
@@ -61,11 +64,19 @@ def pooled(folds: Iterable[MatrixInput], pointer: str, repeats: int | None = Non
     )
 
 
-def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str) -> dict[str, int]:
+def _repeat_facts(
+    folds: Sequence[MatrixInput], given: int | None, told: Sequence[int] | None, pointer: str
+) -> dict[str, int]:
     """How often all samples were cross-validated, as given or as their ids come again; nothing where that is not known.
 
     A repetition has at least two folds: with one there is nothing left to train on.
     """
+    if told is not None:
+        if given is not None:
+            raise InvalidInput.at(
+                f"{pointer}/repeats", "repeats_given_twice", "expected repeats or repeat_of_fold, not both"
+            )
+        return _told_facts(folds, told, f"{pointer}/repeat_of_fold")
     if given is not None and (len(folds) % given or len(folds) == given > 1):
         raise InvalidInput.at(
             f"{pointer}/repeats",
@@ -82,6 +93,25 @@ def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str)
             f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
         )
     return {REPEATS_FACT: given} if seen is None else _known_by_ids(ids, given)
+
+
+def _told_facts(folds: Sequence[MatrixInput], told: Sequence[int], pointer: str) -> dict[str, int]:
+    """The same where every fold says to which repetition it belongs."""
+    names, counts = np.unique(np.asarray(told), return_counts=True)
+    if len(told) != len(folds) or (counts != counts[0]).any() or (counts[0] == 1 and len(folds) > 1):
+        raise InvalidInput.at(
+            pointer,
+            "repeats_do_not_fit",
+            f"expected the repetition of each of the {len(folds)} folds, as many folds in each, and two or more",
+        )
+    members = [np.flatnonzero(np.asarray(told) == name) for name in names]
+    ids = [None if fold.samples is None else fold.samples.ids for fold in folds]
+    for own in members:
+        known = [one for index in own if (one := ids[index]) is not None]
+        if len(known) == own.size and times_seen(known) != 1:
+            raise InvalidInput.at(pointer, "repeats_do_not_fit", "expected every sample id once in every repetition")
+    mixed = any(own[-1] - own[0] >= own.size for own in members)
+    return {REPEATS_FACT: len(names)} | ({MIXED_FACT: True} if mixed else {})
 
 
 def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:

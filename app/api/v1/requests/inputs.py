@@ -297,11 +297,17 @@ class FoldsInput(Wire):
         description="How often all samples were cross-validated; the folds of one repetition follow each other. Seen "
         "from `sample_ids` when left out, where these are given.",
     )
+    repeat_of_fold: list[Annotated[int, Field(ge=0, le=1000)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="In place of `repeats`: the number of its repetition for every fold, in any order.",
+    )
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form: the sum of the folds, and each of them."""
         folds = (fold.to_domain(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds))
-        return pooled(folds, pointer, self.repeats)
+        return pooled(folds, pointer, self.repeats, self.repeat_of_fold)
 
 
 _ROWS = "a list of labels for every sample, or a 0 or 1 for each of the `labels`"
