@@ -12,7 +12,7 @@ from scipy import stats
 
 from app.api.answers import answer_model
 from app.services.compare.answers import RunComparison
-from tests.api.answers import Json, check_problem
+from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
 
 DATA = Path(__file__).parents[1] / "data" / "dcurves"
@@ -110,6 +110,22 @@ def test_what_cannot_be_said(client: httpx.Client) -> None:
     body = {"evaluations": lacking, "metrics": ["specificity@1"], "cost_ranges": {"best_thresholds": True}}
     problem = check_problem(client.post("/v1/comparisons", json=body), 422, "incomparable_runs")
     assert "best_thresholds needs the probabilities" in problem["detail"]
+
+
+def test_two_labels_are_no_two_classes(client: httpx.Client) -> None:
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, (40, 2))
+    runs = []
+    for wrong in (0.1, 0.3):
+        said = truth ^ (random.random(truth.shape) < wrong)
+        source = {"kind": "multilabel", "labels": ["cat", "dog"], "y_true": truth.tolist(), "y_pred": said.tolist()}
+        body = evaluation(input={**source, "sample_ids": list(range(40))})
+        runs.append(create(client, body)["id"])
+    answer = compare(client, *runs, metrics=["subset_accuracy"])
+    assert not {"cost_ranges", "paired_tests"} & set(answer)
+    body = {"evaluations": runs, "metrics": ["subset_accuracy"], "cost_ranges": {}}
+    problem = check_problem(client.post("/v1/comparisons", json=body), 422, "invalid_input")
+    assert "about multilabel" in problem["detail"]
 
 
 def net_benefits() -> tuple[Any, dict[str, Any], list[dict[str, str]]]:

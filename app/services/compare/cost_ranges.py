@@ -97,19 +97,24 @@ class CostComparison:
 
 
 def check_costs(question: CostQuestion | None, runs: Runs) -> None:
-    """Raises InvalidInput when costs are asked of more than two classes."""
-    if question is not None and runs.n_classes != 2:
+    """Raises InvalidInput when costs are asked of anything but two classes."""
+    if question is not None and not _of_two_classes(runs):
+        what = f"the runs have {runs.n_classes}" if runs.task is None else f"the runs are about {runs.task}"
         raise InvalidInput.at(
             "/cost_ranges",
             "two_classes_expected",
-            f"expected two classes, the runs have {runs.n_classes}: with more there is no single ratio of costs; "
-            "`expected_cost(costs=...)` compares them at given costs",
+            f"expected two classes, {what}: a miss and a false alarm are the mistakes of two; of more "
+            "`expected_cost(costs=...)` compares runs at given costs",
         )
 
 
+def _of_two_classes(runs: Runs) -> bool:
+    return runs.task is None and runs.n_classes == 2
+
+
 def cost_comparisons(comparison: Comparison, question: CostQuestion | None) -> list[CostComparison] | None:
-    """Of every pair of runs on two classes; None for more classes, and for many pairs unless they are asked for."""
-    if comparison.runs.n_classes != 2 or (question is None and len(comparison.pairs) > _MOST_UNASKED):
+    """Of every pair of runs on two classes; None for others, and for many pairs unless they are asked for."""
+    if not _of_two_classes(comparison.runs) or (question is None and len(comparison.pairs) > _MOST_UNASKED):
         return None
     asked = question or CostQuestion()
     return [_compared(comparison, pair, asked) for pair in comparison.pairs]
