@@ -80,7 +80,8 @@ def parse(
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
-    """Canonical text: keys instead of aliases, every class named, only parameters that differ from their default.
+    """Canonical text: keys instead of aliases, every class named, only parameters that differ from their default, or
+    that are always written.
 
     ``parse(render(expression, labels), labels, positive) == expression`` for whatever ``parse`` gave.
     """
@@ -91,6 +92,7 @@ def render(expression: Expression, labels: Sequence[str]) -> str:
         f"{parameter.name}={write_value(expression.parameters[parameter.name])}"
         for parameter in card.parameters
         if expression.parameters.get(parameter.name, parameter.default) != parameter.default
+        or (isinstance(parameter, Number) and parameter.written)
     ]
     return card.key + (f"({', '.join(given)})" if given else "") + _render_class(expression.of, labels)
 

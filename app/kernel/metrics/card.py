@@ -16,6 +16,8 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.influence import Form
 from app.kernel.samples.scores import Scores
+from app.kernel.units.queries import Queries
+from app.kernel.units.weighted import Terms
 
 
 class Scope(StrEnum):
@@ -91,7 +93,7 @@ CLASSES_ONLY: frozenset[Task] = frozenset()
 INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
 
-# What a metric is computed from: a table of matrices, or the scores of samples.
+# What a metric is computed from: a table of matrices, the scores of samples, ranked items of queries.
 Data = TypeVar("Data", contravariant=True)
 _Declared = TypeVar("_Declared")
 
@@ -110,7 +112,9 @@ class Condition(Generic[Data]):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric parameter with its bounds; ``None`` is unbounded. ``integral`` asks for a whole number."""
+    """A numeric parameter with its bounds; ``None`` is unbounded. ``integral`` asks for a whole number, and one that is
+    ``written`` stands in the canonical text of an expression even where it is the default.
+    """
 
     name: str
     default: float
@@ -121,6 +125,7 @@ class Number:
     below: float | None = None
     infinite: bool = False
     integral: bool = False
+    written: bool = False
 
 
 class MatrixOf(StrEnum):
@@ -221,6 +226,7 @@ class Inference:
         details: Of a metric of probabilities: what belongs beside its value, by name, each a number, or one per class
             (K) for a metric of one class.
         influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
+        terms: Of a ratio of two sums over independent units, a mean among them: what each unit adds to both.
         exact: As arithmetic on counts, for holding what was reported against all matrices.
     """
 
@@ -237,6 +243,7 @@ class Inference:
     by_chance: Callable[..., Chance] | None = None
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None
     influence: Form | None = None
+    terms: Callable[..., Terms] | None = None
     exact: Exact | None = None
 
 
@@ -351,6 +358,11 @@ def is_of_matrices(metric: AnyMetric) -> TypeGuard[Metric[Table]]:
 def is_of_probabilities(metric: AnyMetric) -> TypeGuard[Metric[Scores]]:
     """Does the metric need the probabilities or scores of samples?"""
     return metric.card.inputs is Inputs.PROBABILITIES
+
+
+def is_of_rankings(metric: AnyMetric) -> TypeGuard[Metric[Queries]]:
+    """Does the metric need ranked items of queries?"""
+    return metric.card.inputs is Inputs.QUERIES
 
 
 def metric(**facts: Any) -> Callable[[Callable[Concatenate[_Declared, ...], Array]], Metric[_Declared]]:

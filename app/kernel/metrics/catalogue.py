@@ -8,7 +8,16 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Inputs, Metric, Scope, Task, is_of_matrices, is_of_probabilities
+from app.kernel.metrics.card import (
+    AnyMetric,
+    Inputs,
+    Metric,
+    Scope,
+    Task,
+    is_of_matrices,
+    is_of_probabilities,
+    is_of_rankings,
+)
 from app.kernel.metrics.families.labels import rankings as label_rankings
 from app.kernel.metrics.families.labels import sets as label_sets
 from app.kernel.metrics.families.overall import (
@@ -34,10 +43,12 @@ from app.kernel.metrics.families.probabilities import (
     recalibration,
 )
 from app.kernel.metrics.families.similarity import association, baulieu, resemblance
+from app.kernel.metrics.families.units import at_cutoffs, whole_lists
 from app.kernel.samples.scores import Scores
+from app.kernel.units.queries import Queries
 
-# The order in which the catalogue lists them, modules and tables: the metrics of matrices, and those of probabilities
-# behind them.
+# The order in which the catalogue lists them, modules and tables: the metrics of matrices, behind them those of
+# probabilities, and then those of other kinds of input.
 FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     rates,
     detection,
@@ -64,6 +75,8 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     costs,
     label_sets,
     label_rankings,
+    at_cutoffs,
+    whole_lists,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)
@@ -131,6 +144,11 @@ class Catalogue(Selection[AnyMetric]):
     def of_probabilities(self) -> Selection[Metric[Scores]]:
         """Those of the probabilities or scores of samples."""
         return Selection(metric for metric in self.metrics if is_of_probabilities(metric))
+
+    @cached_property
+    def of_rankings(self) -> Selection[Metric[Queries]]:
+        """Those of ranked items of queries."""
+        return Selection(metric for metric in self.metrics if is_of_rankings(metric))
 
 
 @cache

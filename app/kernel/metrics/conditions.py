@@ -12,6 +12,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Condition
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.scores import Scores
+from app.kernel.units.queries import Queries
 
 
 class ClassTotals(Protocol):
@@ -193,4 +194,26 @@ RULED_OUT: Condition[Scores] = Condition(
     "infinite",
     "a sample of class {label} was given probability 0, which without clipping costs infinitely much",
     lambda s: np.bincount(s.y[s.p_true == 0], minlength=s.n_classes) > 0,
+)
+
+# Of rankings.
+
+
+def _of_queries(code: str, reason: str, holds: Callable[[Queries], Mask]) -> Condition[Queries]:
+    return Condition(code, reason, holds, overall=True)
+
+
+NO_QUERIES = _of_queries("no_queries", "all queries weigh nothing", lambda q: q.n == 0)
+NO_RELEVANT = _of_queries(
+    "no_relevant_items", "no query has a relevant item", lambda q: q.have(q.relevant_items > 0) == 0
+)
+NO_IRRELEVANT = _of_queries(
+    "no_irrelevant_items",
+    "in every query all items are relevant",
+    lambda q: q.have(q.irrelevant_items > 0) == 0,
+)
+NO_PAIRS = _of_queries(
+    "no_pairs",
+    "no query has both a relevant and an irrelevant item",
+    lambda q: q.have((q.irrelevant_items > 0) & (q.relevant_items > 0)) == 0,
 )

@@ -1,6 +1,11 @@
 """Where the metrics come from: citations by the short names that the cards use."""
 
 REFERENCES: dict[str, str] = {
+    "agarwal2010": (
+        "Agarwal, S., Dugar, D., & Sengupta, S. (2010). Ranking chemical structures for drug discovery: a new machine "
+        "learning approach. Journal of Chemical Information and Modeling, 50(5), 716-731. "
+        "https://doi.org/10.1021/ci9003865"
+    ),
     "aguilar2022": (
         "Aguilar-Ruiz, J. S., & Michalak, M. (2022). Multiclass classification performance curve. IEEE Access, 10, "
         "68915-68921."
@@ -58,6 +63,11 @@ REFERENCES: dict[str, str] = {
         "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather Review, "
         "78(1), 1-3. "
         "https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
+    ),
+    "burges2005": (
+        "Burges, C., Shaked, T., Renshaw, E., Lazier, A., Deeds, M., Hamilton, N., & Hullender, G. (2005). Learning to "
+        "rank using gradient descent. International Conference on Machine Learning, 89-96. "
+        "https://doi.org/10.1145/1102351.1102363"
     ),
     "byrt1993": (
         "Byrt, T., Bishop, J., & Carlin, J. B. (1993). Bias, prevalence and kappa. Journal of Clinical "
@@ -223,6 +233,10 @@ REFERENCES: dict[str, str] = {
         "703-707. "
         "https://doi.org/10.1001/jama.1994.03510330081039"
     ),
+    "jarvelin2002": (
+        "Järvelin, K., & Kekäläinen, J. (2002). Cumulated gain-based evaluation of IR techniques. ACM Transactions on "
+        "Information Systems, 20(4), 422-446. https://doi.org/10.1145/582415.582418"
+    ),
     "kononenko1991": (
         "Kononenko, I., & Bratko, I. (1991). Information-based evaluation criterion for classifier's performance. "
         "Machine Learning, 6, "
@@ -253,6 +267,10 @@ REFERENCES: dict[str, str] = {
         "Biometrics, 33(1), 159-174. "
         "https://doi.org/10.2307/2529310"
     ),
+    "manning2008": (
+        "Manning, C. D., Raghavan, P., & Schütze, H. (2008). Introduction to Information Retrieval, chapter 8. "
+        "Cambridge University Press."
+    ),
     "maratea2014": (
         "Maratea, A., Petrosino, A., & Manzo, M. (2014). Adjusted F-measure and kernel scaling for imbalanced data "
         "learning. "
@@ -281,6 +299,11 @@ REFERENCES: dict[str, str] = {
     "mcfadden1974": (
         "McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka (Ed.), "
         "Frontiers in Econometrics, 105-142. Academic Press."
+    ),
+    "mcsherry2008": (
+        "McSherry, F., & Najork, M. (2008). Computing information retrieval performance measures efficiently in the "
+        "presence of tied scores. European Conference on Information Retrieval, 414-421. "
+        "https://doi.org/10.1007/978-3-540-78646-7_38"
     ),
     "mosley2013": (
         "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State "
@@ -372,6 +395,9 @@ REFERENCES: dict[str, str] = {
         "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction "
         "models. Medical "
         "Decision Making, 26(6), 565-574. https://doi.org/10.1177/0272989X06295361"
+    ),
+    "voorhees1999": (
+        "Voorhees, E. M. (1999). The TREC-8 question answering track report. Text REtrieval Conference, 77-82."
     ),
     "warrens2008": (
         "Warrens, M. J. (2008). Similarity coefficients for binary data. Doctoral thesis, Leiden University."

@@ -1,0 +1,1 @@
+"""What is computed over independent units: queries with ranked items."""

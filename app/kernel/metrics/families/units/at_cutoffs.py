@@ -1,0 +1,187 @@
+"""What is read off the first k places of a ranking, as means over the queries.
+
+Relevant is what has a relevance above 0. Tied items count with their mean over all orders.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence
+from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_QUERIES, NO_RELEVANT
+from app.kernel.metrics.over_units import over_units
+from app.kernel.numerics.arrays import Array, ratio
+from app.kernel.units.queries import Queries
+from app.kernel.units.ties import chance_of_a_hit
+
+_K = Number("k", 10.0, "how many places are looked at", minimum=1.0, integral=True, written=True)
+_GAIN = Choice(
+    "gain",
+    "relevance",
+    "what an item is worth: its relevance, or 2^relevance - 1",
+    ("relevance", "exponential"),
+)
+_over_queries = partial(over_units, inputs=Inputs.QUERIES, prevalence=Prevalence.SENSITIVE)
+
+# What other libraries do where this one leaves something out.
+COUNTED_AS_ZERO = (
+    "counts a query without relevant items as 0, where it has no value here: multiply by the share of queries that have "
+    "relevant items"
+)
+TIES_BY_NAME = "orders tied items by their identifiers"
+TIES_AS_SORTED = "orders tied items as its sorting leaves them"
+
+
+@_over_queries(
+    name="precision at k",
+    symbol="P@k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{relevant in the first } k\}}{k}",
+    sentence="Share of relevant items among the first k, mean over the queries; a shorter list is divided by k too.",
+    elsewhere={"trec_eval": "P_k", "ranx": "precision@k", "torchmetrics": "RetrievalPrecision"},
+    differs={
+        "trec_eval": TIES_BY_NAME,
+        "ranx": TIES_AS_SORTED,
+        "torchmetrics": f"{TIES_AS_SORTED}; with adaptive_k it divides a shorter list by its length",
+    },
+    parameters=(_K,),
+    undefined=(NO_QUERIES,),
+    references=("beddar2025", "manning2008"),
+)
+def precision_at_k(q: Queries, k: float = 10.0) -> Array:
+    return q.sums(q.expected_relevant, int(k)) / k
+
+
+@_over_queries(
+    name="recall at k",
+    symbol="R@k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{relevant in the first } k\}}{\#\{\text{relevant}\}}",
+    sentence="Share of the relevant items that are among the first k, mean over the queries that have relevant items.",
+    elsewhere={"trec_eval": "recall_k", "ranx": "recall@k", "torchmetrics": "RetrievalRecall"},
+    differs={
+        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
+        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+        "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+    },
+    parameters=(_K,),
+    undefined=(NO_RELEVANT,),
+    references=("beddar2025", "manning2008"),
+)
+def recall_at_k(q: Queries, k: float = 10.0) -> Array:
+    return ratio(q.sums(q.expected_relevant, int(k)), q.relevant_items)
+
+
+@_over_queries(
+    name="hit rate at k",
+    symbol="HR@k",
+    formula=r"\frac{1}{|Q|} \sum_q [\text{a relevant item is among the first } k]",
+    sentence="Share of the queries with a relevant item among the first k.",
+    aliases=("success_at_k",),
+    elsewhere={"trec_eval": "success_k", "ranx": "hit_rate@k", "torchmetrics": "RetrievalHitRate"},
+    differs={"trec_eval": TIES_BY_NAME, "ranx": TIES_AS_SORTED, "torchmetrics": TIES_AS_SORTED},
+    parameters=(_K,),
+    undefined=(NO_QUERIES,),
+    references=("manning2008",),
+)
+def hit_rate_at_k(q: Queries, k: float = 10.0) -> Array:
+    return chance_of_a_hit(q.first_relevant, int(k))
+
+
+@_over_queries(
+    name="fall-out at k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{irrelevant in the first } k\}}{\#\{\text{irrelevant}\}}",
+    sentence="Share of the irrelevant items that are among the first k, mean over the queries that have some.",
+    elsewhere={"torchmetrics": "RetrievalFallOut"},
+    differs={"torchmetrics": f"counts a query without irrelevant items as 1; {TIES_AS_SORTED}"},
+    orientation=Orientation.LOWER,
+    ideal=0.0,
+    parameters=(_K,),
+    undefined=(NO_IRRELEVANT,),
+    references=("manning2008",),
+)
+def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
+    irrelevant = np.minimum(q.sizes, int(k)) - q.sums(q.expected_relevant, int(k))
+    return ratio(irrelevant, q.irrelevant_items)
+
+
+@_over_queries(
+    name="average precision at k",
+    symbol="AP@k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{1}{D} \sum_{i \le k} rel_i P@i",
+    sentence=(
+        "Precision at each relevant item of the first k, summed and divided by all relevant items (or those that k "
+        "places can hold); or the plain mean of the precisions at 1 to k; mean over the queries."
+    ),
+    aliases=("map_at_k",),
+    elsewhere={"trec_eval": "map_cut_k", "ranx": "map@k", "torchmetrics": "RetrievalMAP"},
+    differs={
+        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
+        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+        "torchmetrics": f"divides by the relevant items among the first k; {COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+        "survey": "Beddar-Wiesing et al. (2025, eq. 33) write the mean of the precisions: divide=places",
+    },
+    parameters=(
+        _K,
+        Choice(
+            "divide",
+            "relevant",
+            "D: the relevant items; at most k of them (attainable); or the mean of P@1 to P@k over all places",
+            ("relevant", "attainable", "places"),
+        ),
+    ),
+    undefined=(NO_RELEVANT,),
+    references=("beddar2025", "manning2008", "mcsherry2008"),
+)
+def average_precision_at_k(q: Queries, k: float = 10.0, divide: str = "relevant") -> Array:
+    whole = int(k)
+    if divide == "places":
+        precisions = q.sums(q.relevant_so_far / q.rank, whole)
+        return np.where(q.relevant_items > 0, precisions / np.minimum(q.sizes, whole), np.nan)
+    most = q.relevant_items if divide == "relevant" else np.minimum(q.relevant_items, whole)
+    return ratio(q.sums(q.expected_precision, whole), most)
+
+
+@_over_queries(
+    name="discounted cumulative gain at k",
+    symbol="DCG@k",
+    formula=r"\frac{1}{|Q|} \sum_q \sum_{i \le k} \frac{gain_i}{\log_2(i + 1)}",
+    sentence="What the first k items are worth, each divided by the logarithm of its place, mean over the queries.",
+    elsewhere={"sklearn": "dcg_score", "ranx": "dcg@k"},
+    differs={"ranx": TIES_AS_SORTED},
+    range=(0.0, None),
+    ideal=None,
+    parameters=(_K, _GAIN),
+    undefined=(NO_QUERIES,),
+    references=("beddar2025", "jarvelin2002", "mcsherry2008"),
+)
+def dcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
+    return q.discounted(_gains(q.relevance, gain), int(k))
+
+
+@_over_queries(
+    name="normalised discounted cumulative gain at k",
+    symbol="nDCG@k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\mathrm{DCG}@k}{\mathrm{IDCG}@k}",
+    sentence="DCG at k over that of the best order of the items, mean over the queries that have relevant items.",
+    elsewhere={
+        "sklearn": "ndcg_score",
+        "trec_eval": "ndcg_cut_k",
+        "ranx": "ndcg@k",
+        "torchmetrics": "RetrievalNormalizedDCG",
+    },
+    differs={
+        "sklearn": COUNTED_AS_ZERO,
+        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
+        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}; gain=exponential is its ndcg_burges",
+        "torchmetrics": COUNTED_AS_ZERO,
+    },
+    parameters=(_K, _GAIN),
+    undefined=(NO_RELEVANT,),
+    references=("beddar2025", "burges2005", "jarvelin2002", "mcsherry2008"),
+)
+def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
+    best = q.sums(_gains(q.ideal, gain) * q.discount, int(k))
+    return ratio(q.discounted(_gains(q.relevance, gain), int(k)), best)
+
+
+def _gains(relevance: Array, gain: str) -> Array:
+    return relevance if gain == "relevance" else np.exp2(relevance) - 1.0

@@ -1,0 +1,256 @@
+"""Queries with their items, graded and ranked: everything that more than one metric needs, each computed once.
+
+Items of equal score come in every order equally often, so what depends on their order has its expectation over all
+orders, in closed form: a place among tied items holds the mean of what these items hold (McSherry & Najork 2008).
+"""
+
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.sorting import ascending_order
+from app.kernel.units.weighted import WeightedUnits
+
+Positions = NDArray[np.intp]
+
+
+class Blocks(NamedTuple):
+    """Items of one query and one score, best first: the B blocks of all queries one after another, each (B)."""
+
+    starts: Positions
+    sizes: Positions
+    query: Positions
+    before: Positions
+    relevant: Array
+    relevant_before: Array
+
+
+class FirstRelevant(NamedTuple):
+    """The first block of each query that holds a relevant item, each (Q): items before it, its size, its relevant
+    items. The sizes are 0 for a query without one.
+    """
+
+    before: Positions
+    size: Positions
+    relevant: Positions
+
+
+class Head(NamedTuple):
+    """The first k places of each query: positions (m), or None for all items, and where each query begins (Q)."""
+
+    positions: Positions | None
+    starts: Positions
+
+
+class Queries(WeightedUnits):
+    """Items of Q queries, each query in the order of falling scores.
+
+    Attributes of shape (n) follow that order, queries one after another. The leading axes of the weights are a batch
+    over the same queries, as a bootstrap needs.
+
+    Args:
+        query: codes 0..Q-1, each at least once, shape (n,).
+        relevance: 0 and above, shape (n,); what is above 0 is relevant.
+        scores: finite, higher comes first, shape (n,). Ranks are scores with the sign turned.
+        weights: of the queries, shape (..., Q); None is 1 each.
+
+    Raises:
+        ValueError: the shapes do not fit, there is no item, a code has none, or a relevance is negative.
+    """
+
+    def __init__(
+        self, query: ArrayLike, relevance: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        codes = np.asarray(query, dtype=np.intp)
+        given, values = np.asarray(relevance, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        if codes.ndim != 1 or not codes.shape == given.shape == values.shape or codes.size == 0:
+            raise ValueError(
+                f"items need one query, relevance and score each: {codes.shape, given.shape, values.shape}"
+            )
+        if codes.min() < 0 or given.min() < 0:
+            raise ValueError("codes and relevances cannot be negative")
+        self.sizes: Positions = np.bincount(codes)
+        if not self.sizes.all():
+            raise ValueError("every query needs an item")
+        super().__init__(self.sizes.size, weights)
+        self.n_items = codes.size
+        self.starts: Positions = np.cumsum(self.sizes) - self.sizes
+        self._codes, self._given = codes, given
+        order = _by_query(codes, ascending_order(-values)[0], self.n_units)
+        self.relevance: Array = given.take(order)
+        self._falling: Array = values.take(order)
+        self._heads: dict[int, Head] = {}
+
+    def with_weights(self, weights: ArrayLike | None) -> Self:
+        """The same queries weighted otherwise; what was computed of the items is kept."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        WeightedUnits.__init__(other, self.n_units, weights)
+        return other
+
+    # Per item, shape (n).
+
+    @cached_property
+    def query(self) -> Positions:
+        """Code of the query."""
+        return np.repeat(np.arange(self.n_units), self.sizes)
+
+    @cached_property
+    def rank(self) -> Positions:
+        """Place in the query, from 1."""
+        return np.arange(1, self.n_items + 1) - np.repeat(self.starts, self.sizes)
+
+    @cached_property
+    def relevant(self) -> Array:
+        """1 for a relevant item, 0 for another."""
+        return (self.relevance > 0).astype(np.float64)
+
+    @cached_property
+    def discount(self) -> Array:
+        """1 / log2(rank + 1) (Järvelin & Kekäläinen 2002)."""
+        by_rank: Array = 1.0 / np.log2(np.arange(2.0, self.sizes.max() + 2.0))
+        return by_rank.take(self.rank - 1)
+
+    @cached_property
+    def ideal(self) -> Array:
+        """Relevances of each query, falling."""
+        order = _by_query(self._codes, ascending_order(-self._given)[0], self.n_units)
+        return self._given.take(order)
+
+    @cached_property
+    def expected_relevant(self) -> Array:
+        """Chance that the item at this place is relevant."""
+        return self.expected(self.relevant)
+
+    @cached_property
+    def relevant_so_far(self) -> Array:
+        """Expected number of relevant items down to this place."""
+        blocks = self.blocks
+        if blocks is None:
+            return self._counted - np.repeat(self._counted_before(self.starts), self.sizes)
+        share = np.repeat(blocks.relevant / blocks.sizes, blocks.sizes)
+        return np.repeat(blocks.relevant_before, blocks.sizes) + share * self.place_in_block
+
+    @cached_property
+    def expected_precision(self) -> Array:
+        """Expectation of the precision at this place, counted where the item is relevant and 0 where it is not.
+
+        Of t tied items of which r are relevant, one is at the m-th place with chance r/t, and then (m - 1)(r - 1)/(t -
+        1) others are expected above it.
+        """
+        blocks = self.blocks
+        if blocks is None:
+            return self.relevant * self.relevant_so_far / self.rank
+        others = (blocks.relevant - 1.0) / np.maximum(blocks.sizes - 1, 1)
+        above = np.repeat(blocks.relevant_before + 1.0, blocks.sizes)
+        above += np.repeat(others, blocks.sizes) * (self.place_in_block - 1)
+        return self.expected_relevant * above / self.rank
+
+    @cached_property
+    def irrelevant_above(self) -> Array:
+        """Irrelevant items of the query with a higher score, and half of the tied ones."""
+        if (blocks := self.blocks) is None:
+            return self.rank - self.relevant_so_far - (1.0 - self.relevant)
+        irrelevant = blocks.before - blocks.relevant_before + 0.5 * (blocks.sizes - blocks.relevant)
+        return np.repeat(irrelevant, blocks.sizes)
+
+    @cached_property
+    def place_in_block(self) -> Positions:
+        """Place among the tied items, from 1."""
+        if self.blocks is None:
+            return np.ones_like(self.rank)
+        return np.arange(1, self.n_items + 1) - np.repeat(self.blocks.starts, self.blocks.sizes)
+
+    def expected(self, values: Array) -> Array:
+        """Mean of values (n) over all orders of tied items, place by place, shape (n)."""
+        if self.blocks is None:
+            return values
+        sums = np.add.reduceat(values, self.blocks.starts)
+        return np.repeat(sums / self.blocks.sizes, self.blocks.sizes)
+
+    # Ties.
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """Tied items; None where there are none."""
+        if self.n_items == 1:
+            return None
+        first = np.empty(self.n_items, dtype=np.bool_)
+        np.not_equal(self._falling[1:], self._falling[:-1], out=first[1:])
+        first[self.starts] = True
+        starts = np.flatnonzero(first)
+        if starts.size == self.n_items:
+            return None
+        sizes = np.diff(starts, append=self.n_items)
+        query = self.query.take(starts)
+        before = starts - self.starts.take(query)
+        relevant = np.add.reduceat(self.relevant, starts)
+        earlier = self._counted_before(starts) - self._counted_before(self.starts).take(query)
+        return Blocks(starts, sizes, query, before, relevant, earlier)
+
+    @cached_property
+    def first_relevant(self) -> FirstRelevant:
+        """Where each query has its first relevant item."""
+        before, size, relevant = (np.zeros(self.n_units, dtype=np.intp) for _ in range(3))
+        blocks = self.blocks
+        if blocks is None:
+            places = np.flatnonzero(self.relevant)
+            query, first = np.unique(self.query.take(places), return_index=True)
+            before[query] = places.take(first) - self.starts.take(query)
+            size[query] = relevant[query] = 1
+            return FirstRelevant(before, size, relevant)
+        chosen = np.flatnonzero((blocks.relevant > 0) & (blocks.relevant_before == 0))
+        query = blocks.query.take(chosen)
+        before[query], size[query] = blocks.before.take(chosen), blocks.sizes.take(chosen)
+        relevant[query] = blocks.relevant.take(chosen).astype(np.intp)
+        return FirstRelevant(before, size, relevant)
+
+    @cached_property
+    def _counted(self) -> Array:
+        return np.cumsum(self.relevant)
+
+    def _counted_before(self, positions: Positions) -> Array:
+        """Relevant items of all queries before these positions."""
+        return np.where(positions > 0, self._counted.take(positions - 1), 0.0)
+
+    # Per query, shape (Q).
+
+    @cached_property
+    def relevant_items(self) -> Array:
+        """How many items are relevant."""
+        return self.sums(self.relevant)
+
+    @cached_property
+    def irrelevant_items(self) -> Array:
+        """How many items are not."""
+        return self.sizes - self.relevant_items
+
+    def sums(self, values: Array, k: int | None = None) -> Array:
+        """Sum of values (n) over the first k places of each query, or all of them, shape (Q)."""
+        head = self.head(k)
+        return np.add.reduceat(values if head.positions is None else values.take(head.positions), head.starts)
+
+    def discounted(self, gains: Array, k: int | None = None) -> Array:
+        """Sum of gains (n), each divided by the logarithm of its place, over the first k places, shape (Q)."""
+        return self.sums(self.expected(gains) * self.discount, k)
+
+    def head(self, k: int | None) -> Head:
+        """The first k places of each query."""
+        if k is None or k >= self.sizes.max():
+            return Head(None, self.starts)
+        if k not in self._heads:
+            lengths = np.minimum(self.sizes, k)
+            starts = np.cumsum(lengths) - lengths
+            self._heads[k] = Head(np.repeat(self.starts - starts, lengths) + np.arange(lengths.sum()), starts)
+        return self._heads[k]
+
+
+def _by_query(codes: Positions, order: Positions, n_queries: int) -> Positions:
+    """An order of items sorted by query, stable: what numpy does by radix for 16 bits at a time."""
+    for shift in range(0, max((n_queries - 1).bit_length(), 1), 16):
+        digit = (codes >> shift).astype(np.uint16)
+        order = order.take(np.argsort(digit.take(order), kind="stable"))
+    return order

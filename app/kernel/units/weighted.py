@@ -1,0 +1,68 @@
+"""Units with weights, and the one form of what is said of them: a ratio of two sums over the units."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from app.kernel.numerics.arrays import Array, ratio, silently
+
+
+class Terms(NamedTuple):
+    """What each unit adds above and below the line, both (U). Below it is 0 for a unit that has no value of its own,
+    and 1 throughout for a mean.
+    """
+
+    above: Array
+    below: Array
+
+    @property
+    def of_units(self) -> Array:
+        """The value of each unit alone (U); NaN where it has none."""
+        with silently():
+            return ratio(self.above, self.below)
+
+
+def mean_terms(values: Array) -> Terms:
+    """Those of the mean over the units that have a value (U); NaN is no value."""
+    known = ~np.isnan(values)
+    return Terms(np.where(known, values, 0.0), known.astype(np.float64))
+
+
+class WeightedUnits:
+    """What is weighted and resampled: U independent units.
+
+    Args:
+        n_units: how many there are, U.
+        weights: of the units, shape (..., U); None is 1 each. The leading axes are a batch.
+
+    Raises:
+        ValueError: there is no unit, or the weights do not fit.
+    """
+
+    def __init__(self, n_units: int, weights: ArrayLike | None = None) -> None:
+        self.n_units = n_units
+        self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
+        if n_units == 0:
+            raise ValueError("there has to be something to look at")
+        if self.weights is not None and self.weights.shape[-1:] != (n_units,):
+            raise ValueError(f"weights need {n_units} as their last axis, got shape {self.weights.shape}")
+
+    @property
+    def n(self) -> Array:
+        """Total weight, shape (...)."""
+        return self.total(np.ones(self.n_units))
+
+    def total(self, values: Array) -> Array:
+        """Weighted sum of values (U) over the units, shape (...)."""
+        summed = np.add.reduce(values) if self.weights is None else self.weights @ values
+        return np.asarray(summed, dtype=np.float64)
+
+    def ratio_of(self, terms: Terms) -> Array:
+        """The ratio of both sums, shape (...); NaN where no unit has a value."""
+        with silently():
+            return ratio(self.total(terms.above), self.total(terms.below))
+
+    def have(self, mask: Array) -> Array:
+        """Weight of the units of a mask (U), shape (...)."""
+        return self.total(mask.astype(np.float64))

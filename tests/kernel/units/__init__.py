@@ -1,0 +1,1 @@
+"""Rankings of queries, and other data of independent units."""

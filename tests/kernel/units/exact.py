@@ -1,0 +1,96 @@
+"""Ranking metrics by their definitions: exact fractions over every order of tied items, one query at a time."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import groupby, permutations, product
+
+Number = Fraction | float
+Ranking = Sequence[int]
+
+
+def orders(relevance: Ranking, scores: Sequence[float]) -> list[Ranking]:
+    """Relevances in every order that falling scores allow."""
+    rows = sorted(zip(scores, relevance, strict=True), key=lambda row: -row[0])
+    blocks = [[rel for _, rel in block] for _, block in groupby(rows, key=lambda row: row[0])]
+    return [[rel for block in chosen for rel in block] for chosen in product(*map(permutations, blocks))]
+
+
+def _hits(ranking: Ranking, k: int) -> int:
+    return sum(rel > 0 for rel in ranking[:k])
+
+
+def _average_precision(ranking: Ranking, k: int, most: int) -> Fraction | None:
+    if _hits(ranking, len(ranking)) == 0:
+        return None
+    found = sum(
+        (Fraction(_hits(ranking, i), i) for i in range(1, min(k, len(ranking)) + 1) if ranking[i - 1] > 0), Fraction()
+    )
+    return found / most
+
+
+def _dcg(ranking: Ranking, k: int, gain: Callable[[int], int]) -> float:
+    return math.fsum(gain(rel) / math.log2(place + 1) for place, rel in enumerate(ranking[:k], start=1))
+
+
+def _ndcg(ranking: Ranking, k: int, gain: Callable[[int], int]) -> float | None:
+    best = _dcg(sorted(ranking, reverse=True), k, gain)
+    return _dcg(ranking, k, gain) / best if best else None
+
+
+def _first(ranking: Ranking) -> int | None:
+    return next((place for place, rel in enumerate(ranking, start=1) if rel > 0), None)
+
+
+def _pairs(ranking: Ranking) -> Fraction | None:
+    relevant = _hits(ranking, len(ranking))
+    if relevant in (0, len(ranking)):
+        return None
+    won = sum(a > 0 and b == 0 for i, a in enumerate(ranking) for b in ranking[i + 1 :])
+    return Fraction(won, relevant * (len(ranking) - relevant))
+
+
+def _relevance(rel: int) -> int:
+    return rel
+
+
+def _exponential(rel: int) -> int:
+    return 2**rel - 1
+
+
+# Of one order of the items; None is no value.
+OF_ONE: dict[str, Callable[[Ranking, int], Number | None]] = {
+    "precision_at_k": lambda r, k: Fraction(_hits(r, k), k),
+    "recall_at_k": lambda r, k: Fraction(_hits(r, k), _hits(r, len(r))) if _hits(r, len(r)) else None,
+    "hit_rate_at_k": lambda r, k: Fraction(_hits(r, k) > 0),
+    "fall_out_at_k": lambda r, k: (
+        Fraction(min(k, len(r)) - _hits(r, k), len(r) - _hits(r, len(r))) if _hits(r, len(r)) < len(r) else None
+    ),
+    "average_precision_at_k": lambda r, k: _average_precision(r, k, _hits(r, len(r))),
+    "average_precision_at_k attainable": lambda r, k: _average_precision(r, k, min(k, _hits(r, len(r)))),
+    "average_precision_at_k places": lambda r, k: (
+        sum((Fraction(_hits(r, i), i) for i in range(1, min(k, len(r)) + 1)), Fraction()) / min(k, len(r))
+        if _hits(r, len(r))
+        else None
+    ),
+    "dcg_at_k": lambda r, k: _dcg(r, k, _relevance),
+    "dcg_at_k exponential": lambda r, k: _dcg(r, k, _exponential),
+    "ndcg_at_k": lambda r, k: _ndcg(r, k, _relevance),
+    "ndcg_at_k exponential": lambda r, k: _ndcg(r, k, _exponential),
+    "mean_average_precision": lambda r, _: _average_precision(r, len(r), _hits(r, len(r))),
+    "mean_reciprocal_rank": lambda r, _: Fraction(1, first) if (first := _first(r)) else None,
+    "mean_rank": lambda r, _: Fraction(first) if (first := _first(r)) else None,
+    "r_precision": lambda r, _: Fraction(_hits(r, R), R) if (R := _hits(r, len(r))) else None,
+    "query_auc": lambda r, _: _pairs(r),
+}
+
+
+def of_query(name: str, relevance: Ranking, scores: Sequence[float], k: int) -> float | None:
+    """Expectation over all orders of tied items."""
+    values = [OF_ONE[name](ranking, k) for ranking in orders(relevance, scores)]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if all(isinstance(value, Fraction) for value in known):
+        return float(sum(map(Fraction, known), Fraction()) / len(known))
+    return math.fsum(map(float, known)) / len(known)
