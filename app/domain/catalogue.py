@@ -8,6 +8,7 @@ from typing import Literal
 from app.domain.errors import NotFound
 from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
+from app.domain.inputs.rankings import CUTOFFS
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Orientation, Parameter, Prevalence, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -45,10 +46,15 @@ def find_metrics(
 
 def overall_key(name: str) -> str | None:
     """The key of the overall metric of that name whose values are stored, None when there is none."""
-    metric = catalogue().named(name, None)
+    plain, _, parameters = name.replace(" ", "").partition("(")
+    metric = catalogue().named(plain, None)
     if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
         return None
-    return metric.key
+    written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
+    if not written:
+        return None if parameters else metric.key
+    kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}
+    return f"{metric.key}({parameters}" if parameters in kept else None
 
 
 def tasks(card: Card) -> tuple[str, ...]:

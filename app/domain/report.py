@@ -242,6 +242,44 @@ class WeightDesign(TypedDict):
     design_effects: Mapping[str, Value]
 
 
+class Quartiles(TypedDict):
+    """How values are spread over the queries that have one."""
+
+    lowest: float
+    quartile_1: float
+    median: float
+    quartile_3: float
+    highest: float
+
+
+class LowQuery(TypedDict):
+    """A query with a low value.
+
+    Attributes:
+        items: How many were ranked.
+        relevant: How many of them are relevant.
+    """
+
+    query_id: str | int
+    value: float
+    items: int
+    relevant: int
+
+
+class QueryValues(TypedDict):
+    """What a report says of single queries.
+
+    Attributes:
+        spread: By metric, of the values of the queries; not of metrics that no query has.
+        lowest_by: The metric by which the queries in `lowest` are.
+        lowest: Those with the lowest values, at most 20, the lowest first.
+    """
+
+    spread: Mapping[str, Quartiles]
+    lowest_by: str
+    lowest: Sequence[LowQuery]
+
+
 class SectionName(StrEnum):
     """What sections of a report are about that need more than the matrix."""
 
@@ -357,6 +395,7 @@ class Report:
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
         groups: For samples with group_ids.
         weights: For samples with sample_weight and without group_ids.
+        queries: For rankings: how the values are spread over the queries, and which are lowest.
     """
 
     input: InputSummary
@@ -372,5 +411,6 @@ class Report:
     probabilities: Mapping[str, Any] | None = field(default=None, metadata=LEFT_OUT)
     groups: GroupDesign | None = field(default=None, metadata=LEFT_OUT)
     weights: WeightDesign | None = field(default=None, metadata=LEFT_OUT)
+    queries: QueryValues | None = field(default=None, metadata=LEFT_OUT)
     folds: Mapping[str, FoldValues] | None = field(default=None, metadata=LEFT_OUT)
     interpretation: Mapping[str, Mapping[str, str]] | None = field(default=None, metadata=LEFT_OUT)

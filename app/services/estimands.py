@@ -7,11 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from app.domain.catalogue import overall_key
 from app.domain.errors import NotComparable, all_understood
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import INPUTS_OF, INPUTS_OF_CLASSES, Inputs, Orientation, Scale, Scope, Task
+from app.kernel.metrics.card import INPUTS_OF, INPUTS_OF_CLASSES, Inputs, Orientation, Scale, Task
 from app.kernel.metrics.expression import (
     Bounds,
     Every,
@@ -186,11 +187,9 @@ def estimand_of(
 
 def stored_key(expression: Expression) -> str | None:
     """Key of the overall metric whose values are stored with the evaluations, if the expression is one."""
-    if not isinstance(expression, Measure):
+    if not isinstance(expression, Measure) or expression.of is not None:
         return None
-    card = expression.metric.card
-    stored = card.scope is Scope.OVERALL and not card.on_request
-    return card.key if stored and dict(expression.parameters) == card.defaults else None
+    return overall_key(render(expression, ()))
 
 
 def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], pointer: str = "/metrics") -> None:

@@ -13,7 +13,8 @@ Json = dict[str, Any]
 
 FOUR_CLASSES = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 PROBLEM_MEMBERS = {"type", "title", "status", "detail", "instance", "code"}
-_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# Metrics with a cutoff are named as expressions.
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\(k=\d+\))?")
 # Members whose own members are named by the caller: labels, tags, expressions.
 _NAMED_BY_CALLERS = {"per_class", "prevalence", "requested", "intervals", "interpretation", "tags", "ignored"}
 

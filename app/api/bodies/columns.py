@@ -31,7 +31,7 @@ Column = NDArray[Any] | list[Any]
 
 # One entry per sample, and one row of numbers per sample or class, wherever they stand.
 _SCORES = "scores"
-COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", _SCORES)
+COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", _SCORES, "query_ids", "relevance", "ranks")
 _MATRIX = "matrix"
 ROWS = ("probabilities", _MATRIX)
 # Those that the domain takes as arrays; others become lists of numbers again.

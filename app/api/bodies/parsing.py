@@ -26,7 +26,9 @@ _PERCENT = 100
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
 ID_TAG, REFERENCE_TAG = "(id)", "(reference)"
-TAGS = frozenset({"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"})
+TAGS = frozenset(
+    {"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds", "multilabel", "ranking"}
+)
 
 
 class Wire(BaseModel):

@@ -18,6 +18,7 @@ from app.api.bodies.files.npz import open_npz
 from app.api.bodies.files.parquet import open_parquet
 from app.api.bodies.files.table import Table, TableFile
 from app.domain.errors import DomainError, InvalidInput
+from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.labels import Column, class_of_column, encode, listed
 from app.domain.inputs.names import normalized
 
@@ -28,7 +29,10 @@ _TRUTH = "y_true"
 # Names in a file and in the JSON of an input, by kind of input.
 _LABELS = {"predictions": {_TRUTH: "y_true", "y_pred": "y_pred"}, "scores": {_TRUTH: "y_true"}}
 _LABELS[_PROBABILITIES] = {_TRUTH: "y_true"}
-_NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}}
+_LABELS[RANKING] = {"query_id": "query_ids"}
+_NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}, RANKING: {"relevance": "relevance"}}
+# Of these a file of rankings has one.
+_ORDERS = {_SCORE: _SCORES, "rank": "ranks"}
 _OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
 _OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
 _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
@@ -53,7 +57,7 @@ def read_columns(
 
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
-        kind: ``predictions``, ``probabilities`` or ``scores``.
+        kind: ``predictions``, ``probabilities``, ``scores`` or ``ranking``.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
         columns: What they are called in the file, where that is not what the service calls them.
@@ -89,9 +93,7 @@ def read_folds(
 
 def _check_kind(kind: str, pointer: str) -> None:
     if kind not in _LABELS:
-        raise InvalidInput.at(
-            pointer, "no_columns", f"expected predictions, probabilities or scores with a file, got {kind!r}"
-        )
+        raise InvalidInput.at(pointer, "no_columns", f"expected {', '.join(_LABELS)} with a file, got {kind!r}")
 
 
 def _open(file: BinaryIO, columns: Mapped | None, labels: Sequence[str] | None) -> TableFile:
@@ -128,6 +130,9 @@ class _Picked:
         # Scores come in one column, or in one for every class, as probabilities do.
         self.by_class = kind == _PROBABILITIES or (kind == _SCORES and _SCORE not in file.names)
         self.numbers: Mapping[str, str] = {} if self.by_class else _NUMBERS[kind]
+        if kind == RANKING:
+            name = "rank" if "rank" in file.names and _SCORE not in file.names else _SCORE
+            self.numbers = {**self.numbers, name: _ORDERS[name]}
         self._refuse_absent([*self.labels, *self.numbers])
 
     def read(self) -> dict[str, Any]:

@@ -30,6 +30,9 @@ class InputFacts(TypedDict, total=False):
         label_matrices: Of labels: by label a table of two by two, actual rows, absent before present.
         effective_samples: So many samples of one weight are worth as much for a mean as the weighted ones, Kish's
             (sum w)^2 / sum w^2.
+        cutoffs: Of rankings: the k of the metrics at k in the report.
+        relevant_items: Items of a relevance above 0.
+        queries_without_relevant_items: They have no recall, average precision or rank.
     """
 
     rows: int
@@ -45,6 +48,9 @@ class InputFacts(TypedDict, total=False):
     ignored: dict[str, float]
     label_matrices: dict[str, list[list[float]]]
     effective_samples: float
+    cutoffs: list[int]
+    relevant_items: int
+    queries_without_relevant_items: int
 
 
 # Among the facts of an input whose samples come in groups: how many groups.

@@ -29,11 +29,14 @@ class UnitForm:
 
 
 MULTILABEL: Final = "multilabel"
+RANKING: Final = "ranking"
 
 # Every other kind is a matrix of classes, [K, K], with as many samples as its entries sum to.
 UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
     # Of each label a table of two by two: actual rows, absent before present.
     MULTILABEL: UnitForm(Task.MULTILABEL, lambda n_labels, _: (n_labels, 2, 2), lambda counts: counts[0].sum().item()),
+    # Queries, items, relevant items, queries with a relevant item.
+    RANKING: UnitForm(Task.RANKING, lambda _, __: (4,), lambda counts: counts[0].item()),
 }
 
 

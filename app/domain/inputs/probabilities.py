@@ -84,7 +84,7 @@ def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointe
     size = check_lengths(y_true, {"scores": scores, **_beside(beside)}, pointer)
     if _are_rows(scores):
         return _from_class_scores(y_true, scores, beside, size, pointer)
-    values = _read_numbers(scores, f"{pointer}/scores")
+    values = read_numbers(scores, f"{pointer}/scores")
     truth, labels = _read_truth(y_true, beside.labels, 2, pointer)
     positive = positive_index(beside.positive, labels, f"{pointer}/positive")
     threshold = beside.threshold
@@ -209,7 +209,8 @@ def _not_a_number(pointer: str, value: Any) -> InvalidInput:
     return InvalidInput.at(pointer, "not_a_number", f"expected a number, got {described(value)}")
 
 
-def _read_numbers(column: Numbers, pointer: str) -> NDArray[np.float64]:
+def read_numbers(column: Numbers, pointer: str) -> NDArray[np.float64]:
+    """Finite numbers (n)."""
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
         raise _not_a_number(f"{pointer}/{index}", column[index])

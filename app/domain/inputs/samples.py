@@ -24,7 +24,7 @@ class Samples:
     """Samples of one evaluation, in the order in which they came.
 
     Attributes:
-        truth: (n) codes into the labels.
+        truth: (n) codes into the labels; of other kinds what is true of each entry.
         predicted: (n) the same.
         outputs: Probabilities or scores [n, K], or for two classes scores (n) that are higher for the positive class;
             None for predictions. Which of the first two they are is said by the kind of the input.
@@ -34,7 +34,7 @@ class Samples:
         groups: (n) what each sample is one of, such as a patient, int64 or text; None when samples are independent.
     """
 
-    truth: NDArray[np.int64]
+    truth: NDArray[Any]
     predicted: NDArray[np.int64]
     outputs: NDArray[np.float64] | None = None
     ids: NDArray[Any] | None = None

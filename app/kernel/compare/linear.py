@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.compare.paired.drift import ChiSquared
-from app.kernel.metrics.card import Scale, is_of_probabilities
+from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, student_quantile
@@ -20,6 +20,7 @@ from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.of_samples.influence import Bounds, Influences, Linearisation, limits
+from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
 _ROUNDING = 1e-14
@@ -27,16 +28,14 @@ _ROUNDING = 1e-14
 _NO_DIFFERENCE = 1e-12
 
 
-def linearised(expression: Expression, of: Influences) -> list[Linearisation] | None:
+def linearised(expression: Expression, of: Influences | UnitInfluences) -> list[Linearisation] | None:
     """The V values of an expression as sums over the samples; None where one of them has no closed form.
 
     Means of metrics have the mean of their influences, by the derivatives of the mean.
     """
     if isinstance(expression, Measure):
         metric = expression.metric
-        if not is_of_probabilities(metric):
-            return None
-        classes = range(of.scores.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        classes = range(of.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         found = [of.of(metric, code, parameters=expression.parameters) for code in classes]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
@@ -58,7 +57,7 @@ def linearised(expression: Expression, of: Influences) -> list[Linearisation] | 
     if np.isfinite(value) and not np.isfinite(weights).all():
         # At a part of 0 the mean has no derivative.
         return None
-    influence = np.zeros(of.scores.n_samples)
+    influence = np.zeros(of.n_units)
     for weight, one in zip(weights.tolist(), parts, strict=True):
         influence += weight * one.influence
     return [_combined(value, influence, parts)]

@@ -18,9 +18,12 @@ def over_units(**facts: Any) -> Callable[[Callable[Concatenate[_Units, ...], Arr
 
     def declare(of_units: Callable[Concatenate[_Units, ...], Array | Terms]) -> Metric[_Units]:
         def terms(data: _Units, **parameters: Any) -> Terms:
-            with silently():
-                found = of_units(data, **parameters)
-            return found if isinstance(found, Terms) else mean_terms(found)
+            def make() -> Terms:
+                with silently():
+                    found = of_units(data, **parameters)
+                return found if isinstance(found, Terms) else mean_terms(found)
+
+            return data.remembered((of_units.__name__, *sorted(parameters.items())), make)
 
         @wraps(of_units)
         def compute(data: _Units, **parameters: Any) -> Array:

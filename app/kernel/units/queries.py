@@ -87,8 +87,10 @@ class Queries(WeightedUnits):
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """The same queries weighted otherwise; what was computed of the items is kept."""
         other = object.__new__(type(self))
+        terms = self._terms
         other.__dict__.update(self.__dict__)
         WeightedUnits.__init__(other, self.n_units, weights)
+        other._terms = terms
         return other
 
     # Per item, shape (n).

@@ -18,7 +18,7 @@ def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
     C(t - r, j) / C(t, j).
     """
     above = np.clip(k - first.before, 0, first.size)
-    found = ((first.size > 0) & (above == first.size)).astype(np.float64)
+    found: Array = ((first.size > 0) & (above == first.size)).astype(np.float64)
     cut = np.flatnonzero((above > 0) & (above < first.size))
     if cut.size:
         found[cut] = 1.0 - _each(_missed, first.size.take(cut), first.relevant.take(cut), above.take(cut))
@@ -39,7 +39,8 @@ def expected_reciprocal(first: FirstRelevant) -> Array:
 def expected_rank(first: FirstRelevant) -> Array:
     """Expectation of the rank of the first relevant item, before + (t + 1) / (r + 1), shape (Q); NaN without one."""
     ranks = first.before + (first.size + 1.0) / (first.relevant + 1.0)
-    return np.where(first.size > 0, ranks, np.nan)
+    known: Array = np.where(first.size > 0, ranks, np.nan)
+    return known
 
 
 def _each(function: Callable[..., Array], width: Positions, *others: Positions) -> Array:
@@ -63,7 +64,8 @@ def _missed(sizes: Positions, relevant: Positions, above: Positions) -> Array:
     step = np.arange(fewer.max())
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.maximum(sizes[:, None] - more - step, 0.0) / (sizes[:, None] - step)
-    return np.multiply.reduce(np.where(step < fewer, factors, 1.0), axis=1)
+    missed: Array = np.multiply.reduce(np.where(step < fewer, factors, 1.0), axis=1)
+    return missed
 
 
 def _reciprocal(sizes: Positions, relevant: Positions, before: Positions) -> Array:
@@ -75,4 +77,5 @@ def _reciprocal(sizes: Positions, relevant: Positions, before: Positions) -> Arr
     steps[:, :1] = r / t
     steps[:, 1:] = np.where(place[1:] <= t - r + 1.0, steps[:, 1:], 0.0)
     chances = np.multiply.accumulate(steps, axis=1)
-    return np.add.reduce(chances / (before[:, None] + place), axis=1)
+    expected: Array = np.add.reduce(chances / (before[:, None] + place), axis=1)
+    return expected

@@ -1,11 +1,12 @@
 """Units with weights, and the one form of what is said of them: a ratio of two sums over the units."""
 
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, Mask, ratio, silently
 
 
 class Terms(NamedTuple):
@@ -42,6 +43,7 @@ class WeightedUnits:
 
     def __init__(self, n_units: int, weights: ArrayLike | None = None) -> None:
         self.n_units = n_units
+        self._terms: dict[Hashable, Terms] = {}
         self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
         if n_units == 0:
             raise ValueError("there has to be something to look at")
@@ -58,11 +60,18 @@ class WeightedUnits:
         summed = np.add.reduce(values) if self.weights is None else self.weights @ values
         return np.asarray(summed, dtype=np.float64)
 
+    def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:
+        """Terms that are made once for all weights of the same units."""
+        known = self._terms.get(name)
+        if known is None:
+            known = self._terms[name] = make()
+        return known
+
     def ratio_of(self, terms: Terms) -> Array:
         """The ratio of both sums, shape (...); NaN where no unit has a value."""
         with silently():
             return ratio(self.total(terms.above), self.total(terms.below))
 
-    def have(self, mask: Array) -> Array:
+    def have(self, mask: Mask) -> Array:
         """Weight of the units of a mask (U), shape (...)."""
         return self.total(mask.astype(np.float64))

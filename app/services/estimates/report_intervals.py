@@ -13,7 +13,7 @@ from app.domain.expressions.syntax import write_label
 from app.domain.report import Interval, IntervalChoice, Options
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
-from app.kernel.metrics.catalogue import Selection, catalogue
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure, needs_counts
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
@@ -23,6 +23,7 @@ from app.services.estimates.estimate import Estimate, Estimates, LimitSettings
 from app.services.estimates.estimates import estimate
 from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.run_data import RunData
+from app.services.kinds.kind import Reported
 
 _FIRST = (slice(None), slice(1))
 # The names of as many labels as this take some 100 kB.
@@ -111,9 +112,9 @@ class ReportEstimates:
 
 
 def estimate_for_report(
-    metrics: Sequence[AnyMetric], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
+    metrics: Sequence[AnyMetric | Reported], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
 ) -> ReportEstimates:
-    """Every metric with its default parameters, of every class, and with intervals of everything what was asked too.
+    """Every metric with its parameters, of every class, and with intervals of everything what was asked too.
 
     Args:
         metrics: Of the matrix, or of probabilities.
@@ -146,12 +147,13 @@ def estimate_for_report(
     return ReportEstimates(dict(zip(estimands, found, strict=True)), aliases)
 
 
-def _every_value(metric: AnyMetric, labels: Sequence[str], task: Task | None) -> Estimand:
-    """A metric with its default parameters, of all classes if it is of one."""
-    if metric.card.scope is Scope.OVERALL:
-        return estimand_of(Measure(metric, metric.card.defaults, None), metric.key, labels, task=task)
-    names = tuple(f"{metric.key}@{write_label(label)}" for label in labels)
-    return estimand_of(Measure(metric, metric.card.defaults, Every.CLASS), metric.key, labels, names=names, task=task)
+def _every_value(of: AnyMetric | Reported, labels: Sequence[str], task: Task | None) -> Estimand:
+    """A metric with its parameters, of all classes if it is of one."""
+    one = of if isinstance(of, Reported) else Reported.plain(of)
+    if one.card.scope is Scope.OVERALL:
+        return estimand_of(Measure(one.metric, one.parameters, None), one.name, labels, task=task)
+    names = tuple(f"{one.name}@{write_label(label)}" for label in labels)
+    return estimand_of(Measure(one.metric, one.parameters, Every.CLASS), one.name, labels, names=names, task=task)
 
 
 def matrix_metrics(options: Options) -> list[AnyMetric]:
@@ -164,16 +166,18 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
 
 
-def unit_metrics(metrics: Selection[AnyMetric], options: Options) -> list[AnyMetric]:
+def unit_metrics(metrics: Sequence[Reported], options: Options) -> list[Reported]:
     """Of the metrics of a kind of input those of which a report gives intervals, overall ones in front."""
-    everything = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
+    everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return list(everything)
     rates = catalogue_rates().keys
     return [
         metric
         for metric in everything
-        if metric.key in rates or (metric.card.inference.headline and metric.card.scope is Scope.OVERALL)
+        if metric.metric.key in rates
+        or metric.card.inference.terms is not None
+        or (metric.card.inference.headline and metric.card.scope is Scope.OVERALL)
     ]
 
 

@@ -23,6 +23,7 @@ from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
 from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
 from app.kernel.uncertainty.of_matrices.headline import Headline, headline
 from app.kernel.uncertainty.of_samples.influence import Influences
+from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
 from app.kernel.uncertainty.of_samples.units import Run, Units
 from app.kernel.uncertainty.of_weights.headline import weighted_headline
 from app.services.estimands import Estimand
@@ -131,8 +132,10 @@ class RunData:
         return np.atleast_1d(compute(estimand.expression, self.subject if estimand.scored else self.table))
 
     @cached_property
-    def influences(self) -> Influences:
-        """What each sample adds to the sampling error of a metric."""
+    def influences(self) -> Influences | UnitInfluences:
+        """What each sample, or other unit, adds to the sampling error of a metric."""
+        if self.source.task is not None:
+            return UnitInfluences(self.units.subject(), self.units.n_units, self.n_classes)
         return Influences(self.scores)
 
     @cached_property

@@ -82,6 +82,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
         undefined=section.undefined,
         findings=section.findings,
         of_samples={SectionName.UNITS: section},
+        queries=section.details.get("queries"),
     )
 
 

@@ -15,8 +15,8 @@ from app.domain.report import (
     Value,
     no_metrics,
 )
-from app.kernel.metrics.card import AnyMetric, Scope, Task
-from app.kernel.metrics.catalogue import Selection, catalogue
+from app.kernel.metrics.card import Scope, Task
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import Subject, needs_counts
 from app.kernel.numerics.arrays import Array, silently
@@ -24,6 +24,7 @@ from app.services.estimates.report_intervals import estimate_for_report, unit_me
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.json_values import numbers
+from app.services.kinds.kind import Reported
 from app.services.kinds.registry import UNIT_KINDS
 from app.services.reasons import reason, requested_values
 
@@ -37,11 +38,13 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         run: With its samples, where the kind needs them.
     """
     source, kind = question.source, UNIT_KINDS[task]
-    reported = catalogue().reported.for_task(task, kind.inputs(source))
+    metrics_of_kind = catalogue().reported.for_task(task, kind.inputs(source)).metrics
+    reported = [one for metric in metrics_of_kind for one in kind.variants(source, metric)]
     found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
     metrics, per_class = found.overall(), found.per_class()
-    overall = reported.of_scope(Scope.OVERALL)
-    values = dict(zip([one.key for one in overall], numbers(np.array(found.values(overall))), strict=True))
+    overall = _of_scope(reported, Scope.OVERALL)
+    known = zip(overall, numbers(np.array(found.values(overall))), strict=True)
+    values = {one.name: value for one, value in known if one.listed}
     requested, gaps = _requested(question, run)
     intervals = {}
     if question.has_intervals:
@@ -59,6 +62,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(kind.findings(source, values, per_class)),
+        details=kind.details(source, run.subject),
     )
 
 
@@ -67,7 +71,7 @@ class _Found:
 
     def __init__(
         self,
-        reported: Selection[AnyMetric],
+        reported: Sequence[Reported],
         subject: Subject,
         twin: Subject | None,
         labels: Sequence[str],
@@ -79,14 +83,14 @@ class _Found:
 
     def overall(self) -> GroupedMetrics:
         """Overall values by group."""
-        metrics = self._reported.of_scope(Scope.OVERALL)
+        metrics = _of_scope(self._reported, Scope.OVERALL)
         twins = self._twins(metrics)
         balanced = [] if self._twin is None else _computed(twins, self._twin)
         return self._grouped(metrics, numbers(np.array(self.values(metrics))), twins, numbers(np.array(balanced)))
 
     def per_class(self) -> dict[str, GroupedMetrics]:
         """By label."""
-        metrics = self._reported.of_scope(Scope.CLASS)
+        metrics = _of_scope(self._reported, Scope.CLASS)
         twins = self._twins(metrics)
         rows = numbers(np.array(self.values(metrics)).T) if metrics else []
         balanced: list[Any] = [[]] * len(rows)
@@ -97,7 +101,7 @@ class _Found:
             for label, row, of_twin in zip(self._labels, rows, balanced, strict=bool(metrics))
         }
 
-    def values(self, metrics: Sequence[AnyMetric]) -> list[Array]:
+    def values(self, metrics: Sequence[Reported]) -> list[Array]:
         """As they are; NaN where numbers of samples are needed and there are weights."""
         counted = self._content is Content.counts
         return [
@@ -105,7 +109,7 @@ class _Found:
             for metric, value in zip(metrics, _computed(metrics, self._subject), strict=True)
         ]
 
-    def _twins(self, metrics: Sequence[AnyMetric]) -> list[AnyMetric]:
+    def _twins(self, metrics: Sequence[Reported]) -> list[Reported]:
         """Those that are worth computing again."""
         if self._twin is None:
             return []
@@ -113,54 +117,58 @@ class _Found:
         return [one for one in metrics if one.card.has_twin(self._outcomes) and one.card.inputs in parts]
 
     def _grouped(
-        self, metrics: Sequence[AnyMetric], row: Sequence[Value], twins: Sequence[AnyMetric], balanced: Sequence[Value]
+        self, metrics: Sequence[Reported], row: Sequence[Value], twins: Sequence[Reported], balanced: Sequence[Value]
     ) -> GroupedMetrics:
         insensitive: dict[str, Value] = {}
         sensitive: dict[str, Value] = {}
         for metric, value in zip(metrics, row, strict=True):
             fixed = metric.card.prevalence.is_insensitive(self._outcomes)
-            (insensitive if fixed else sensitive)[metric.key] = value
+            (insensitive if fixed else sensitive)[metric.name] = value
         found = no_metrics()
         found["prevalence_insensitive"], found["prevalence_sensitive"] = insensitive, sensitive
-        found["at_balanced_prevalence"] = dict(zip([one.key for one in twins], balanced, strict=True))
+        found["at_balanced_prevalence"] = dict(zip([one.name for one in twins], balanced, strict=True))
         return found
 
     def undefined(self) -> Iterator[Undefined]:
         """Why each value that is missing is missing, and after them those of the twins alone."""
-        metrics = (*self._reported.of_scope(Scope.OVERALL), *self._reported.of_scope(Scope.CLASS))
-        known = dict(zip([metric.key for metric in metrics], self.values(metrics), strict=True))
-        yield from self._gaps(metrics, [known[metric.key] for metric in metrics], self._subject, None)
+        metrics = (*_of_scope(self._reported, Scope.OVERALL), *_of_scope(self._reported, Scope.CLASS))
+        known = dict(zip([metric.name for metric in metrics], self.values(metrics), strict=True))
+        yield from self._gaps(metrics, [known[metric.name] for metric in metrics], self._subject, None)
         if self._twin is not None:
             twins = self._twins(metrics)
             with silently():
                 # What has no value as it is has none in its twin either, for the same reason: said once.
                 balanced = [
-                    np.where(np.isfinite(known[one.key]), value, 0.0)
+                    np.where(np.isfinite(known[one.name]), value, 0.0)
                     for one, value in zip(twins, _computed(twins, self._twin), strict=True)
                 ]
             yield from self._gaps(twins, balanced, self._twin, Group.BALANCED)
 
     def _gaps(
-        self, metrics: Sequence[AnyMetric], values: Sequence[Array], subject: Subject, group: Group | None
+        self, metrics: Sequence[Reported], values: Sequence[Array], subject: Subject, group: Group | None
     ) -> Iterator[Undefined]:
         explainers: dict[str, Explainer[Any]] = {}
         for metric, found in zip(metrics, values, strict=True):
             if np.isfinite(found).all():
                 continue
             if metric.card.needs_counts and self._content is not Content.counts:
-                yield _without_counts(metric.key, self._content)
+                yield _without_counts(metric.name, self._content)
                 continue
             inputs = metric.card.inputs
             explainer = explainers.setdefault(inputs, Explainer(subject.parts[inputs]))
-            for gap in explainer.gaps([metric], found[None]):
+            for gap in explainer.gaps([metric.metric], found[None]):
                 label = None if gap.class_index is None else self._labels[gap.class_index]
-                yield Undefined(metric.key, gap.condition.code, reason(gap, self._labels), label, group)
+                yield Undefined(metric.name, gap.condition.code, reason(gap, self._labels), label, group)
 
 
-def _computed(metrics: Sequence[AnyMetric], subject: Subject) -> list[Array]:
-    """Values (...) or (..., L) of metrics with their default parameters."""
+def _of_scope(reported: Sequence[Reported], scope: Scope) -> list[Reported]:
+    return [one for one in reported if one.card.scope is scope]
+
+
+def _computed(metrics: Sequence[Reported], subject: Subject) -> list[Array]:
+    """Values (...) or (..., L) of metrics."""
     with silently():
-        return [np.asarray(metric.compute(subject.parts[metric.card.inputs])) for metric in metrics]
+        return [np.asarray(one.metric.compute(subject.parts[one.card.inputs], **one.parameters)) for one in metrics]
 
 
 def _without_counts(name: str, content: Content) -> Undefined:

@@ -2,16 +2,41 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import GroupedMetrics
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import AnyMetric, Card, Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.uncertainty.of_samples.units import Units
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a report says of an input: a metric with its parameters, and the name that it has there.
+
+    Attributes:
+        listed: Lists can be sorted by its values, so that they are kept.
+    """
+
+    name: str
+    metric: AnyMetric
+    parameters: Mapping[str, Any]
+    listed: bool = True
+
+    @property
+    def card(self) -> Card:
+        """That of the metric."""
+        return self.metric.card
+
+    @classmethod
+    def plain(cls, metric: AnyMetric) -> Self:
+        """A metric with its default parameters, by its key."""
+        return cls(metric.key, metric, metric.card.defaults)
+
 
 PerClass = Mapping[str, GroupedMetrics]
 
@@ -29,6 +54,8 @@ class UnitKind:
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
             where there is no such thing.
         findings: What the numbers mean, in words.
+        variants: What a report says of one metric of an input; its value with the default parameters.
+        details: What belongs to the values but is no metric; nothing.
     """
 
     inputs: Callable[[MatrixInput], frozenset[Inputs]]
@@ -38,3 +65,5 @@ class UnitKind:
     shown: Callable[[MatrixInput], Mapping[str, Any]]
     twin: Callable[[Subject], Subject | None]
     findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]
+    variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
+    details: Callable[[MatrixInput, Subject], Mapping[str, Any]] = lambda _, __: {}

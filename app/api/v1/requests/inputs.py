@@ -28,6 +28,7 @@ from app.domain.inputs.matrices import (
 from app.domain.inputs.multilabel import Beside, from_label_probabilities, from_label_sets
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
+from app.domain.inputs.rankings import CUTOFFS, from_ranking
 
 _GROUPS = (
     "One per sample: the patient, session or other group that it is one of, where samples are not independent. Every "
@@ -347,6 +348,28 @@ class MultilabelInput(Wire):
         return from_label_sets(self.y_true, self.y_pred, beside, pointer=pointer)
 
 
+class RankingInput(Wire):
+    """Items that were ranked for queries, one entry per item, in any order."""
+
+    kind: Literal["ranking"]
+    query_ids: GroupIds = Field(description="The query of each item; runs are paired by them.")
+    relevance: WeightColumn = Field(
+        description="How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant. Relevant items "
+        "that were not retrieved belong here too, with one score below all others: they count as tied at the end."
+    )
+    scores: NumberColumn | None = Field(
+        None, description="Any real numbers, higher for what comes first; equal scores count as all orders of them."
+    )
+    ranks: WeightColumn | None = Field(None, description="In place of `scores`, 1 for what comes first.")
+    cutoffs: list[Annotated[int, Field(ge=1, le=10_000_000)]] | None = Field(
+        None, min_length=1, max_length=20, description=f"The k of the metrics at k; {', '.join(map(str, CUTOFFS))}."
+    )
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        return from_ranking(self.query_ids, self.relevance, self.scores, self.ranks, self.cutoffs, pointer=pointer)
+
+
 AnyInput = Annotated[
     ConfusionMatrixInput
     | BinaryCountsInput
@@ -354,6 +377,7 @@ AnyInput = Annotated[
     | ProbabilitiesInput
     | ScoresInput
     | FoldsInput
-    | MultilabelInput,
+    | MultilabelInput
+    | RankingInput,
     Field(discriminator="kind"),
 ]

@@ -65,6 +65,16 @@ class LinearLimits:
 class Influences(Sampled):
     """Metrics of one set of samples, linearised; what several of them need is computed once."""
 
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return self.scores.n_samples
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.scores.n_classes
+
     def of(
         self, metric: Metric[Scores], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:

@@ -43,7 +43,12 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         return tuple(_areas([code for code in classes if code is not None], run, settings))
-    found = linearised(expression, run.influences)
+    return of_sums(estimand, run, settings)
+
+
+def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
+    found = linearised(estimand.expression, run.influences)
     return None if found is None else tuple(_of_sum(linear, run, settings) for linear in found)
 
 
