@@ -58,6 +58,7 @@ _IDS = {
 LabelColumn = Annotated[Any, PlainValidator(_column), _array(**_LABELS)]
 SampleIds = Annotated[Any, PlainValidator(_column), _array(**_IDS, uniqueItems=True)]
 GroupIds = Annotated[Any, PlainValidator(_column), _array(**_IDS)]
+NumberColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number"})]
 WeightColumn = Annotated[Any, PlainValidator(_column), _array(items={"type": "number", "minimum": 0})]
 Rows = Annotated[
     Any,

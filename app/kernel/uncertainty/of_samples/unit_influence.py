@@ -38,13 +38,13 @@ class UnitInfluences:
         found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
         known = np.count_nonzero(found.below)
         with silently():
-            below = np.add.reduce(found.below)
-            value = np.divide(np.add.reduce(found.above), below)
+            below, above = found.below.sum(), found.above.sum()
+            value = float(np.divide(above, below))
             influence = (found.above - value * found.below) / below * np.sqrt(np.divide(known, known - 1.0))
         if known < 2:
             influence = np.full(self.n_units, np.nan)
         return Linearisation(
-            float(value),
+            value,
             influence,
             card.inference.scale,
             Strata.WHOLE,
