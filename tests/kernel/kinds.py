@@ -14,6 +14,7 @@ from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.scores import Scores
+from app.kernel.units.queries import Queries
 from tests.kernel.closeness import CANCELLING
 from tests.kernel.matrices import Counts, dense, matrices, sparse
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
@@ -223,6 +224,75 @@ def labelled(size: int, labels: int, seed: int) -> Labelled:
     return truth, scores >= 0.5, scores, None
 
 
+# Query, relevance and score of each item, weights of the queries.
+Items = tuple[Codes, Array, Array, Array | None]
+
+
+class OfQueries(Kind):
+    """Ranked items of queries. The first class are irrelevant items, the others relevant ones."""
+
+    rounding = 1e-12
+
+    def cases(self, classes: int) -> Sequence[Items]:
+        return [_ranked(classes, levels, pull) for levels, pull in ((1_000_000, 0.3), (6, 0.3), (20, -0.4))]
+
+    def degenerate(self) -> Mapping[str, Items]:
+        query, scores = np.array([0, 0, 1, 1, 1]), np.array([0.3, 0.2, 0.5, 0.5, 0.1])
+        none, mixed = np.zeros(5), np.array([0.0, 2.0, 1.0, 0.0, 0.0])
+        second = np.array([0.0, 0.0, 1.0, 0.0, 3.0])
+        return {
+            "nothing relevant": (query, none, scores, None),
+            "everything relevant": (query, none + 1.0, scores, None),
+            "one query with nothing relevant": (query, second, scores, None),
+            "only that query weighs something": (query, second, scores, np.array([1.0, 0.0])),
+            "no weight at all": (query, mixed, scores, np.zeros(2)),
+            "one item": (query[:1], none[:1] + 1.0, scores[:1], None),
+            "all tied": (query, mixed, none, None),
+        }
+
+    def data(self, example: Items) -> Queries:
+        return Queries(*example)
+
+    def replicated(self, example: Items, times: Sequence[int]) -> Items:
+        query, relevance, scores, _ = example
+        if len(set(times)) == 1:
+            # Queries are what is sampled: as many times the same data are as many times the same queries.
+            copies = [query + number * (query.max() + 1) for number in range(times[0])]
+            return np.concatenate(copies), np.tile(relevance, times[0]), np.tile(scores, times[0]), None
+        index = np.repeat(np.arange(query.size), np.where(relevance > 0, times[1], times[0]))
+        return query[index], relevance[index], scores[index], None
+
+    def relabelled(self, example: Items, order: Sequence[int]) -> Items:  # noqa: ARG002 - queries have no classes
+        query, relevance, scores, _ = example
+        index = np.random.default_rng(1).permutation(query.size)
+        return query.max() - query[index], relevance[index], scores[index], None
+
+    def perfect(self, example: Items) -> Items:
+        query, relevance, _, _ = example
+        return query, relevance, relevance, None
+
+    def batches(self, classes: int) -> Sequence[tuple[Items, Sequence[Items]]]:
+        found = []
+        for query, relevance, scores, _ in self.cases(classes):
+            weights = np.random.default_rng(2).gamma(1.0, size=(2, 3, int(query.max()) + 1))
+            alone = [(query, relevance, scores, row) for row in weights.reshape(6, -1)]
+            found += [((query, relevance, scores, weights.reshape(6, -1)), alone)]
+            found += [((query, relevance, scores, weights), alone)]
+        return found
+
+    def depends_on_order(self, metric: AnyMetric, example: Items) -> bool:  # noqa: ARG002 - never
+        return False
+
+
+@cache
+def _ranked(classes: int, levels: int, pull: float) -> Items:
+    """Eight queries of 25 items, of which as many are relevant as there are places by default."""
+    rng = np.random.default_rng(classes)
+    relevance = np.concatenate([np.append(rng.integers(1, classes, 10), np.zeros(15)) for _ in range(8)])
+    scores = np.floor((pull * relevance + rng.random(relevance.size)) * levels) / levels
+    return np.repeat(np.arange(8), 25), relevance, scores, None
+
+
 @cache
 def _matrices_of(classes: int) -> Sequence[Counts]:
     """Dense ones and ones with empty cells."""
@@ -260,6 +330,7 @@ KINDS: Mapping[Inputs, Kind] = {
     Inputs.PROBABILITIES: OfSamples(),
     Inputs.LABELS: OfLabels(scores=False),
     Inputs.LABEL_SCORES: OfLabels(scores=True),
+    Inputs.QUERIES: OfQueries(),
 }
 
 

@@ -17,6 +17,7 @@ from app.kernel.metrics.references import REFERENCES
 from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.scores import Scores
+from app.kernel.units.queries import Queries
 from tests.kernel.closeness import value_of
 from tests.kernel.kinds import kind_of
 from tests.kernel.matrices import matrices
@@ -80,6 +81,9 @@ def test_names_elsewhere_look_like_that_library(metric: AnyMetric) -> None:
         "pycm": r"[A-Za-z0-9_ -]+( \(base 10\))?",
         "imblearn": r"[a-z_]+(\([a-z_]+=[A-Za-z]+\))?",
         "imcp": r"[a-z_]+",
+        "pykeen": r"[a-z_]+",
+        "ranx": r"[a-z_-]+(@k)?",
+        "trec_eval": r"[A-Za-z_]+",
         "torchmetrics": r"(1 - )?(Multiclass|Multilabel|Binary)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z0-9]+\))?",
     }
     for library, name in metric.card.elsewhere.items():
@@ -161,6 +165,7 @@ TAKES = {
     Inputs.PROBABILITIES: Scores,
     Inputs.LABELS: LabelSets,
     Inputs.LABEL_SCORES: LabelScores,
+    Inputs.QUERIES: Queries,
 }
 
 

@@ -55,7 +55,7 @@ def _relevance(rel: int) -> int:
 
 
 def _exponential(rel: int) -> int:
-    return 2**rel - 1
+    return (1 << rel) - 1
 
 
 # Of one order of the items; None is no value.
@@ -91,6 +91,7 @@ def of_query(name: str, relevance: Ranking, scores: Sequence[float], k: int) -> 
     known = [value for value in values if value is not None]
     if not known:
         return None
-    if all(isinstance(value, Fraction) for value in known):
-        return float(sum(map(Fraction, known), Fraction()) / len(known))
+    exact = [value for value in known if isinstance(value, Fraction)]
+    if len(exact) == len(known):
+        return float(sum(exact, Fraction()) / len(exact))
     return math.fsum(map(float, known)) / len(known)

@@ -36,10 +36,10 @@ class UnitInfluences:
         if terms is None or class_index is not None:
             return None
         found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
-        known = np.count_nonzero(found.below)
+        known = int(np.count_nonzero(found.below))
         with silently():
-            below, above = found.below.sum(), found.above.sum()
-            value = float(np.divide(above, below))
+            below, above = float(found.below.sum()), float(found.above.sum())
+            value = above / below if below else np.nan
             influence = (found.above - value * found.below) / below * np.sqrt(np.divide(known, known - 1.0))
         if known < 2:
             influence = np.full(self.n_units, np.nan)

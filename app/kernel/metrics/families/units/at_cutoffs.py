@@ -117,14 +117,14 @@ def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
         "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
         "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
         "torchmetrics": f"divides by the relevant items among the first k; {COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-        "survey": "Beddar-Wiesing et al. (2025, eq. 33) write the mean of the precisions: divide=places",
     },
     parameters=(
         _K,
         Choice(
             "divide",
             "relevant",
-            "D: the relevant items; at most k of them (attainable); or the mean of P@1 to P@k over all places",
+            "D: the relevant items; at most k of them (attainable); or the mean of P@1 to P@k over all places, as "
+            "Beddar-Wiesing et al. (2025, eq. 33) write it (places)",
             ("relevant", "attainable", "places"),
         ),
     ),
