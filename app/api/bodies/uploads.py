@@ -93,7 +93,9 @@ def read_folds(
 
 def _check_kind(kind: str, pointer: str) -> None:
     if kind not in _LABELS:
-        raise InvalidInput.at(pointer, "no_columns", f"expected {', '.join(_LABELS)} with a file, got {kind!r}")
+        raise InvalidInput.at(
+            pointer, "no_columns", f"expected predictions, probabilities, scores or ranking with a file, got {kind!r}"
+        )
 
 
 def _open(file: BinaryIO, columns: Mapped | None, labels: Sequence[str] | None) -> TableFile:

@@ -12,6 +12,7 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "probabilities": samples.PROBABILITIES,
     "scores": samples.SCORES,
     "folds": samples.FOLDS,
+    "rankings": samples.RANKINGS,
     "files": samples.FILES,
     "kept": keeping.KEPT,
     "lists": keeping.LISTS,

@@ -219,3 +219,23 @@ FILES = [
         headers={"content-type": "multipart/form-data; boundary=b"},
     ),
 ]
+
+
+def _ranking(seed: int, **members: Any) -> Json:
+    """Items of twelve queries, one of them without relevant items, in mixed order and with ties."""
+    places = [(item * 7 + seed) % 96 for item in range(96)]
+    return {
+        "kind": "ranking",
+        "query_ids": [f"q{place // 8}" for place in places],
+        "relevance": [0 if place < 8 else (place * place) % 5 // 2 for place in places],
+        "scores": [(place * (seed + 3)) % 23 / 4 for place in places],
+        **members,
+    }
+
+
+RANKINGS = [
+    compute("default-cutoffs", _ranking(1)),
+    compute("cutoffs", _ranking(2, cutoffs=[2, 5]), metrics=["ndcg_at_k(k=3, gain=exponential)", "mrr"]),
+    compute("all-intervals", _ranking(3), intervals="all", seed=1, draws=300, metrics=["gps(query_auc, r_precision)"]),
+    compute("ranks", {**_ranking(4), "scores": None, "ranks": [1 + item % 9 for item in range(96)]}),
+]
