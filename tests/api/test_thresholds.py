@@ -188,3 +188,39 @@ def test_a_rule_without_keeping_is_the_same(client: httpx.Client) -> None:
         client.post("/v1/thresholds", json={"input": matrix, "objective": "mcc"}), 422, "invalid_input"
     )
     assert problem["errors"][0]["pointer"] == "/input/kind"
+
+
+def test_a_surface_has_every_rule_of_its_grid(client: httpx.Client) -> None:
+    source = make(n=120)
+    made = create(client, evaluation(input=source))
+    answer = find(client, made, objective="h_mean", surface={"steps": 9}, correction="none")
+    surface, truth, rows = answer["surface"], np.array(source["y_true"]), np.array(source["probabilities"])
+    assert (surface["steps"], len(surface["weights"]), surface["labels"]) == (9, 28, made["input"]["labels"])
+    for weights, recalls, value in zip(surface["weights"], surface["recalls"], surface["objective"], strict=True):
+        decided = (rows * np.array(weights)).argmax(axis=1)
+        expected = sk.recall_score(truth, decided, average=None)
+        np.testing.assert_allclose(recalls, expected, rtol=1e-12)
+        assert value == pytest.approx(3.0 / (1.0 / expected).sum() if expected.all() else 0.0)
+    assert surface["objective"][surface["best"]] == max(surface["objective"])
+    front = {tuple(surface["recalls"][place]) for place in surface["front"]}
+    assert not any(all(a >= b for a, b in zip(one, other, strict=True)) for one in front for other in front - {one})
+    # Left out where it was not asked for, and the same without keeping.
+    assert "surface" not in find(client, made, objective="h_mean")
+    body = {"input": source, "objective": "h_mean", "surface": {"steps": 9}, "correction": "none"}
+    assert client.post("/v1/thresholds", json=body).json()["surface"] == surface
+
+
+@pytest.mark.parametrize(
+    ("classes", "steps", "pointer", "code"),
+    [
+        (2, 9, "/surface", "three_or_four_classes"),
+        (5, 9, "/surface", "three_or_four_classes"),
+        (4, 3, "/surface/steps", "too_few_steps"),
+        (3, 200, "/surface/steps", "surface_too_large"),
+        (4, 40, "/surface/steps", "surface_too_large"),
+    ],
+)
+def test_surfaces_that_cannot_be(client: httpx.Client, classes: int, steps: int, pointer: str, code: str) -> None:
+    body = {"input": make(n=80, classes=classes), "objective": "h_mean", "surface": {"steps": steps}}
+    problem = check_problem(client.post("/v1/thresholds", json=body), 422, "invalid_input")
+    assert (problem["errors"][0]["pointer"], problem["errors"][0]["code"]) == (pointer, code)

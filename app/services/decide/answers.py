@@ -65,6 +65,30 @@ class RuleCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RuleSurface:
+    """The objective for every class weight of a grid, and the best trade-offs between the recalls.
+
+    Attributes:
+        steps: Weights are positive multiples of 1 / steps with sum 1.
+        weights: P points, in the order of the labels.
+        objective: At each point; `null` where it has no value.
+        feasible: Are the constraints met there on these samples?
+        recalls: At each point, in the order of the labels; `null` for a class without samples.
+        front: The points that no other one beats in one recall without losing in another, by their places.
+        best: The place of the feasible point with the best objective; `null` where there is none.
+    """
+
+    steps: int
+    labels: Sequence[str]
+    weights: Array = field(metadata=_MATRIX)
+    objective: Sequence[float | None]
+    feasible: NDArray[np.bool_] = field(metadata=typed(list[bool]))
+    recalls: Sequence[Sequence[float | None]]
+    front: Sequence[int]
+    best: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionRule:
     """A decision rule, what it gains, and what of that is luck.
 
@@ -76,6 +100,7 @@ class DecisionRule:
         weights: More classes: their geometric mean is 1.
         constraints_probability: With which the population meets all of the constraints; null where that is not known.
         guarantee: The probability with which a rule chosen like this one meets all constraints in the population.
+        surface: Where it was asked for: all rules of a grid of class weights.
         note: What to expect on new data.
     """
 
@@ -93,4 +118,5 @@ class DecisionRule:
     confusion_matrix: Array = field(metadata=_MATRIX)
     default_confusion_matrix: NDArray[Any] = field(metadata=_MATRIX)
     curve: RuleCurve | None
+    surface: RuleSurface | None = field(default=None, metadata=LEFT_OUT)
     note: str

@@ -19,11 +19,12 @@ from app.kernel.decide.class_weights import WeightRule, search_weights
 from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
+from app.kernel.decide.weight_surface import points_of, weight_surface
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
-from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective
+from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
 from app.services.estimands import Better, preference
 from app.services.json_values import numbers
 from app.services.stored import scores_of
@@ -32,6 +33,9 @@ from app.services.stored import scores_of
 MOST_RESAMPLED = 60_000
 _RESAMPLES, _WEIGHT_RESAMPLES = 100, 20
 _STARTS, _FEW_STARTS = 8, 3
+# Of how many classes a grid of weights is looked at, with how many points, and decisions times classes in all: seconds.
+_FEWEST_ON_SURFACE, _MOST_ON_SURFACE = 3, 4
+_MOST_POINTS, _MOST_DECIDED = 5000, 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class RuleQuestion:
     Attributes:
         guarantee: Probability with which the rule is to keep to all limits in the population; with None it only has to
             on the data.
+        surface_steps: Of the grid of class weights of which all rules are wanted.
     """
 
     objective: str
@@ -59,6 +64,7 @@ class RuleQuestion:
     seed: int = 0
     max_points: int = 1000
     guarantee: float | None = None
+    surface_steps: int | None = None
 
 
 def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule:
@@ -86,6 +92,7 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
         )
     limits = [_scalar(limit.metric, source, f"/constraints/{i}/metric") for i, limit in enumerate(question.limits)]
     _check_guarantee(source, question)
+    _check_surface(source, question)
     search = _Search(source, question, objective, limits, better.better)
     try:
         return search.by_threshold(identifier) if len(source.labels) == 2 else search.by_weights(identifier)
@@ -103,6 +110,36 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion) -> None:
     if not _independent(source):
         raise InvalidInput.at(
             "/guarantee", "needs_independent_samples", "expected samples that neither weigh nor come in groups"
+        )
+
+
+def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
+    """A grid of class weights that can be looked at in reasonable time."""
+    steps, size = question.surface_steps, len(source.labels)
+    if steps is None:
+        return
+    where = "/surface/steps"
+    if not _FEWEST_ON_SURFACE <= size <= _MOST_ON_SURFACE:
+        raise InvalidInput.at(
+            "/surface",
+            "three_or_four_classes",
+            f"expected {_FEWEST_ON_SURFACE} or {_MOST_ON_SURFACE} classes, got {size}: two have a threshold and its "
+            "curve, of more classes a grid has too many points",
+        )
+    if steps < size:
+        raise InvalidInput.at(
+            where, "too_few_steps", f"expected {size} steps or more, so that every class has a weight"
+        )
+    samples = source.samples
+    entries = size * (1 if samples is None else samples.size)
+    most = min(_MOST_POINTS, _MOST_DECIDED // entries)
+    if points_of(size, steps) > most:
+        fitting = next(fewer for fewer in range(steps - 1, 0, -1) if points_of(size, fewer) <= most)
+        raise InvalidInput.at(
+            where,
+            "surface_too_large",
+            f"expected at most {fitting} steps, which are {points_of(size, fitting)} points, for so many samples and "
+            f"classes; {steps} are {points_of(size, steps)}",
         )
 
 
@@ -174,7 +211,29 @@ class _Search:
             resamples=min(question.resamples or _WEIGHT_RESAMPLES, 5 * _WEIGHT_RESAMPLES),
             seed=question.seed,
         )
-        return self._answer(identifier, found)
+        return replace(self._answer(identifier, found), surface=self._surface())
+
+    def _surface(self) -> RuleSurface | None:
+        steps = self.question.surface_steps
+        if steps is None:
+            return None
+        found = weight_surface(
+            self.scores,
+            self.objective,
+            steps=steps,
+            constraints=self.constraints,
+            maximize=self.better is Better.HIGHER,
+        )
+        return RuleSurface(
+            steps=steps,
+            labels=self.source.labels,
+            weights=found.weights,
+            objective=numbers(found.objectives),
+            feasible=found.feasible,
+            recalls=numbers(found.recalls),
+            front=np.flatnonzero(found.front).tolist(),
+            best=found.best,
+        )
 
     def _answer(
         self,

@@ -309,7 +309,10 @@ def _of_input(change: Callable[[Case, Kept], None]) -> Callable[[Case, Kept], No
 
 
 def _threshold(case: Case, _: Kept) -> None:
-    """No limits, and no guarantee, that no rule can meet: whether one does is a matter of the data."""
+    """No limits, and no guarantee, that no rule can meet: whether one does is a matter of the data; no surface, which
+    needs three or four classes.
+    """
+    case.body.pop("surface", None)
     case.body["constraints"] = [{"metric": one["metric"]} | {"min": -1e9} for one in case.body.get("constraints", [])]
     case.body.pop("guarantee", None)
     case.body["objective"] = "balanced_accuracy"

@@ -112,6 +112,17 @@ class ConstraintField(Wire):
     max: float | None = Field(None, description="Highest value allowed.")
 
 
+class SurfaceField(Wire):
+    """A grid of class weights of which all rules are wanted."""
+
+    steps: int = Field(
+        20,
+        ge=3,
+        le=200,
+        description="Weights are positive multiples of 1 / steps with sum 1; 20 are 171 points of 3 classes.",
+    )
+
+
 class ThresholdRequest(Wire):
     """What the decision rule is to be best for."""
 
@@ -132,6 +143,11 @@ class ThresholdRequest(Wire):
         description="Two classes: choose only among thresholds at which the constraints are met in the population with "
         "this probability, such as 0.95.",
     )
+    surface: SurfaceField | None = Field(
+        None,
+        description="Three or four classes: the objective and the recalls for every class weight of a grid, and which "
+        "of these rules no other one beats in one recall without losing in another.",
+    )
 
     def to_domain(self) -> RuleQuestion:
         """The question as the services know it."""
@@ -143,6 +159,7 @@ class ThresholdRequest(Wire):
             seed=self.seed,
             max_points=self.max_points,
             guarantee=self.guarantee,
+            surface_steps=None if self.surface is None else self.surface.steps,
         )
 
 
@@ -164,6 +181,7 @@ THRESHOLDS = {
 INPUT_THRESHOLDS: dict[str, Any] = {
     "balanced": {"input": SCORES["input"], "objective": "h_mean"},
     "several classes": {"input": PROBABILITIES["input"], "objective": "mcc"},
+    "a surface": {"input": PROBABILITIES["input"], "objective": "h_mean", "surface": {"steps": 6}},
 }
 CURVES: dict[str, Any] = {
     "of a class": {"input": PROBABILITIES["input"], "class": "dog"},
