@@ -132,6 +132,13 @@ BENCHMARKS = (
         ("--replicates", "100"),
         ("--replicates", "2000"),
     ),
+    Benchmark(
+        "weighted_coverage",
+        "Weighted samples",
+        ("numpy",),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
     Benchmark("coverage", "Coverage of the intervals", ("numpy", "scipy"), ("--replicates", "300")),
 )
 
