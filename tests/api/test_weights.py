@@ -108,7 +108,7 @@ def test_runs_of_one_weight_compare_as_those_without(client: httpx.Client, paire
     settings = {"metrics": OF_MATRICES, "seed": 3, "paired": "true" if paired else "false", "draws": 500}
     answers = []
     for weight in (None, [2.0] * 150):
-        members = {} if weight is None else {"sample_weight": weight}
+        members: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
         dataset = uuid4().hex
         ids = [keep_labels(client, TRUTH, one, dataset=dataset, **members) for one in (FIRST, SECOND)]
         answers.append(compare(client, *ids, **settings))
@@ -122,7 +122,7 @@ def test_scored_runs_of_one_weight_compare_as_those_without(client: httpx.Client
     outputs = [probabilities(TRUTH, seed, shared=1) for seed in (0, 1)]
     answers = []
     for weight in (None, [2.0] * 150):
-        members = {} if weight is None else {"sample_weight": weight}
+        members: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
         dataset = uuid4().hex
         ids = [keep_probabilities(client, TRUTH, one, dataset=dataset, **members) for one in outputs]
         answers.append(compare(client, *ids, **settings))

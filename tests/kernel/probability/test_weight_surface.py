@@ -45,7 +45,7 @@ def test_points_are_the_rules_decided_one_by_one(n_classes: int, weighted: bool)
             right[code] += weight * (products.index(max(products)) == code)
         recalls = [Fraction(hits, total) for hits, total in zip(right, whole, strict=True)]
         np.testing.assert_allclose(found.recalls[place], [float(recall) for recall in recalls], rtol=1e-12)
-        mean = n_classes / sum(1 / recall for recall in recalls) if all(recalls) else Fraction(0)
+        mean = n_classes / sum((1 / recall for recall in recalls), Fraction(0)) if all(recalls) else Fraction(0)
         assert found.objectives[place] == pytest.approx(float(mean), rel=1e-12)
         assert found.feasible[place] == (recalls[0] >= Fraction(3, 10))
         if recalls[0] >= Fraction(3, 10):

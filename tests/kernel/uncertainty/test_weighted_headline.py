@@ -1,5 +1,7 @@
 """Limits of weighted samples: statsmodels' sandwich, derivatives by each weight, and equality for equal weights."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -16,7 +18,7 @@ from app.kernel.uncertainty.of_weights.headline import design_effects, gradient_
 from app.kernel.uncertainty.of_weights.rates import WeightedRate
 
 
-def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Array, Array, Array]:
+def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Any, Any, Array]:
     random = np.random.default_rng(seed)
     truth = random.integers(0, n_classes, size)
     predicted = np.where(random.random(size) < 0.7, truth, random.integers(0, n_classes, size))
