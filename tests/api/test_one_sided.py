@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm, ttest_rel
 from statsmodels.stats import proportion
+from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, matrix_input
@@ -247,3 +248,18 @@ def test_gates_with_a_baseline(client: httpx.Client) -> None:
 def test_gates_refuse_a_side_that_decides_nothing(client: httpx.Client, more: Json) -> None:
     answer = client.put("/v1/gates/refused", json={"rules": [{"metric": "recall@0", "alternative": "less", **more}]})
     check_problem(answer, 422, answer.json()["code"])
+
+
+def test_kappas_of_independent_runs(client: httpx.Client) -> None:
+    """The test that both are equal, where the samples are not the same and the shares of the classes are."""
+    matrices = {"a": [[90, 10], [10, 90]], "b": [[80, 20], [20, 80]]}
+    bodies = [evaluation(model=name, dataset=name, input=matrix_input(matrix)) for name, matrix in matrices.items()]
+    asked: dict[str, Any] = {"metrics": ["cohen_kappa", "mcc"], "paired": False}
+    found = _compared(client, bodies, **asked)["metrics"]
+    (first, of_first), (second, of_second) = (
+        (one.kappa, one.var_kappa) for one in (cohens_kappa(np.array(matrix)) for matrix in matrices.values())
+    )
+    omnibus = found["cohen_kappa"]["omnibus"]
+    assert (omnibus["of"], omnibus["df"]) == ("equal kappas", 1)
+    assert omnibus["statistic"] == pytest.approx((first - second) ** 2 / (of_first + of_second), rel=1e-11)
+    assert "omnibus" not in found["mcc"]

@@ -6,9 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.compare.differences import on_scale
+from app.kernel.compare.many.kappas import equal_kappas
 from app.kernel.compare.paired.couplings import difference_variance_bounds
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.families.overall.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import ClassCounts, Prior
 from app.kernel.uncertainty.draws import Functional
@@ -17,7 +20,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import Resampling, ResamplingDesign
+from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, Resampling, ResamplingDesign
 from app.services.runs.simulation import draw_independent
 
 # Cells of the matrices that numeric derivatives look at.
@@ -102,6 +105,16 @@ class IndependentMatrices(MatrixDraws):
             shares=prevalence.shares if prevalence.reachable else None,
             weighted=self.runs.weighted,
         )
+
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - kappa has one value
+        """Runs on different samples: the chi-squared test that all have the same kappa."""
+        estimand = self.estimands[index]
+        is_kappa = isinstance(estimand.expression, Measure) and estimand.expression.metric is cohen_kappa
+        apart = self.runs.pairing.design is PairingDesign.INDEPENDENT and len(self.runs) > 1
+        if not (is_kappa and apart) or self.setup.prevalence.moves(estimand):
+            return None
+        found = equal_kappas(self.runs.counts)
+        return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
     def _functional(self, estimand: Estimand) -> Functional:
         """The metric at the prevalence that it is compared at, on the scale that it is tested on."""
