@@ -111,7 +111,8 @@ class IndependentMatrices(MatrixDraws):
         estimand = self.estimands[index]
         is_kappa = isinstance(estimand.expression, Measure) and estimand.expression.metric is cohen_kappa
         apart = self.runs.pairing.design is PairingDesign.INDEPENDENT and len(self.runs) > 1
-        if not (is_kappa and apart) or self.setup.prevalence.moves(estimand):
+        weighted = any(record.is_weighted for record in self.runs.records)
+        if not (is_kappa and apart) or weighted or self.setup.prevalence.moves(estimand):
             return None
         found = equal_kappas(self.runs.counts)
         return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
