@@ -34,6 +34,7 @@ INPUTS: Final = {
     Inputs.LABELS: "sets of labels",
     Inputs.LABEL_SCORES: "scores of labels",
     Inputs.CONTINGENCY: "a contingency table",
+    Inputs.FEATURES: "points with features",
     Inputs.QUERIES: "queries",
 }
 TASKS: Final = {
@@ -89,6 +90,12 @@ def ideal(card: Card) -> str:
 def source(metric: AnyMetric) -> str:
     """The file that declares the metric."""
     return metric.compute.__module__.replace(".", "/") + ".py"
+
+
+def page_name(metric: AnyMetric) -> str:
+    """The file of its page; with what it takes where classes have another metric of that name."""
+    taken = catalogue().by_name[metric.key] is not metric
+    return f"{metric.key}.{metric.card.inputs}.md" if taken else f"{metric.key}.md"
 
 
 def expression(card: Card) -> str:
@@ -195,7 +202,7 @@ def index(metrics: Sequence[AnyMetric]) -> str:
     for heading, members in families(metrics).items():
         rows = [
             (
-                f"[`{m.key}`]({m.key}.md)",
+                f"[`{m.key}`]({page_name(m)})",
                 m.card.name,
                 "class" if m.card.scope is Scope.CLASS else "overall",
                 SHORT_PREVALENCES[m.card.prevalence],
@@ -218,7 +225,7 @@ def index(metrics: Sequence[AnyMetric]) -> str:
 def pages() -> dict[str, str]:
     """All pages by file name."""
     metrics = catalogue().metrics
-    return {"index.md": index(metrics)} | {f"{metric.key}.md": page(metric) for metric in metrics}
+    return {"index.md": index(metrics)} | {page_name(metric): page(metric) for metric in metrics}
 
 
 def stale(wanted: Mapping[str, str]) -> list[str]:

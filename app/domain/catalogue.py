@@ -10,19 +10,30 @@ from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
 from app.domain.inputs.rankings import CUTOFFS
 from app.domain.members import LEFT_OUT
-from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Orientation, Parameter, Prevalence, Scope
+from app.kernel.metrics.card import (
+    AnyMetric,
+    Card,
+    Choice,
+    Inputs,
+    Number,
+    Orientation,
+    Parameter,
+    Prevalence,
+    Scope,
+    Task,
+)
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
 
 
-def metric_by_name(name: str) -> AnyMetric:
-    """The metric of that key or alias.
+def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
+    """The metric of that key or alias: the one of the task where a name has several meanings, else that of classes.
 
     Raises:
         NotFound: there is none; the nearest names are offered.
     """
-    metric = catalogue().by_name.get(name)
+    metric = catalogue().named(name, None if task is None else Task(task))
     if metric is None:
         near = suggest(name)
         raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
@@ -40,7 +51,7 @@ def find_metrics(
         and (prevalence is None or metric.card.prevalence == prevalence)
         and (inputs is None or metric.card.inputs == inputs)
         and (task is None or task in tasks(metric.card))
-        and (text is None or text.lower() in _searched(metric.key))
+        and (text is None or text.lower() in _searched(metric.key, metric.card.tasks[0]))
     ]
 
 
@@ -63,8 +74,8 @@ def tasks(card: Card) -> tuple[str, ...]:
 
 
 @cache
-def _searched(key: str) -> str:
-    card = catalogue().by_name[key].card
+def _searched(key: str, task: str) -> str:
+    card = metric_by_name(key, task).card
     return " ".join((card.key, card.name, *card.aliases, *card.elsewhere.values(), card.sentence)).lower()
 
 

@@ -12,7 +12,7 @@ from app.domain.errors import NotComparable, all_understood
 from app.domain.expressions.check import refuse_about_sample
 from app.domain.expressions.expressions import parse, render
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import INPUTS_OF, INPUTS_OF_CLASSES, Inputs, Orientation, Scale, Task
+from app.kernel.metrics.card import Inputs, Orientation, Scale, Task
 from app.kernel.metrics.expression import (
     Bounds,
     Every,
@@ -29,7 +29,6 @@ from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 
 MATRICES = frozenset({Inputs.MATRIX})
-EVERYTHING = INPUTS_OF_CLASSES
 # A list of labels has no number of classes: each is there or not, and rates of one are no rates of another.
 _MANY = 3
 
@@ -121,7 +120,7 @@ def parse_estimands(
         labels: The classes.
         positive: Class that a metric of one class without ``@`` speaks of.
         pointer: Where the texts stand in the request.
-        inputs: What there is to compute from, of classes.
+        inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
 
     Raises:
@@ -154,8 +153,7 @@ def make_estimand(
     Raises:
         InvalidExpression: it is none.
     """
-    known = inputs if task is None else INPUTS_OF[task]
-    return estimand_of(parse(text, labels, positive, inputs=known, task=task), text, labels, task=task)
+    return estimand_of(parse(text, labels, positive, inputs=inputs, task=task), text, labels, task=task)
 
 
 def estimand_of(

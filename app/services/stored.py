@@ -1,6 +1,6 @@
 """From what is kept of an evaluation back to what its report is computed from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +9,10 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval, Shares
+from app.services.kinds.registry import inputs_of
 
 _DEFAULTS = Options()
 
@@ -32,6 +34,15 @@ def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> Ma
         facts=record.extra,
         samples=samples,
     )
+
+
+def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
+    """What metrics of some runs of one kind can be computed from. Of classes whatever there may be: which run lacks it
+    is said where its samples are looked for.
+    """
+    if records[0].task is None:
+        return INPUTS_OF_CLASSES
+    return frozenset.intersection(*(inputs_of(stored_input(record)) for record in records))
 
 
 def refuse_kind(record: EvaluationRecord, what: str, pointer: str | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
@@ -16,6 +17,7 @@ from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.references import REFERENCES
 from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 from tests.kernel.closeness import value_of
@@ -59,7 +61,7 @@ def test_every_name_leads_to_its_metric() -> None:
     for metric in ALL:
         for name in (metric.key, *metric.card.aliases):
             assert all(catalogue().named(name, task) is metric for task in metric.card.tasks)
-        assert catalogue().by_name[metric.key] is metric
+        assert catalogue().by_name[metric.key].key == metric.key
     by_scope = (*catalogue().of_scope(Scope.CLASS), *catalogue().of_scope(Scope.OVERALL))
     assert sorted(by_scope, key=id) == sorted(ALL, key=id)
 
@@ -166,6 +168,8 @@ TAKES = {
     Inputs.LABELS: LabelSets,
     Inputs.LABEL_SCORES: LabelScores,
     Inputs.QUERIES: Queries,
+    Inputs.CONTINGENCY: Contingency,
+    Inputs.FEATURES: Points,
 }
 
 

@@ -40,10 +40,10 @@ def moves(metric: AnyMetric, before: Any, after: Any) -> bool:
 def test_the_metrics_are_those_of_the_published_list() -> None:
     """The table in ``tests/data`` names every metric with its scope, its inputs and how it takes prevalence."""
     with (Path(__file__).parents[1] / "data" / "metrics.csv").open() as file:
-        listed = {row["key"]: row for row in csv.DictReader(file)}
-    assert listed.keys() == {metric.key for metric in METRICS}
+        listed = {(row["key"], row["inputs"]): row for row in csv.DictReader(file)}
+    assert listed.keys() == {(metric.key, metric.card.inputs) for metric in METRICS}
     for metric in METRICS:
-        card, row = metric.card, listed[metric.key]
+        card, row = metric.card, listed[metric.key, metric.card.inputs]
         assert (card.scope, card.inputs, card.prevalence) == (row["scope"], row["inputs"], row["prevalence"]), card.key
         if card.inputs is Inputs.PROBABILITIES:
             assert set(card.aliases) == set(filter(None, row["aliases"].split(";"))), card.key

@@ -19,11 +19,11 @@ from app.domain.inputs.samples import Samples
 from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
 from app.domain.rules import check_rules, definition_of
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure, compute
 from app.kernel.uncertainty.intervals import wilson
-from app.services.estimands import EVERYTHING, make_estimand, preference, require_comparable
+from app.services.estimands import make_estimand, preference, require_comparable
 from app.services.estimates.canonical import canonical
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
@@ -65,7 +65,7 @@ def found(run: RunData | MatrixInput, *texts: str, settings: LimitSettings | Non
     """The first value of each expression."""
     data = run if isinstance(run, RunData) else RunData(run)
     labels, positive = data.source.labels, data.source.positive
-    inputs = EVERYTHING if data.source.is_scored else frozenset({Inputs.MATRIX})
+    inputs = INPUTS_OF_CLASSES if data.source.is_scored else frozenset({Inputs.MATRIX})
     estimands = [make_estimand(text, labels, positive, inputs) for text in texts]
     return [values[0] for values in estimate(estimands, data, settings or LimitSettings())]
 
@@ -99,7 +99,7 @@ def rule(metric: str, bound: str = "lower", level: float = 0.95) -> dict[str, An
 
 def ranked(record: EvaluationRecord, metric: str, outputs: dict[Any, Samples] | None = None) -> tuple[float, float]:
     """Limits on a leaderboard of one run."""
-    estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING)
+    estimand = make_estimand(metric, record.labels, record.positive, INPUTS_OF_CLASSES)
     better = preference(estimand.expression)
     assert better is not None
     query = LeaderboardQuery(dataset=DatasetRef("d"), metric=metric)

@@ -12,9 +12,10 @@ from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import silently
-from app.services.estimands import EVERYTHING, parse_estimands
+from app.services.estimands import parse_estimands
 from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.methods import shifted_samples
@@ -38,7 +39,7 @@ def answer(
     worth: float | None = None,
     **scenario: Any,
 ) -> Projection:
-    estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=EVERYTHING)
+    estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=INPUTS_OF_CLASSES)
     runs, kept = Runs.align(records), KeptSamples(outputs={} if samples is None else {records[0].id: samples})
     asked = Scenario(**scenario, samples=worth)
     return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, asked)
@@ -166,7 +167,7 @@ _STILL = "recall@* balanced_accuracy h_mean g_mean min(recall@*) recall_range po
 
 def intervals_of(record: EvaluationRecord, metrics: str, samples: Samples | None = None) -> dict[str, Any]:
     """By name the limits that a report, a leaderboard and a gate have."""
-    estimands = parse_estimands(metrics.split(), record.labels, record.positive, inputs=EVERYTHING)
+    estimands = parse_estimands(metrics.split(), record.labels, record.positive, inputs=INPUTS_OF_CLASSES)
     found = estimate(estimands, run_data(record, samples), LimitSettings())
     return {
         name: (one.low, one.high, one.method)

@@ -33,9 +33,9 @@ Column = NDArray[Any] | list[Any]
 _SCORES = "scores"
 COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", _SCORES, "query_ids", "relevance", "ranks")
 _MATRIX = "matrix"
-ROWS = ("probabilities", _MATRIX)
+ROWS = ("probabilities", "features", _MATRIX)
 # Those that the domain takes as arrays; others become lists of numbers again.
-ARRAYS = frozenset(COLUMNS) | {"probabilities"}
+ARRAYS = frozenset(COLUMNS) | {"probabilities", "features"}
 # What may be left beside them. The largest request without columns is far below.
 MOST_BESIDE = 8 * 1024 * 1024
 # Small enough that a piece fits into the processor's cache.

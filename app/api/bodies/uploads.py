@@ -18,7 +18,7 @@ from app.api.bodies.files.npz import open_npz
 from app.api.bodies.files.parquet import open_parquet
 from app.api.bodies.files.table import Table, TableFile
 from app.domain.errors import DomainError, InvalidInput
-from app.domain.inputs.kinds import RANKING
+from app.domain.inputs.kinds import CLUSTERING, RANKING
 from app.domain.inputs.labels import Column, class_of_column, encode, listed
 from app.domain.inputs.names import normalized
 
@@ -30,12 +30,16 @@ _TRUTH = "y_true"
 _LABELS = {"predictions": {_TRUTH: "y_true", "y_pred": "y_pred"}, "scores": {_TRUTH: "y_true"}}
 _LABELS[_PROBABILITIES] = {_TRUTH: "y_true"}
 _LABELS[RANKING] = {"query_id": "query_ids"}
+_LABELS[CLUSTERING] = {"y_pred": "y_pred"}
 _NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}, RANKING: {"relevance": "relevance"}}
+_NUMBERS[CLUSTERING] = {}
 # Of these a file of rankings has one.
 _ORDERS = {_SCORE: _SCORES, "rank": "ranks"}
 _OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
 _OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
 _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
+# Of clusterings: a column of numbers for every feature, or an array of all of them.
+_FEATURE, _FEATURES = "feature.", "features"
 # The index of a table of pandas, as it is written to Parquet and to CSV, the latter also once it was read again.
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
@@ -57,7 +61,7 @@ def read_columns(
 
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
-        kind: ``predictions``, ``probabilities``, ``scores`` or ``ranking``.
+        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering`` or ``ranking``.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
         columns: What they are called in the file, where that is not what the service calls them.
@@ -94,7 +98,9 @@ def read_folds(
 def _check_kind(kind: str, pointer: str) -> None:
     if kind not in _LABELS:
         raise InvalidInput.at(
-            pointer, "no_columns", f"expected predictions, probabilities, scores or ranking with a file, got {kind!r}"
+            pointer,
+            "no_columns",
+            f"expected predictions, probabilities, scores, clustering or ranking with a file, got {kind!r}",
         )
 
 
@@ -140,15 +146,18 @@ class _Picked:
     def read(self) -> dict[str, Any]:
         """The arrays by their names in the JSON."""
         classes = self._classes() if self.by_class else {}
-        labels = self._with_optional(self.labels, _OPTIONAL_LABELS)
-        numbers = self._with_optional(self.numbers, _OPTIONAL_NUMBERS)
-        self._refuse_unknown({*labels, *numbers, *classes.values()})
+        features = self._features() if self.kind == CLUSTERING else []
+        labels = self._with_optional(self.labels, self._optional_labels)
+        numbers = self._with_optional(self.numbers, self._optional_numbers)
+        self._refuse_unknown({*labels, *numbers, *classes.values(), *features})
         if self.declared is None and len(classes) > 1:
             # Before they are read as numbers: what is no class need not be one.
             self._refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
-        table = self.file.load([*labels], [*numbers, *classes.values()])
+        table = self.file.load([*labels], [*numbers, *classes.values(), *features])
         found: dict[str, Any] = {member: table.labels(name) for name, member in labels.items()}
         found |= {member: table.numbers(name) for name, member in numbers.items()}
+        if features:
+            found[_FEATURES] = table.matrix(_FEATURES) if features == [_FEATURES] else _matrix(table, features)
         if self.kind in classes.values() and len(classes) == 1:
             return {**found, self.kind: table.matrix(self.kind)}
         if classes:
@@ -157,6 +166,19 @@ class _Picked:
 
     def _with_optional(self, names: Mapping[str, str], optional: Mapping[str, str]) -> Mapping[str, str]:
         return {**names, **{name: member for name, member in optional.items() if name in self.file.names}}
+
+    @property
+    def _optional_labels(self) -> Mapping[str, str]:
+        return {_TRUTH: "y_true", **_OPTIONAL_LABELS} if self.kind == CLUSTERING else _OPTIONAL_LABELS
+
+    @property
+    def _optional_numbers(self) -> Mapping[str, str]:
+        return {} if self.kind == CLUSTERING else _OPTIONAL_NUMBERS
+
+    def _features(self) -> list[str]:
+        """The columns of features, in their order."""
+        columns = [name for name in self.file.names if name.startswith(_FEATURE)]
+        return columns or [name for name in self.file.names if name == _FEATURES]
 
     def _classes(self) -> dict[str, str]:
         """The columns of probabilities or scores by the class of each, or the one array that holds them all."""
@@ -186,12 +208,14 @@ class _Picked:
     def _refuse_unknown(self, known: set[str]) -> None:
         unknown = [name for name in self.file.names if name not in known and not _INDEX.fullmatch(name)]
         if unknown:
-            classes = ["one per class"] if self.by_class else []
-            needed = ", ".join([*map(repr, [*self.labels, *self.numbers]), *classes])
+            more = ["one per class"] if self.by_class else []
+            more += [f"{_FEATURE}* if there are features"] if self.kind == CLUSTERING else []
+            needed = ", ".join([*map(repr, [*self.labels, *self.numbers]), *more])
+            optional = [*self._optional_labels, *self._optional_numbers]
             raise InvalidInput.at(
                 "/data",
                 "unknown_column",
-                f"expected the columns {needed} and at most {listed(_OPTIONAL)} besides, got {listed(unknown)} too: "
+                f"expected the columns {needed} and at most {listed(optional)} besides, got {listed(unknown)} too: "
                 f"leave out what is no part of {self.kind}",
             )
 

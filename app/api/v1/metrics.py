@@ -28,10 +28,16 @@ from app.services.evaluate.evaluations import Normalized
 router = routes("metrics")
 
 
+AskedTask = Annotated[
+    Literal["binary", "multiclass", "multilabel", "clustering", "ranking"] | None,
+    Query(description="What is judged: one of two classes or of more, labels, clusters, orders."),
+]
+
+
 @cache
-def _written(key: str) -> orjson.Fragment:
+def _written(name: str, task: str | None) -> orjson.Fragment:
     """A card as JSON. None ever changes, and writing all of them takes four milliseconds."""
-    return orjson.Fragment(write_json(describe_metric(metric_by_name(key))))
+    return orjson.Fragment(write_json(describe_metric(metric_by_name(name, task))))
 
 
 @router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
@@ -44,26 +50,25 @@ async def list_metrics(
         Query(description="What prevalence does to it."),
     ] = None,
     input: Annotated[  # noqa: A002 - the contract's name
-        Literal["matrix", "probabilities", "labels", "label_scores", "contingency", "queries"] | None,
+        Literal["matrix", "probabilities", "labels", "label_scores", "contingency", "features", "queries"] | None,
         Query(description="What it is computed from."),
     ] = None,
-    task: Annotated[
-        Literal["binary", "multiclass", "multilabel", "clustering", "ranking"] | None,
-        Query(description="What is judged: one of two classes or of more, labels, clusters, orders."),
-    ] = None,
+    task: AskedTask = None,
     q: Annotated[
         str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")
     ] = None,
 ) -> Response:
     """List the metrics, filtered."""
     found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
-    return json_response({"items": [_written(metric.key) for metric in found], "combinations": combinations()})
+    return json_response(
+        {"items": [_written(metric.key, metric.card.tasks[0]) for metric in found], "combinations": combinations()}
+    )
 
 
 @router.get("/metrics/{key}", responses=answers(MetricCard), operation_id="getMetric")
-async def get_metric(key: str) -> Response:
-    """Describe one metric, by its key or an alias."""
-    return json_response(_written(metric_by_name(key).key))
+async def get_metric(key: str, task: AskedTask = None) -> Response:
+    """Describe one metric, by its key or an alias; the task tells which where a name has several meanings."""
+    return json_response(_written(metric_by_name(key, task).key, task))
 
 
 @router.post(

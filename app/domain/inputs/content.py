@@ -33,6 +33,10 @@ class InputFacts(TypedDict, total=False):
         cutoffs: Of rankings: the k of the metrics at k in the report.
         relevant_items: Items of a relevance above 0.
         queries_without_relevant_items: They have no recall, average precision or rank.
+        clusters: Of clusterings: the names of the clusters, in the order of the columns.
+        n_features: How many features the samples came with.
+        contingency: Numbers of samples, classes by clusters; where no classes are known there is none.
+        cluster_sizes: How many samples each cluster has.
     """
 
     rows: int
@@ -51,6 +55,10 @@ class InputFacts(TypedDict, total=False):
     cutoffs: list[int]
     relevant_items: int
     queries_without_relevant_items: int
+    clusters: list[str]
+    n_features: int
+    contingency: list[list[int]]
+    cluster_sizes: list[int]
 
 
 # Among the facts of an input whose samples come in groups: how many groups.

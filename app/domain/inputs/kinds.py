@@ -30,6 +30,10 @@ class UnitForm:
 
 MULTILABEL: Final = "multilabel"
 RANKING: Final = "ranking"
+CLUSTERING: Final = "clustering"
+# Among the facts of clusterings: the names of the clusters, and how many features samples have.
+CLUSTERS_FACT: Final = "clusters"
+FEATURES_FACT: Final = "n_features"
 
 # Every other kind is a matrix of classes, [K, K], with as many samples as its entries sum to.
 UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
@@ -37,6 +41,13 @@ UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
     MULTILABEL: UnitForm(Task.MULTILABEL, lambda n_labels, _: (n_labels, 2, 2), lambda counts: counts[0].sum().item()),
     # Queries, items, relevant items, queries with a relevant item.
     RANKING: UnitForm(Task.RANKING, lambda _, __: (4,), lambda counts: counts[0].item()),
+    # Classes by clusters; one row where no classes are known. Distances need the samples.
+    CLUSTERING: UnitForm(
+        Task.CLUSTERING,
+        lambda n_classes, facts: (max(n_classes, 1), len(facts[CLUSTERS_FACT])),
+        lambda counts: counts.sum().item(),
+        lambda facts: FEATURES_FACT in facts,
+    ),
 }
 
 

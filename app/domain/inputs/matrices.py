@@ -105,10 +105,10 @@ class MatrixInput:
         return WEIGHTS_FACT in self.facts
 
 
-def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
-    """Labels as text: at least two, at most 1,000, all different."""
+def check_labels(labels: Sequence[Label], pointer: str, *, fewest: int = 2) -> tuple[str, ...]:
+    """Labels as text: at least two, or as few as may be, at most 1,000, all different."""
     texts = tuple(label_text(label) for label in labels)
-    check_class_count(len(texts), pointer)
+    check_class_count(len(texts), pointer, fewest=fewest)
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text in seen:
@@ -119,10 +119,10 @@ def check_labels(labels: Sequence[Label], pointer: str) -> tuple[str, ...]:
     return texts
 
 
-def check_class_count(count: int, pointer: str) -> None:
-    """Between 2 and 1,000 classes."""
-    if count < 2:
-        raise InvalidInput.at(pointer, "too_few_classes", f"expected at least 2 classes, got {count}")
+def check_class_count(count: int, pointer: str, *, fewest: int = 2) -> None:
+    """Between 2 and 1,000 classes, or fewer where that makes sense."""
+    if count < fewest:
+        raise InvalidInput.at(pointer, "too_few_classes", f"expected at least {fewest} classes, got {count}")
     if count > MOST_CLASSES:
         raise InvalidInput.at(pointer, "too_many_classes", f"expected at most {MOST_CLASSES} classes, got {count}")
 

@@ -332,11 +332,11 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
 
 def at_equal_prevalence(counts: Array) -> Array:
-    """The matrices (..., K, K) with every row scaled to the same total, n kept.
+    """The matrices (..., K, K), or tables of any shape, with every row scaled to the same total, n kept.
 
     All NaN when a row is empty: no scale makes it equal.
     """
     actual = np.add.reduce(counts, axis=-1)
-    scale = total(actual)[..., None] / counts.shape[-1] / actual
+    scale = total(actual)[..., None] / counts.shape[-2] / actual
     scale = np.where(np.isfinite(scale).all(axis=-1, keepdims=True), scale, np.nan)
     return counts * scale[..., None]

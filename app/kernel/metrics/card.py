@@ -56,6 +56,7 @@ class Inputs(StrEnum):
     LABELS = "labels"
     LABEL_SCORES = "label_scores"
     CONTINGENCY = "contingency"
+    FEATURES = "features"
     QUERIES = "queries"
 
 
@@ -77,18 +78,21 @@ _TASK_OF = {
     Inputs.LABELS: Task.MULTILABEL,
     Inputs.LABEL_SCORES: Task.MULTILABEL,
     Inputs.CONTINGENCY: Task.CLUSTERING,
+    Inputs.FEATURES: Task.CLUSTERING,
     Inputs.QUERIES: Task.RANKING,
 }
 # What there is to compute from for each task that is more than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
     {
         Task.MULTILABEL: frozenset({Inputs.MATRIX, Inputs.PROBABILITIES, Inputs.LABELS, Inputs.LABEL_SCORES}),
-        Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY}),
+        Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY, Inputs.FEATURES}),
         Task.RANKING: frozenset({Inputs.QUERIES}),
     }
 )
 # Metrics whose function is the one over labels too, and those of one class that need the cells between two.
 OVER_LABELS = frozenset({Task.MULTILABEL})
+# Metrics that do not mind which class belongs to which cluster.
+CLUSTERINGS = frozenset({Task.CLUSTERING})
 CLASSES_ONLY: frozenset[Task] = frozenset()
 INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
@@ -209,6 +213,7 @@ class Inference:
 
     Attributes:
         headline: It belongs to what a report shows first.
+        headline_of: Tasks besides classes where it does so too.
         about_sample: It describes this sample, as a p-value or a standard error does, and is no property of the
             classifier: it has no limits, no value at balanced prevalence, and nothing is decided by it.
         biased: Noise moves it to one side, as it does with maxima and sums of absolute values, and a resample adds as
@@ -231,6 +236,7 @@ class Inference:
     """
 
     headline: bool = False
+    headline_of: frozenset[Task] = frozenset()
     about_sample: bool = False
     biased: bool = False
     gaps: Gaps | None = None
@@ -245,6 +251,10 @@ class Inference:
     influence: Form | None = None
     terms: Callable[..., Terms] | None = None
     exact: Exact | None = None
+
+    def leads(self, task: Task) -> bool:
+        """Does it belong to what a report of a task shows first?"""
+        return self.headline or task in self.headline_of
 
 
 _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))

@@ -18,6 +18,8 @@ from app.kernel.metrics.card import (
     is_of_probabilities,
     is_of_rankings,
 )
+from app.kernel.metrics.families.clustering import information as shared_information
+from app.kernel.metrics.families.clustering import pairs, shape
 from app.kernel.metrics.families.labels import rankings as label_rankings
 from app.kernel.metrics.families.labels import sets as label_sets
 from app.kernel.metrics.families.overall import (
@@ -77,6 +79,9 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     label_rankings,
     at_cutoffs,
     whole_lists,
+    pairs,
+    shared_information,
+    shape,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)
@@ -164,12 +169,13 @@ def _declared(family: ModuleType | tuple[AnyMetric, ...]) -> tuple[AnyMetric, ..
     return tuple(value for value in vars(family).values() if isinstance(value, Metric))
 
 
-def _by_key(key: str) -> AnyMetric:
-    return catalogue().by_name[key]
+@cache
+def _by_key(key: str, inputs: Inputs) -> AnyMetric:
+    return next(one for one in catalogue().metrics if one.key == key and one.card.inputs is inputs)
 
 
-def _named(metric: AnyMetric) -> tuple[Callable[[str], AnyMetric], tuple[str]]:
-    return _by_key, (metric.key,)
+def _named(metric: AnyMetric) -> tuple[Callable[[str, Inputs], AnyMetric], tuple[str, Inputs]]:
+    return _by_key, (metric.key, metric.card.inputs)
 
 
 # A metric that is sent to another process is its name: its function stands there already.

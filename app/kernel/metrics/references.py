@@ -74,6 +74,10 @@ REFERENCES: dict[str, str] = {
         "Epidemiology, 46(5), 423-429. "
         "https://doi.org/10.1016/0895-4356(93)90018-V"
     ),
+    "calinski1974": (
+        "Calinski, T., & Harabasz, J. (1974). A dendrite method for cluster analysis. Communications in Statistics, "
+        "3(1), 1-27. https://doi.org/10.1080/03610927408827101"
+    ),
     "chicco2020": (
         "Chicco, D., & Jurman, G. (2020). The advantages of the Matthews correlation coefficient (MCC) over F1 "
         "score and accuracy in "
@@ -115,6 +119,10 @@ REFERENCES: dict[str, str] = {
         "Czinder, P., & Pales, Z. (2006). Some comparison inequalities for Gini and Stolarsky means. Mathematical "
         "Inequalities & Applications, 9(4), 607-616."
     ),
+    "davies1979": (
+        "Davies, D. L., & Bouldin, D. W. (1979). A cluster separation measure. IEEE Transactions on Pattern Analysis "
+        "and Machine Intelligence, 1(2), 224-227. https://doi.org/10.1109/TPAMI.1979.4766909"
+    ),
     "davis2006": (
         "Davis, J., & Goadrich, M. (2006). The relationship between precision-recall and ROC curves. International "
         "Conference on Machine "
@@ -128,6 +136,10 @@ REFERENCES: dict[str, str] = {
     "drummond2006": (
         "Drummond, C., & Holte, R. C. (2006). Cost curves: an improved method for visualizing classifier performance. "
         "Machine Learning, 65(1), 95-130. https://doi.org/10.1007/s10994-006-8199-5"
+    ),
+    "dunn1974": (
+        "Dunn, J. C. (1974). Well-separated clusters and optimal fuzzy partitions. Journal of Cybernetics, 4(1), "
+        "95-104. https://doi.org/10.1080/01969727408546059"
     ),
     "elkan2001": (
         "Elkan, C. (2001). The foundations of cost-sensitive learning. International Joint Conference on Artificial "
@@ -154,6 +166,10 @@ REFERENCES: dict[str, str] = {
         "Fleiss, J. L., Levin, B., & Paik, M. C. (2003). Statistical Methods for Rates and Proportions (3rd ed.). "
         "Wiley. "
         "https://doi.org/10.1002/0471445428"
+    ),
+    "fowlkes1983": (
+        "Fowlkes, E. B., & Mallows, C. L. (1983). A method for comparing two hierarchical clusterings. Journal of the "
+        "American Statistical Association, 78(383), 553-569. https://doi.org/10.1080/01621459.1983.10478008"
     ),
     "garcia2009": (
         "García, V., Mollineda, R. A., & Sánchez, J. S. (2009). Index of balanced accuracy: a performance measure "
@@ -355,10 +371,23 @@ REFERENCES: dict[str, str] = {
         "evaluation. IEEE Congress on "
         "Evolutionary Computation, 2254-2261. https://doi.org/10.1109/CEC.2006.1688586"
     ),
+    "rand1971": (
+        "Rand, W. M. (1971). Objective criteria for the evaluation of clustering methods. Journal of the American "
+        "Statistical Association, 66(336), 846-850. https://doi.org/10.1080/01621459.1971.10482356"
+    ),
     "rea1992": "Rea, L. M., & Parker, R. A. (1992). Designing and Conducting Survey Research. Jossey-Bass.",
     "robin2011": (
         "Robin, X., Turck, N., Hainard, A., et al. (2011). pROC: an open-source package for R and S+ to analyze and "
         "compare ROC curves. BMC Bioinformatics, 12, 77. https://doi.org/10.1186/1471-2105-12-77"
+    ),
+    "rosenberg2007": (
+        "Rosenberg, A., & Hirschberg, J. (2007). V-measure: a conditional entropy-based external cluster evaluation "
+        "measure. Proceedings of EMNLP-CoNLL 2007, 410-420."
+    ),
+    "rousseeuw1987": (
+        "Rousseeuw, P. J. (1987). Silhouettes: a graphical aid to the interpretation and validation of cluster "
+        "analysis. Journal of Computational and Applied Mathematics, 20, 53-65. "
+        "https://doi.org/10.1016/0377-0427(87)90125-7"
     ),
     "scott1955": (
         "Scott, W. A. (1955). Reliability of content analysis: the case of nominal scale coding. Public Opinion "
@@ -379,6 +408,10 @@ REFERENCES: dict[str, str] = {
         "Stolarsky, K. B. (1975). Generalizations of the logarithmic mean. Mathematics Magazine, 48(2), 87-92. "
         "https://doi.org/10.1080/0025570X.1975.11976447"
     ),
+    "strehl2002": (
+        "Strehl, A., & Ghosh, J. (2002). Cluster ensembles: a knowledge reuse framework for combining multiple "
+        "partitions. Journal of Machine Learning Research, 3, 583-617."
+    ),
     "tsoumakas2010": (
         "Tsoumakas, G., Katakis, I., & Vlahavas, I. (2010). Mining multi-label data. Data Mining and Knowledge "
         "Discovery Handbook, 667-685. https://doi.org/10.1007/978-0-387-09823-4_34"
@@ -395,6 +428,11 @@ REFERENCES: dict[str, str] = {
         "Vickers, A. J., & Elkin, E. B. (2006). Decision curve analysis: a novel method for evaluating prediction "
         "models. Medical "
         "Decision Making, 26(6), 565-574. https://doi.org/10.1177/0272989X06295361"
+    ),
+    "vinh2010": (
+        "Vinh, N. X., Epps, J., & Bailey, J. (2010). Information theoretic measures for clusterings comparison: "
+        "variants, properties, normalization and correction for chance. Journal of Machine Learning Research, 11, "
+        "2837-2854."
     ),
     "voorhees1999": (
         "Voorhees, E. M. (1999). The TREC-8 question answering track report. Text REtrieval Conference, 77-82."
@@ -420,5 +458,9 @@ REFERENCES: dict[str, str] = {
         "Yule, G. U. (1912). On the methods of measuring association between two attributes. Journal of the Royal "
         "Statistical Society, "
         "75(6), 579-652. https://doi.org/10.2307/2340126"
+    ),
+    "zhao2004": (
+        "Zhao, Y., & Karypis, G. (2004). Empirical and theoretical comparisons of selected criterion functions for "
+        "document clustering. Machine Learning, 55(3), 311-331. https://doi.org/10.1023/B:MACH.0000027785.44527.d6"
     ),
 }

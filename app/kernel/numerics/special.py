@@ -136,3 +136,11 @@ def find_integers(
         raise RuntimeError(f"the integer search did not finish: {answer.message}")
     found: Array = np.round(answer.x)
     return found
+
+
+def euclidean_distances(rows: Array, others: Array) -> Array:
+    """Euclidean distances (m, n) of points (m, d) from points (n, d), from differences: equal points are 0 apart."""
+    from scipy.spatial.distance import cdist
+
+    distances: Array = cdist(rows, others)
+    return distances

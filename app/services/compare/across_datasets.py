@@ -37,7 +37,6 @@ from app.services.compare.model_answers import (
     WilcoxonTest,
 )
 from app.services.estimands import (
-    EVERYTHING,
     Better,
     Estimand,
     Preference,
@@ -48,6 +47,7 @@ from app.services.estimands import (
 from app.services.estimates.run_data import run_data
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.seeds import chosen_seed
+from app.services.stored import inputs_of_all
 
 _DRAWS = 20_000
 _FEWEST_DRAWS = 2000
@@ -144,7 +144,7 @@ def _values(
     insensitive = True
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
-            estimand = make_estimand(asked.metric, record.labels, record.positive, EVERYTHING, record.task)
+            estimand = make_estimand(asked.metric, record.labels, record.positive, inputs_of_all([record]), record.task)
             require_comparable([estimand], [asked.metric], "/metric")
             if estimand.is_list or estimand.preference is None:
                 raise IncomparableRuns(

@@ -21,7 +21,7 @@ from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.cost_ranges import check_costs
 from app.services.compare.kept_answers import KeptAnswers
-from app.services.estimands import EVERYTHING, Estimand, parse_estimands, require_comparable
+from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.ports import EvaluationStore
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
@@ -30,6 +30,7 @@ from app.services.runs.group_draws import shared_groups
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
 from app.services.runs.resampling import InferenceSettings
+from app.services.stored import inputs_of_all
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -149,7 +150,9 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         InvalidInput: costs are asked of more than two classes.
         OutOfReach: too many differences.
     """
-    estimands = parse_estimands(new.metrics, runs.labels, runs.positive, inputs=EVERYTHING, task=runs.task)
+    estimands = parse_estimands(
+        new.metrics, runs.labels, runs.positive, inputs=inputs_of_all(runs.records), task=runs.task
+    )
     require_comparable(estimands, new.metrics)
     check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2

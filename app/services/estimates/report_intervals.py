@@ -159,25 +159,27 @@ def _every_value(of: AnyMetric | Reported, labels: Sequence[str], task: Task | N
 def matrix_metrics(options: Options) -> list[AnyMetric]:
     """The metrics of a matrix of which a report gives intervals, overall ones in front."""
     metrics = catalogue().of_matrices.reported
-    everything = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
+    of_both = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
+    everything = [metric for metric in of_both if not metric.card.inference.about_sample]
     if options.intervals is IntervalChoice.ALL:
-        return list(everything)
+        return everything
     rates = catalogue_rates().keys
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
 
 
-def unit_metrics(metrics: Sequence[Reported], options: Options) -> list[Reported]:
+def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> list[Reported]:
     """Of the metrics of a kind of input those of which a report gives intervals, overall ones in front."""
-    everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
+    of_both = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
+    everything = [metric for metric in of_both if not metric.card.inference.about_sample]
     if options.intervals is IntervalChoice.ALL:
-        return list(everything)
+        return everything
     rates = catalogue_rates().keys
     return [
         metric
         for metric in everything
         if metric.metric.key in rates
         or metric.card.inference.terms is not None
-        or (metric.card.inference.headline and metric.card.scope is Scope.OVERALL)
+        or (metric.card.inference.leads(task) and metric.card.scope is Scope.OVERALL)
     ]
 
 

@@ -73,7 +73,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
     return Report(
         input=summary,
-        headline=headline_of(summary, section, [one.key for one in reported if one.card.inference.headline]),
+        headline=headline_of(summary, section, [one.key for one in reported if one.card.inference.leads(task)]),
         metrics=section.metrics,
         per_class=section.per_class,
         values=section.values,

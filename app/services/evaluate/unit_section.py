@@ -15,7 +15,7 @@ from app.domain.report import (
     Value,
     no_metrics,
 )
-from app.kernel.metrics.card import Scope, Task
+from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import Subject, needs_counts
@@ -49,7 +49,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     intervals = {}
     if question.has_intervals:
         intervals = estimate_for_report(
-            unit_metrics(reported, question.options),
+            unit_metrics(reported, task, question.options),
             question.of_matrix + question.of_probabilities,
             run,
             question.options,
@@ -57,13 +57,18 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     return Section(
         metrics=metrics,
         per_class=per_class,
-        values=values,
+        # What is called like a metric of classes and is another one cannot stand in lists beside it.
+        values={one.name: values[one.name] for one in overall if one.listed and _has_its_name(one.metric)},
         requested={text: requested[text] for text in question.options.metrics},
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(kind.findings(source, values, per_class)),
         details=kind.details(source, run.subject),
     )
+
+
+def _has_its_name(metric: AnyMetric) -> bool:
+    return catalogue().by_name[metric.key] is metric
 
 
 class _Found:

@@ -13,7 +13,7 @@ from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
 from app.kernel.uncertainty.design import Alternative
-from app.services.estimands import EVERYTHING, Better, Estimand, make_estimand
+from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
@@ -21,6 +21,7 @@ from app.services.reasons import why_missing
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
+from app.services.stored import inputs_of_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,11 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
             that of the rule.
     """
     known: dict[str, Estimand] = {}
+    inputs = inputs_of_all(runs.records)
     for index, rule in enumerate(definition.rules):
         try:
             if rule.metric not in known:
-                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, EVERYTHING, runs.task)
+                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, inputs, runs.task)
                 refuse_about_sample(known[rule.metric].expression, rule.metric)
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"

@@ -5,11 +5,16 @@ from typing import Final
 
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
+from app.services.kinds.clustering import CLUSTERING_KIND
 from app.services.kinds.kind import UnitKind
 from app.services.kinds.multilabel import MULTILABEL_KIND
 from app.services.kinds.ranking import RANKING_KIND
 
-UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {Task.MULTILABEL: MULTILABEL_KIND, Task.RANKING: RANKING_KIND}
+UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
+    Task.MULTILABEL: MULTILABEL_KIND,
+    Task.RANKING: RANKING_KIND,
+    Task.CLUSTERING: CLUSTERING_KIND,
+}
 
 
 def inputs_of(source: MatrixInput) -> frozenset[Inputs]:

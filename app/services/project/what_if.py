@@ -12,10 +12,11 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import significant
+from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.compute import ComputePool
-from app.services.estimands import EVERYTHING, Estimand, parse_estimands, pointer_to
+from app.services.estimands import Estimand, parse_estimands, pointer_to
 from app.services.ports import EvaluationStore
 from app.services.project.answers import Projection
 from app.services.project.crossings import changes_of_place
@@ -100,7 +101,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
 
 def _projectable(metrics: tuple[str, ...], record: EvaluationRecord) -> tuple[Estimand, ...]:
     refuse_kind(record, "other class shares")
-    estimands = parse_estimands(metrics, record.labels, record.positive, inputs=EVERYTHING)
+    estimands = parse_estimands(metrics, record.labels, record.positive, inputs=INPUTS_OF_CLASSES)
     _check_projectable(metrics, estimands)
     return estimands
 

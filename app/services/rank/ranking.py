@@ -16,7 +16,7 @@ from app.kernel.compare.many.rankings import confidence_set, separable_groups, w
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import ProportionInterval, seed_of
-from app.services.estimands import EVERYTHING, Better, Estimand, Preference, make_estimand
+from app.services.estimands import Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.methods.from_draws import affordable_draws
@@ -28,6 +28,7 @@ from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
 from app.services.runs.resampling import CommonPrevalence, InferenceSettings
 from app.services.seeds import chosen_seed
+from app.services.stored import inputs_of_all
 
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
 _FEWEST_DEFINED = 0.95
@@ -186,7 +187,7 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(metric, record.labels, record.positive, EVERYTHING, record.task)
+        estimand = make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), record.task)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand

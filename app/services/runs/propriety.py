@@ -11,11 +11,11 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.wording import significant
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
-from app.services.estimands import EVERYTHING, Estimand, parse_estimands
+from app.services.estimands import Estimand, parse_estimands
 from app.services.runs.aligned import Runs
 from app.services.runs.resampling import CommonPrevalence
 
@@ -51,7 +51,7 @@ def improper_preferences(
     improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
     if not improper or not pairs:
         return ()
-    proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=EVERYTHING)
+    proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=INPUTS_OF_CLASSES)
     references = [*_scores(runs, proper, prevalence)]
     found = [_finding(score, references, runs, pairs) for score in _scores(runs, improper, prevalence)]
     return tuple(finding for finding in found if finding is not None)

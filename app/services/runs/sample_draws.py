@@ -270,7 +270,7 @@ class ResampledSamples(Resampling):
         """By estimand, permutation p-values (V) from the same permutations; nothing where they are too dear."""
         entries = 4 * self._largest * self._width * max(self.setup.n_pairs, 1)
         draws = min(PERMUTATIONS, _PERMUTED_ENTRIES // entries)
-        if draws < FEWEST_PERMUTATIONS or any(run.run.multiplicities is not None for run in self.runs.scored):
+        if draws < FEWEST_PERMUTATIONS or not all(run.run.exchangeable for run in self.runs.scored):
             return {}
         if pair not in self._permutations:
             first, second = pair

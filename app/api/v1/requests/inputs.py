@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LABEL_TEXT, LabelField
 from app.domain.errors import InvalidInput
+from app.domain.inputs import clustering
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.ignored import without_ignored
@@ -90,6 +91,7 @@ LabelRows = Annotated[
 ]
 # What the domain says of them, in its own words, where it does not hold.
 _CLASSES: JsonDict = {"minItems": 2, "maxItems": MOST_CLASSES}
+_FEW: JsonDict = {"minItems": 1, "maxItems": MOST_CLASSES}
 _ENTRY: JsonDict = {"type": "number", "minimum": 0, "maximum": LARGEST_TOTAL}
 # Far beyond any matrix: with fewer the domain says what is wrong with their number.
 _MOST_LABELS = 10 * MOST_CLASSES
@@ -371,6 +373,60 @@ class RankingInput(Wire):
         return from_ranking(self.query_ids, self.relevance, self.scores, self.ranks, self.cutoffs, pointer=pointer)
 
 
+Names = Annotated[list[LabelField], Field(max_length=_MOST_LABELS, json_schema_extra={**_FEW, "uniqueItems": True})]
+ContingencyRow = Annotated[list[Entry], Field(max_length=MOST_CLASSES, fail_fast=True, json_schema_extra=_FEW)]
+Points = Annotated[
+    Any,
+    PlainValidator(_column),
+    _array(items={"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MOST_CLASSES}),
+]
+
+
+class ClusteringInput(Wire):
+    """A clustering: a table of classes by clusters, or the cluster of every sample with its class or its features."""
+
+    kind: Literal["clustering"]
+    contingency: list[ContingencyRow] | None = Field(
+        None,
+        max_length=MOST_CLASSES,
+        description="Numbers of samples, classes x clusters, of any shape.",
+        json_schema_extra=_FEW,
+    )
+    classes: Names | None = Field(None, description='Names of the rows; "0", "1", ... when left out.')
+    clusters: Names | None = Field(None, description='Names of the columns; "0", "1", ... when left out.')
+    y_true: LabelColumn | None = Field(None, description="The class of every sample, where it is known.")
+    y_pred: LabelColumn | None = Field(None, description="The cluster of every sample.")
+    features: Points | None = Field(
+        None,
+        description="n x d: where every sample lies, for measures of the shape of the clusters. In files the columns "
+        "`feature.*`.",
+    )
+    sample_ids: SampleIds | None = Field(None, description="One id per sample; runs are paired by them.")
+    group_ids: GroupIds | None = Field(None, description=_GROUPS)
+
+    def to_domain(self, pointer: str) -> MatrixInput:
+        """The canonical form."""
+        columns = {"y_true": self.y_true, "y_pred": self.y_pred, "features": self.features}
+        columns |= {"sample_ids": self.sample_ids, "group_ids": self.group_ids}
+        names = {"classes": self.classes, "clusters": self.clusters}
+        given = columns if self.contingency is not None else names
+        both = next((name for name, value in given.items() if value is not None), None)
+        if both is not None:
+            raise InvalidInput.at(
+                f"{pointer}/{both}",
+                "one_of",
+                "expected either contingency, classes and clusters or columns of samples, got something of both"
+                if self.contingency is not None
+                else "expected names of classes and clusters with a contingency only; samples name theirs themselves",
+            )
+        if self.contingency is not None:
+            return clustering.from_contingency(self.contingency, self.classes, self.clusters, pointer=pointer)
+        if self.y_pred is None:
+            raise InvalidInput.at(f"{pointer}/y_pred", "missing", "expected contingency or y_pred, got neither")
+        beside = clustering.Beside(self.features, self.sample_ids, self.group_ids)
+        return clustering.from_clusters(self.y_true, self.y_pred, beside, pointer=pointer)
+
+
 AnyInput = Annotated[
     ConfusionMatrixInput
     | BinaryCountsInput
@@ -379,6 +435,7 @@ AnyInput = Annotated[
     | ScoresInput
     | FoldsInput
     | MultilabelInput
-    | RankingInput,
+    | RankingInput
+    | ClusteringInput,
     Field(discriminator="kind"),
 ]

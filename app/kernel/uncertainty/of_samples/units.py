@@ -45,6 +45,11 @@ class Units(ABC):
         """Samples (n) that each unit stands for, such as those of a cell; None is one each."""
         return None
 
+    @property
+    def exchangeable(self) -> bool:
+        """May what two runs say of a unit be exchanged, as permutations do?"""
+        return self.multiplicities is None
+
     @abstractmethod
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
@@ -53,9 +58,13 @@ class Units(ABC):
     def part(self, chosen: Codes) -> Self:
         """Some of them."""
 
-    @abstractmethod
     def beside(self, other: Self) -> Self:
-        """These and others behind them as units of one run."""
+        """These and others behind them as units of one run, where they are exchangeable.
+
+        Raises:
+            TypeError: they are not.
+        """
+        raise TypeError(f"what {type(self).__name__} and {type(other).__name__} say of a unit cannot be exchanged")
 
     @property
     def truth(self) -> NDArray[Any] | None:

@@ -13,7 +13,7 @@ from app.kernel.matrix import aickin
 from app.kernel.matrix.disagreement import Weights, disagreements, weighted_alpha_parts
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Choice, MatrixOf, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import CLUSTERINGS, Choice, MatrixOf, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_SAMPLES,
@@ -360,6 +360,8 @@ def kappa_standard_error(t: Table) -> Array:
     ),
     degree=None,
     references=("hubert1985", "beddar2025"),
+    also=CLUSTERINGS,
+    headline_of=CLUSTERINGS,
 )
 def adjusted_rand(t: Table) -> Array:
     agreement, spread = _rand_parts(t)

@@ -1,0 +1,308 @@
+"""Clusterings over HTTP: what comes in, what is answered at once and later, what is refused."""
+
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from sklearn import metrics as sk
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine
+
+from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
+from tests.api.decisions import compare
+
+WINE = load_wine()
+FEATURES = (WINE.data - WINE.data.mean(axis=0)) / WINE.data.std(axis=0)
+NAMES = ["barolo", "grignolino", "barbera"]
+TRUTH = [NAMES[code] for code in WINE.target]
+
+
+def clusters(count: int, seed: int = 0) -> list[int]:
+    found: list[int] = KMeans(count, n_init=3, random_state=seed).fit_predict(FEATURES).tolist()
+    return found
+
+
+THREE, SIX = clusters(3), clusters(6)
+IDS = [f"w{place}" for place in range(len(TRUTH))]
+TABLE = sk.cluster.contingency_matrix(TRUTH, THREE)
+SOURCE: Json = {"kind": "clustering", "y_true": TRUTH, "y_pred": THREE}
+
+
+def values(answer: Json) -> dict[str, Any]:
+    return {**answer["metrics"]["prevalence_sensitive"], **answer["metrics"]["prevalence_insensitive"]}
+
+
+EXPECTED = {
+    "rand_index": sk.rand_score,
+    "adjusted_rand": sk.adjusted_rand_score,
+    "pair_fowlkes_mallows": sk.fowlkes_mallows_score,
+    "homogeneity": sk.homogeneity_score,
+    "completeness": sk.completeness_score,
+    "v_measure": sk.v_measure_score,
+    "mutual_information": sk.mutual_info_score,
+    "normalized_mutual_information": sk.normalized_mutual_info_score,
+    "adjusted_mutual_information": sk.adjusted_mutual_info_score,
+}
+
+
+def test_the_report_has_what_scikit_learn_has(client: httpx.Client) -> None:
+    answer = compute(client, {**SOURCE, "features": FEATURES.tolist()})
+    found = values(answer)
+    for key, witness in EXPECTED.items():
+        assert found[key] == pytest.approx(witness(TRUTH, THREE), rel=1e-12), key
+    assert found["silhouette"] == pytest.approx(sk.silhouette_score(FEATURES, THREE), rel=1e-12)
+    assert found["davies_bouldin"] == pytest.approx(sk.davies_bouldin_score(FEATURES, THREE), rel=1e-12)
+    assert found["calinski_harabasz"] == pytest.approx(sk.calinski_harabasz_score(FEATURES, THREE), rel=1e-12)
+    assert answer["metrics"]["prevalence_insensitive"].keys() == {"dunn"}
+    assert answer["input"]["n_samples"] == 178
+    assert answer["input"]["labels"] == sorted(NAMES)
+    assert answer["input"]["clusters"] == ["0", "1", "2"]
+    assert answer["input"]["contingency"] == TABLE.tolist()
+    assert answer["input"]["n_features"] == 13
+    assert "confusion_matrix" not in answer["input"]
+    assert answer["per_class"] == {}
+
+
+def test_a_table_and_its_samples_are_one_evaluation(client: httpx.Client) -> None:
+    table = {"kind": "clustering", "contingency": TABLE.tolist(), "classes": sorted(NAMES), "clusters": ["a", "b", "c"]}
+    found, samples = compute(client, table), compute(client, SOURCE)
+    assert found["metrics"] == samples["metrics"]
+    assert found["intervals"] == samples["intervals"]
+    assert found["input"]["clusters"] == ["a", "b", "c"]
+
+
+def test_twins_have_classes_of_one_size(client: httpx.Client) -> None:
+    answer = compute(client, {"kind": "clustering", "contingency": [[30, 10], [1, 9]]})
+    equal = compute(client, {"kind": "clustering", "contingency": [[30, 10], [4, 36]]})
+    twins = answer["metrics"]["at_balanced_prevalence"]
+    assert twins.keys() == {
+        "purity", "inverse_purity", "homogeneity", "completeness", "v_measure", "mutual_information",
+        "normalized_mutual_information",
+    }  # fmt: skip
+    assert twins == pytest.approx({key: values(equal)[key] for key in twins}, rel=1e-12)
+
+
+def test_limits_by_resampling(client: httpx.Client) -> None:
+    source = {**SOURCE, "features": FEATURES.tolist()}
+    answer = compute(client, source, intervals="all")
+    for key, found in values(answer).items():
+        if key == "dunn":
+            assert key not in answer["intervals"]
+            continue
+        limits = answer["intervals"][key]
+        assert limits["low"] <= found <= limits["high"], key
+        assert limits["method"].startswith("bootstrap")
+        assert limits["given"] == "n"
+    assert answer["intervals"]["adjusted_rand"]["high"] - answer["intervals"]["adjusted_rand"]["low"] < 0.2
+    assert compute(client, SOURCE)["intervals"].keys() >= {"adjusted_rand", "v_measure", "purity"}
+    assert compute(client, SOURCE, intervals="none")["intervals"] == {}
+
+
+def test_expressions(client: httpx.Client) -> None:
+    asked = ["gps(homogeneity, completeness)", "v_measure(beta=2)", "normalized_mutual_information(average=max)", "nmi"]
+    answer = compute(client, SOURCE, metrics=asked)
+    assert answer["requested"]["gps(homogeneity, completeness)"] == pytest.approx(sk.v_measure_score(TRUTH, THREE))
+    assert answer["requested"]["v_measure(beta=2)"] == pytest.approx(sk.v_measure_score(TRUTH, THREE, beta=2))
+    assert answer["requested"]["normalized_mutual_information(average=max)"] == pytest.approx(
+        sk.normalized_mutual_info_score(TRUTH, THREE, average_method="max")
+    )
+    for metric, message in (("h_mean", "no meaning for clustering"), ("silhouette", "needs features")):
+        fault = refused(client, SOURCE, options={"metrics": [metric]})
+        assert fault["pointer"] == "/options/metrics/0"
+        assert message in fault["detail"]
+
+
+def test_without_truth_there_is_the_shape_alone(client: httpx.Client) -> None:
+    answer = compute(client, {"kind": "clustering", "y_pred": SIX, "features": FEATURES.tolist()})
+    assert values(answer).keys() == {"silhouette", "davies_bouldin", "calinski_harabasz", "dunn"}
+    assert answer["input"]["labels"] == []
+    assert "contingency" not in answer["input"]
+    assert sum(answer["input"]["cluster_sizes"]) == 178
+
+
+def test_what_has_no_value_is_null_with_a_reason(client: httpx.Client) -> None:
+    answer = compute(client, {"kind": "clustering", "contingency": [[7]]})
+    assert values(answer)["adjusted_rand"] is None
+    assert values(answer)["homogeneity"] == 1
+    codes = {one["metric"]: one["code"] for one in answer["undefined"] if "group" not in one}
+    assert codes == {
+        "adjusted_rand": "trivial_grouping",
+        "normalized_mutual_information": "trivial_grouping",
+        "adjusted_mutual_information": "trivial_grouping",
+    }
+
+
+def test_findings(client: httpx.Client) -> None:
+    def codes(table: Any, names: list[str]) -> set[str]:
+        answer = compute(client, {"kind": "clustering", "contingency": table, "clusters": names})
+        return {one["code"] for one in answer["findings"]}
+
+    assert codes([[9, 1], [3, 2]], ["a", "-1"]) == {"noise_counted_as_cluster"}
+    assert codes([[9, 3], [3, 2]], ["a", "b"]) == {"classes_without_cluster"}
+    assert codes([[9], [3]], ["a"]) == {"one_cluster"}
+    assert codes([[5, 5, 5, 0, 0, 0], [0, 0, 0, 5, 5, 5]], [*"abcdef"]) == {"purity_overstates"}
+    assert codes([[9, 0], [0, 9]], ["a", "b"]) == set()
+
+
+# Files
+
+
+def _frame(**columns: Any) -> dict[str, Any]:
+    return {f"feature.{place}": FEATURES[:, place] for place in range(13)} | columns
+
+
+def _written(fmt: str, columns: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    if fmt == "npz":
+        arrays: dict[str, Any] = {name: np.asarray(column) for name, column in columns.items()}
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+    table = pa.table(columns)
+    if fmt == "parquet":
+        pa.parquet.write_table(table, buffer)
+    elif fmt == "arrow":
+        pa.feather.write_feather(table, buffer)
+    else:
+        pa.csv.write_csv(table, buffer)
+    return buffer.getvalue()
+
+
+def _upload(client: httpx.Client, data: bytes, source: Json) -> httpx.Response:
+    import orjson
+
+    parts = {
+        "evaluation": (None, orjson.dumps({"input": source})),
+        "data": ("wine", data),
+    }
+    return client.post("/v1/evaluations?store=false", files=parts)
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "arrow", "csv", "npz"])
+def test_files(client: httpx.Client, fmt: str) -> None:
+    expected = compute(client, {**SOURCE, "features": FEATURES.tolist(), "sample_ids": IDS})
+    answer = _upload(client, _written(fmt, _frame(y_true=TRUTH, y_pred=THREE, sample_id=IDS)), {"kind": "clustering"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["metrics"] == expected["metrics"]
+    alone = _upload(client, _written(fmt, _frame(y_pred=SIX)), {"kind": "clustering"})
+    assert alone.status_code == 200, alone.text
+    assert values(alone.json()).keys() == {"silhouette", "davies_bouldin", "calinski_harabasz", "dunn"}
+
+
+def test_an_array_of_features(client: httpx.Client) -> None:
+    answer = _upload(client, _written("npz", {"y_pred": SIX, "features": FEATURES}), {"kind": "clustering"})
+    assert answer.json()["input"]["n_features"] == 13
+
+
+def test_columns_that_mean_nothing(client: httpx.Client) -> None:
+    answer = _upload(client, _written("csv", _frame(y_pred=SIX, sample_weight=[1.0] * 178)), {"kind": "clustering"})
+    problem = check_problem(answer, 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == "/data"
+    assert "'sample_weight'" in problem["detail"]
+
+
+# What is kept, and compared
+
+
+def keep(client: httpx.Client, name: str, **source: Any) -> Json:
+    body = evaluation(input={"kind": "clustering", **source})
+    return create(client, body | {"model": {"name": name, "version": "1"}, "dataset": {"name": "wine-clusters"}})
+
+
+def test_kept_and_read_again(client: httpx.Client) -> None:
+    for source in (
+        {"y_true": TRUTH, "y_pred": THREE, "features": FEATURES.tolist(), "sample_ids": IDS},
+        {"contingency": TABLE.tolist()},
+        {"y_pred": SIX, "features": FEATURES.tolist()},
+    ):
+        made = keep(client, "kept", **source)
+        again = client.get(f"/v1/evaluations/{made['id']}").json()
+        assert again["metrics"] == made["metrics"]
+        assert again["input"] == made["input"]
+        assert again["intervals"] == made["intervals"]
+
+
+def test_a_list_by_the_adjusted_rand_index(client: httpx.Client) -> None:
+    made = [keep(client, f"sorted-{count}", y_true=TRUTH, y_pred=clusters(count)) for count in (2, 3, 8)]
+    found = client.get("/v1/evaluations?dataset=wine-clusters&sort=-adjusted_rand&limit=100").json()["items"]
+    order = [one["id"] for one in found if one["id"] in {m["id"] for m in made}]
+    assert order == [one["id"] for one in sorted(made, key=lambda m: -values(m)["adjusted_rand"])]
+    # In nats, and not what the same name means for classes: no place in a list beside it.
+    assert all("mutual_information" not in one["metrics"] for one in found)
+
+
+def test_leaderboard(client: httpx.Client) -> None:
+    for count in (2, 3, 6):
+        keep(client, f"k{count}", y_true=TRUTH, y_pred=clusters(count), sample_ids=IDS)
+    for metric in ("adjusted_rand", "adjusted_mutual_information", "v_measure(beta=2)", "mutual_information"):
+        answer = client.get(f"/v1/leaderboard?dataset=wine-clusters&metric={metric}")
+        assert answer.status_code == 200, answer.text
+        ranked = [one for one in answer.json()["items"] if one["model"]["name"] in ("k2", "k3", "k6")]
+        assert [one["value"] for one in ranked] == sorted((one["value"] for one in ranked), reverse=True)
+
+
+def test_paired_comparison(client: httpx.Client) -> None:
+    ids = [keep(client, f"p{k}", y_true=TRUTH, y_pred=clusters(k), sample_ids=IDS)["id"] for k in (3, 8)]
+    answer = compare(client, *ids, metrics=["adjusted_rand", "v_measure"])
+    assert answer["design"]["paired"] is True
+    found = answer["metrics"]["adjusted_rand"]["differences"][0]
+    assert found["low"] <= found["difference"] <= found["high"]
+    assert found["difference"] == pytest.approx(
+        sk.adjusted_rand_score(TRUTH, clusters(3)) - sk.adjusted_rand_score(TRUTH, clusters(8)), rel=1e-9
+    )
+    assert found["method"] == "bootstrap, bootstrap_z"
+    tables = [
+        keep(client, f"t{k}", contingency=sk.cluster.contingency_matrix(TRUTH, clusters(k)).tolist()) for k in (3, 8)
+    ]
+    apart = compare(client, *(one["id"] for one in tables), metrics=["adjusted_rand"])
+    assert apart["design"]["paired"] is False
+
+
+def test_gate(client: httpx.Client) -> None:
+    made = keep(client, "gated", y_true=TRUTH, y_pred=THREE)
+    rules = [{"metric": "adjusted_rand", "min": 0.8}, {"metric": "min(homogeneity, completeness)", "min": 0.99}]
+    assert client.put("/v1/gates/wine", json={"rules": rules}).status_code in (200, 201)
+    answer = client.post("/v1/gates/wine/checks", json={"evaluation": made["id"]}).json()
+    assert [one["verdict"] for one in answer["results"]] == ["pass", "fail"]
+
+
+# What is refused
+
+REFUSED: list[tuple[Json, str, str]] = [
+    ({"contingency": []}, "/input/contingency", "no_samples"),
+    ({"contingency": [[1, 2], [3]]}, "/input/contingency/1", "ragged_row"),
+    ({"contingency": [[1, 2.5]]}, "/input/contingency/0/1", "not_a_count"),
+    ({"contingency": [[1, -2]]}, "/input/contingency/0/1", "negative_entry"),
+    ({"contingency": [[0, 0]]}, "/input/contingency", "no_samples"),
+    ({"contingency": [[1, 2]], "classes": ["a", "b"]}, "/input/classes", "wrong_label_count"),
+    ({"contingency": [[1, 2]], "clusters": ["a", "a"]}, "/input/clusters/1", "duplicate_label"),
+    ({"contingency": [[1, 2]], "y_pred": [1]}, "/input/y_pred", "one_of"),
+    ({"y_true": [1], "y_pred": [1], "classes": ["1"]}, "/input/classes", "one_of"),
+    ({"y_true": [1, 2]}, "/input/y_pred", "missing"),
+    ({}, "/input/y_pred", "missing"),
+    ({"y_pred": [1, 2]}, "/input/y_true", "missing"),
+    ({"y_pred": []}, "/input/y_pred", "no_samples"),
+    ({"y_true": [1], "y_pred": [1, 2]}, "/input/y_true", "wrong_length"),
+    ({"y_pred": [1, 2], "features": [[1.0]]}, "/input/features", "wrong_length"),
+    ({"y_pred": [1, 2], "features": [[1.0], [1.0, 2.0]]}, "/input/features/1", "ragged_row"),
+    ({"y_pred": [1, 2], "features": [[1.0], ["x"]]}, "/input/features/1/0", "not_a_number"),
+    ({"y_pred": [1, 2], "features": [1.0, 2.0]}, "/input/features/0", "not_a_row"),
+    ({"y_pred": [1, 2], "features": [[1.0], [1e200]]}, "/input/features/1/0", "out_of_range"),
+    ({"y_true": [1, "a"], "y_pred": [1, 2]}, "/input/y_true/0", "mixed_labels"),
+    ({"y_true": [1, 2], "y_pred": [1, 2], "sample_ids": ["a", "a"]}, "/input/sample_ids/1", "duplicate_sample_id"),
+]
+
+
+@pytest.mark.parametrize(("source", "pointer", "code"), REFUSED)
+def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, code: str) -> None:
+    fault = refused(client, {"kind": "clustering", **source})
+    assert (fault["pointer"], fault["code"]) == (pointer, code)
+
+
+def test_what_has_no_meaning_for_clusterings(client: httpx.Client) -> None:
+    made = keep(client, "meaningless", y_true=TRUTH, y_pred=THREE)
+    check_problem(client.get(f"/v1/evaluations/{made['id']}/confusion-matrix"), 422, "not_for_this_kind")

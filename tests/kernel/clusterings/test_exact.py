@@ -1,0 +1,348 @@
+"""Measures of clusterings against counts of pairs, exact fractions, decimals and scikit-learn."""
+
+import tracemalloc
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn import metrics as sk
+
+from app.kernel.matrix.contingency import Contingency
+from app.kernel.matrix.expected_information import expected_information, relative_information
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.families.clustering import information, pairs, shape
+from app.kernel.metrics.families.overall.agreement import adjusted_rand
+from app.kernel.numerics.arrays import silently
+from app.kernel.samples.points import Points
+from tests.kernel.clusterings import exact
+
+OF_TABLES: dict[str, Metric[Any]] = {
+    metric.key: metric
+    for metric in (
+        pairs.purity, pairs.inverse_purity, pairs.rand_index, adjusted_rand, pairs.pair_fowlkes_mallows,
+        information.homogeneity, information.completeness, information.v_measure, information.mutual_information,
+        information.normalized_mutual_information, information.adjusted_mutual_information,
+    )
+}  # fmt: skip
+RATIO = 1e-12
+
+
+def value(metric: Metric[Any], data: Any, **parameters: Any) -> float:
+    with silently():
+        return float(metric.compute(data, **parameters))
+
+
+def tables() -> list[NDArray[np.int64]]:
+    """Of all shapes: dense, sparse, nearly independent, nearly right; neither grouping is trivial."""
+    rng = np.random.default_rng(5)
+    found = [np.array([[3, 1], [1, 3]]), np.array([[5, 0, 0], [0, 0, 7]]), np.array([[1, 1], [1, 1]])]
+    for shape_of in ((2, 2), (2, 5), (5, 2), (4, 4), (3, 7)):
+        found.append(rng.integers(0, 9, shape_of) + 1)
+        found.append(rng.integers(0, 2, shape_of) * rng.integers(1, 9, shape_of) + np.eye(*shape_of, dtype=int))
+    found.append(np.outer([3, 5, 2], [2, 4, 6]) + np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]]))
+    found.append(np.diag([40, 30, 30]) + np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]]))
+    return found
+
+
+def same(got: float, want: float) -> bool:
+    # Differences of numbers near 1 keep what 1 has of digits.
+    return abs(got - want) <= RATIO * abs(want) + 4e-15
+
+
+@pytest.mark.parametrize("table", tables(), ids=lambda table: "x".join(map(str, table.shape)))
+def test_tables_against_exact_arithmetic(table: NDArray[np.int64]) -> None:
+    found = Contingency(table)
+    for name, want in exact.values(table.tolist()).items():
+        key, _, parameter = name.partition(" ")
+        parameters: dict[str, Any] = {}
+        if parameter:
+            parameters = {"beta": float(parameter)} if key == "v_measure" else {"average": parameter}
+        assert same(value(OF_TABLES[key], found, **parameters), want), name
+
+
+SKLEARN = {
+    "rand_index": sk.rand_score,
+    "adjusted_rand": sk.adjusted_rand_score,
+    "pair_fowlkes_mallows": sk.fowlkes_mallows_score,
+    "homogeneity": sk.homogeneity_score,
+    "completeness": sk.completeness_score,
+    "v_measure": sk.v_measure_score,
+    "mutual_information": sk.mutual_info_score,
+    "normalized_mutual_information": sk.normalized_mutual_info_score,
+    "adjusted_mutual_information": sk.adjusted_mutual_info_score,
+}
+
+
+def labelled(n: int, classes: int, clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Clusters that follow the classes half of the time."""
+    rng = np.random.default_rng(n + clusters)
+    y = rng.integers(0, classes, n)
+    return y, np.where(rng.random(n) < 0.5, y % clusters, rng.integers(0, clusters, n))
+
+
+@pytest.mark.parametrize("key", SKLEARN)
+@pytest.mark.parametrize(("n", "classes", "clusters"), [(60, 2, 3), (400, 6, 4), (900, 3, 20)])
+def test_tables_against_scikit_learn(key: str, n: int, classes: int, clusters: int) -> None:
+    y, p = labelled(n, classes, clusters)
+    found = Contingency(sk.cluster.contingency_matrix(y, p))
+    assert same(value(OF_TABLES[key], found), SKLEARN[key](y, p))
+    if key.endswith("mutual_information") and key != "mutual_information":
+        for average in ("geometric", "min", "max"):
+            assert same(value(OF_TABLES[key], found, average=average), SKLEARN[key](y, p, average_method=average))
+
+
+def test_purity_against_a_majority_vote() -> None:
+    """Of the survey's eq. 25: every cluster predicts its most frequent class."""
+    y, p = labelled(400, 6, 4)
+    votes = {cluster: np.bincount(y[p == cluster]).argmax() for cluster in range(4)}
+    found = Contingency(sk.cluster.contingency_matrix(y, p))
+    assert value(pairs.purity, found) == sk.accuracy_score(y, [votes[cluster] for cluster in p])
+
+
+# The expected information
+
+
+@pytest.mark.parametrize("rows", [[1, 1, 1, 1, 2], [6], [2, 2, 2], [5, 1]])
+@pytest.mark.parametrize("columns", [[3, 3], [1, 2, 3], [1] * 6, [6]])
+def test_expected_information_of_all_shufflings(rows: list[int], columns: list[int]) -> None:
+    """The mean over all 720 ways to hand out the clusters."""
+    y, p = np.repeat(np.arange(len(rows)), rows), np.repeat(np.arange(len(columns)), columns)
+    cells = y * len(columns) + np.array(list(permutations(p.tolist())))
+    shuffled = (cells[:, :, None] == np.arange(len(rows) * len(columns))).sum(axis=1)
+    mean = Contingency(shuffled.reshape(-1, len(rows), len(columns))).information.mean()
+    got = float(expected_information(np.array(rows, dtype=float), np.array(columns, dtype=float)))
+    assert got == pytest.approx(mean, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("rows", [[25, 25], [1, 19, 180], [40, 35, 25]])
+@pytest.mark.parametrize("columns", [[0.5, 0.5], [0.02, 0.98], [0.2, 0.3, 0.5]])
+def test_expected_information_in_decimals(rows: list[int], columns: list[float]) -> None:
+    """To its own digits, not those of what it is taken from."""
+    sizes = [round(sum(rows) * share) for share in columns]
+    got = float(expected_information(np.array(rows, dtype=float), np.array(sizes, dtype=float)))
+    assert got == pytest.approx(float(exact.expected_information(rows, sizes)), rel=RATIO)
+
+
+def test_expected_information_of_a_batch_with_empty_groups() -> None:
+    rows, columns = np.array([[[4.0, 6, 0]], [[0.0, 0, 0]]]), np.array([[[5.0, 0, 5]], [[0.0, 0, 0]]])
+    got = expected_information(rows, columns)
+    assert got.shape == (2, 1)
+    assert got[0, 0] == pytest.approx(float(expected_information(np.array([4.0, 6]), np.array([5.0, 5]))), rel=1e-15)
+    assert np.isnan(got[1, 0])
+
+
+def test_what_is_left_out_of_large_tables_is_nothing() -> None:
+    """At a million samples, against sums over every number that a cell can hold."""
+    rows, columns = [400_000, 600_000], [1_000, 999_000]
+    n, want = 1_000_000, 0.0
+    from scipy.stats import hypergeom
+
+    for a in rows:
+        for b in columns:
+            x = np.arange(max(0, a + b - n), min(a, b) + 1, dtype=float)
+            mean = a * b / n
+            want += mean / n * float(hypergeom.pmf(x, n, a, b) @ relative_information((x - mean) / mean))
+    got = float(expected_information(np.array(rows, dtype=float), np.array(columns, dtype=float)))
+    # The factorials of the witness have nine digits here.
+    assert got == pytest.approx(want, rel=1e-8)
+
+
+def test_relative_information_keeps_its_digits() -> None:
+    from decimal import Decimal, localcontext
+
+    for distance in (-1.0, -0.999, -0.5, -0.0301, -0.0299, -1e-4, -1e-9, 0.0, 1e-12, 1e-3, 0.0299, 0.0301, 3.0, 1e6):
+        with localcontext(prec=60):
+            d = Decimal(distance)
+            want = float((1 + d) * (1 + d).ln() - d) if distance > -1 else 1.0
+        assert float(relative_information(np.array(distance))) == pytest.approx(want, rel=5e-14, abs=0.0)
+
+
+# Shapes of clusters
+
+POINTS: list[tuple[list[list[int]], list[int]]] = [
+    ([[0, 0], [1, 0], [0, 2], [9, 9], [8, 9], [9, 6]], [0, 0, 0, 1, 1, 1]),
+    ([[0, 0], [1, 0], [0, 2], [9, 9], [8, 9], [50, 60]], [0, 1, 0, 1, 1, 2]),
+    ([[3], [3], [5], [11], [12], [20], [21]], [0, 0, 0, 1, 1, 2, 2]),
+]
+OF_POINTS: dict[str, tuple[Metric[Any], Any]] = {
+    "silhouette": (shape.silhouette, exact.silhouette),
+    "davies_bouldin": (shape.davies_bouldin, exact.davies_bouldin),
+    "calinski_harabasz": (shape.calinski_harabasz, exact.calinski_harabasz),
+    "dunn": (shape.dunn, exact.dunn),
+}
+
+
+@pytest.mark.parametrize("key", OF_POINTS)
+@pytest.mark.parametrize(("points", "clusters"), POINTS)
+def test_shapes_against_exact_arithmetic(key: str, points: list[list[int]], clusters: list[int]) -> None:
+    metric, witness = OF_POINTS[key]
+    assert value(metric, Points(clusters, points)) == pytest.approx(float(witness(points, clusters)), rel=RATIO)
+
+
+def blobs(n: int, clusters: int, features: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Far from the origin, where sums of squares would lose their digits."""
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, clusters, n)
+    return rng.normal(size=(n, features)) + codes[:, None] + 100.0, codes
+
+
+@pytest.mark.parametrize("key", ["silhouette", "davies_bouldin", "calinski_harabasz"])
+def test_shapes_against_scikit_learn(key: str) -> None:
+    x, codes = blobs(1500, 4, 6)
+    theirs = {
+        "silhouette": sk.silhouette_score,
+        "davies_bouldin": sk.davies_bouldin_score,
+        "calinski_harabasz": sk.calinski_harabasz_score,
+    }[key]
+    centred = x - x.mean(axis=0)  # their distances are differences of squares
+    got = value(OF_POINTS[key][0], Points(codes, x))
+    assert got == pytest.approx(theirs(centred, codes), rel=RATIO)
+
+
+@pytest.mark.parametrize("key", ["silhouette", "davies_bouldin", "calinski_harabasz"])
+def test_weights_are_copies(key: str) -> None:
+    """A bootstrap in weights is one of the points themselves."""
+    x, codes = blobs(200, 5, 3)
+    weights = np.random.default_rng(1).multinomial(60, np.full(200, 1 / 200), (2, 3)).astype(float)
+    metric = OF_POINTS[key][0]
+    with silently():
+        got = metric.compute(Points(codes, x).with_weights(weights))
+    assert got.shape == (2, 3)
+    for row, found in zip(weights.reshape(6, -1), got.ravel(), strict=True):
+        chosen = np.repeat(np.arange(200), row.astype(int))
+        kept = np.unique(codes[chosen], return_inverse=True)[1]
+        assert found == pytest.approx(value(metric, Points(kept, x[chosen])), rel=RATIO)
+
+
+def test_distances_are_never_in_memory_at_once() -> None:
+    x, codes = blobs(6000, 4, 2)
+    tracemalloc.start()
+    value(shape.silhouette, Points(codes, x))
+    value(shape.dunn, Points(codes, x))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6 < 6000 * 6000 * 8
+
+
+# What has no value, and what has one by definition
+
+TOGETHER, ALONE = [[4]], np.eye(4)
+NO_VALUE: list[tuple[str, Any, str]] = [
+    ("purity", [[0, 0]], "no_samples"),
+    ("inverse_purity", [[0, 0]], "no_samples"),
+    ("rand_index", [[1]], "fewer_than_two_samples"),
+    ("adjusted_rand", [[1]], "fewer_than_two_samples"),
+    ("adjusted_rand", TOGETHER, "trivial_grouping"),
+    ("adjusted_rand", ALONE, "trivial_grouping"),
+    ("pair_fowlkes_mallows", [[1]], "fewer_than_two_samples"),
+    ("pair_fowlkes_mallows", ALONE, "every_sample_alone"),
+    ("pair_fowlkes_mallows", [[1, 1, 1]], "every_sample_alone"),
+    ("homogeneity", [[0, 0]], "no_samples"),
+    ("completeness", [[0, 0]], "no_samples"),
+    ("v_measure", [[0, 0]], "no_samples"),
+    ("mutual_information", [[0, 0]], "no_samples"),
+    ("normalized_mutual_information", TOGETHER, "trivial_grouping"),
+    ("adjusted_mutual_information", TOGETHER, "trivial_grouping"),
+    ("adjusted_mutual_information", ALONE, "trivial_grouping"),
+]
+
+
+@pytest.mark.parametrize(("key", "table", "code"), NO_VALUE)
+def test_what_has_no_value_says_why(key: str, table: Any, code: str) -> None:
+    metric, found = OF_TABLES[key], Contingency(table)
+    assert np.isnan(value(metric, found))
+    with silently():
+        assert next(one.code for one in metric.card.undefined if np.all(one.holds(found))) == code
+
+
+@pytest.mark.parametrize("average", ["geometric", "min"])
+@pytest.mark.parametrize("table", [[[2, 3]], [[2], [3]]])
+def test_a_bound_of_zero_is_no_bound(average: str, table: Any) -> None:
+    for key in ("normalized_mutual_information", "adjusted_mutual_information"):
+        assert np.isnan(value(OF_TABLES[key], Contingency(table), average=average))
+        assert value(OF_TABLES[key], Contingency(table)) == 0
+    assert np.isnan(value(information.adjusted_mutual_information, Contingency([[1, 1, 0], [0, 0, 1]]), average="min"))
+
+
+def test_one_class_is_homogeneous_and_one_cluster_complete() -> None:
+    """By definition (Rosenberg & Hirschberg 2007)."""
+    one_class, one_cluster, both = Contingency([[2, 3]]), Contingency([[2], [3]]), Contingency([[5]])
+    assert (value(information.homogeneity, one_class), value(information.completeness, one_class)) == (1, 0)
+    assert (value(information.homogeneity, one_cluster), value(information.completeness, one_cluster)) == (0, 1)
+    assert value(information.v_measure, one_class) == value(information.v_measure, one_cluster) == 0
+    assert value(information.v_measure, both) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "points", "clusters", "code"),
+    [
+        ("silhouette", [[0.0], [1.0]], [0, 0], "one_cluster"),
+        ("silhouette", [[0.0], [1.0]], [0, 1], "every_sample_alone"),
+        ("davies_bouldin", [[0.0], [1.0]], [0, 0], "one_cluster"),
+        ("calinski_harabasz", [[0.0], [1.0]], [0, 0], "one_cluster"),
+        ("calinski_harabasz", [[0.0], [1.0]], [0, 1], "every_sample_alone"),
+        ("dunn", [[0.0], [1.0]], [0, 0], "one_cluster"),
+    ],
+)
+def test_shapes_that_have_no_value_say_why(key: str, points: Any, clusters: list[int], code: str) -> None:
+    metric, found = OF_POINTS[key][0], Points(clusters, points)
+    assert np.isnan(value(metric, found))
+    with silently():
+        assert next(one.code for one in metric.card.undefined if np.all(one.holds(found))) == code
+
+
+def test_clusters_without_extent_or_distance() -> None:
+    """Infinite where the numerator is there, without a value where it is not."""
+    flat = Points([0, 0, 0, 1, 1], [[0.1], [0.1], [0.1], [0.7], [0.7]])
+    assert value(shape.calinski_harabasz, flat) == value(shape.dunn, flat) == np.inf
+    assert value(shape.davies_bouldin, flat) == 0
+    assert value(shape.silhouette, flat) == 1
+    crossed = Points([0, 0, 1, 1], [[-1.0, 0], [1.0, 0], [0, -1.0], [0, 1.0]])
+    assert value(shape.davies_bouldin, crossed) == np.inf
+    heap = Points([0, 0, 0, 1, 1], np.full((5, 2), 0.1))
+    for metric in (shape.calinski_harabasz, shape.dunn, shape.davies_bouldin):
+        assert np.isnan(value(metric, heap))
+    assert value(shape.silhouette, heap) == 0
+
+
+# Class sizes
+
+REPLICATED: list[tuple[str, list[list[int]], list[int], float, float]] = [
+    # A table, how often its classes are there, and the measure before and after: counted by hand.
+    ("purity", [[3, 1], [1, 3]], [3, 1], 6 / 8, 12 / 16),
+    ("purity", [[4, 0], [2, 2]], [1, 3], 6 / 8, 12 / 16),
+    ("purity", [[3, 1], [2, 2]], [1, 3], 5 / 8, 12 / 16),
+    ("inverse_purity", [[4, 0], [2, 2]], [1, 3], 6 / 8, 10 / 16),
+    ("rand_index", [[2, 0], [1, 1]], [2, 1], 3 / 6, 10 / 15),
+    ("adjusted_rand", [[2, 0], [1, 1]], [2, 1], 0.0, 8 / 23),
+]
+
+
+@pytest.mark.parametrize(("key", "table", "times", "before", "after"), REPLICATED)
+def test_class_sizes_by_hand(key: str, table: list[list[int]], times: list[int], before: float, after: float) -> None:
+    replicated = np.array(table) * np.array(times)[:, None]
+    assert value(OF_TABLES[key], Contingency(table)) == pytest.approx(before, rel=1e-14, abs=1e-15)
+    assert value(OF_TABLES[key], Contingency(replicated)) == pytest.approx(after, rel=1e-14, abs=1e-15)
+
+
+@pytest.mark.parametrize("key", OF_TABLES)
+def test_every_measure_of_a_table_moves_with_class_sizes(key: str) -> None:
+    """In exact arithmetic: a difference that is no rounding."""
+    table = [[5, 1, 0], [2, 4, 3]]
+    replicated = [[15, 3, 0], [2, 4, 3]]
+    moved = {name for name, found in exact.values(table).items() if abs(found - exact.values(replicated)[name]) > 1e-3}
+    assert key in {name.split()[0] for name in moved}
+    assert not OF_TABLES[key].card.prevalence.is_insensitive(2)
+
+
+def test_copies_of_a_class_move_all_shapes_but_dunn() -> None:
+    points, clusters = POINTS[1]
+    classes = [0, 0, 1, 1, 0, 1]
+    chosen = [i for i, code in enumerate(classes) for _ in range(3 if code else 1)]
+    copied, codes = [points[i] for i in chosen], [clusters[i] for i in chosen]
+    for key, (metric, witness) in OF_POINTS.items():
+        moved = abs(float(witness(copied, codes)) - float(witness(points, clusters))) > 1e-6
+        assert moved is not metric.card.prevalence.is_insensitive(2), key
+        assert value(metric, Points(codes, copied)) == pytest.approx(float(witness(copied, codes)), rel=RATIO)
