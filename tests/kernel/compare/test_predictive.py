@@ -26,7 +26,7 @@ def joint_of(counts: dict[str, dict[str, int]]) -> JointCounts:
         rows += [(truth, 1, 1, cells["both"]), (truth, 0, 1, cells["only_1"])]
         rows += [(truth, 1, 0, cells["only_2"]), (truth, 0, 0, cells["neither"])]
     truth, first, second, sizes = np.array(rows).T
-    return combine(truth, np.stack([first, second]), 2, weights=sizes)
+    return combine(truth, np.stack([first, second]), 2, times=sizes)
 
 
 def compared(joint: JointCounts) -> dict[str, PredictiveValues]:
