@@ -17,13 +17,24 @@ from app.api.texts.lines import (
 )
 from app.api.texts.matrix_text import matrix_lines
 from app.api.texts.names import run_title
-from app.api.texts.reading import by_severity, ends_of, recalls_of, said_once, shown_first, value_of, weakest_classes
+from app.api.texts.reading import (
+    by_severity,
+    ends_of,
+    has_classes,
+    recalls_of,
+    said_once,
+    shown_first,
+    value_of,
+    weakest_classes,
+)
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import RECALL
 from app.domain.wording import percent
 
 _NAMES, _VALUES, _INTERVALS, _LAST = 2, 29, 36, 54
 _MOST_FINDINGS, _MOST_REQUESTED = 5, 10
+# The kind of input whose samples are queries.
+_QUERIES = "ranking"
 
 
 def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
@@ -43,7 +54,7 @@ def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
 def _heading(answer: Mapping[str, Any], style: Style) -> list[str]:
     given = answer["input"]
     parts = [] if given.get("n_samples") is None else [f"{whole(given['n_samples'])} {_unit(given)}"]
-    if given.get("n_classes") is not None:
+    if has_classes(answer):
         parts.append(f"{whole(given['n_classes'])} {_outcomes(given)}")
     if given.get("positive") is not None:
         parts.append(f"positive: {shown(given['positive'])}")
@@ -55,6 +66,8 @@ def _outcomes(given: Mapping[str, Any]) -> str:
 
 
 def _unit(given: Mapping[str, Any]) -> str:
+    if given["kind"] == _QUERIES:
+        return "queries"
     return "in weight" if given.get("content") == "weights" else "samples"
 
 
@@ -78,15 +91,19 @@ class _Headline:
 
     def lines(self) -> Iterator[str]:
         """Headings and rows."""
-        metrics, level = self._answer["metrics"], self._level()
-        head = left("SAME AT ANY CLASS MIX", _VALUES) + left("value", _INTERVALS - _VALUES)
-        head += f"{left(f'{percent(level, None)} interval', _LAST - _INTERVALS)}{self._track.scale}"
+        metrics = self._answer["metrics"]
         same, moved, losses = shown_first(self._answer)
+        if not has_classes(self._answer):
+            yield self._head("METRIC")
+            for key in self._answer["headline"]["metrics"]:
+                yield from self._row(key, value_of(self._answer, key)[1])
+            yield from self._requested()
+            return
         rows = [self._row(key, value_of(self._answer, key)[1]) for key in same]
         weakest = next(iter(weakest_classes(self._answer)), None)
         if weakest is not None and RECALL not in same:
             rows.append(self._row(f"{RECALL}@{write_label(weakest)}", recalls_of(self._answer)[weakest]))
-        yield head
+        yield self._head("SAME AT ANY CLASS MIX")
         for row in rows:
             yield from row
         if moved:
@@ -102,6 +119,10 @@ class _Headline:
             for key in losses:
                 yield from self._loss(key)
         yield from self._requested()
+
+    def _head(self, title: str) -> str:
+        interval = left(f"{percent(self._level(), None)} interval", _LAST - _INTERVALS)
+        return left(title, _VALUES) + left("value", _INTERVALS - _VALUES) + interval + self._track.scale
 
     def _level(self) -> float:
         for interval in self._answer["intervals"].values():

@@ -14,6 +14,11 @@ def by_severity(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return sorted(findings, key=lambda one: _GRAVEST[one["severity"]])
 
 
+def has_classes(answer: Mapping[str, Any]) -> bool:
+    """Is it about classes or labels, each with values of its own?"""
+    return bool(answer["per_class"])
+
+
 def said_once(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Findings without those whose only class another one speaks of in the same words: how few cases it has."""
     hidden = {one["evidence"]["class"] for one in findings if one["code"] == "accuracy_overstates"}

@@ -1,6 +1,6 @@
 """The headline of a report: what everybody looks at first, small whatever the number of classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from app.domain.report import (
     no_metrics,
 )
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import AnyMetric, Number, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
@@ -44,6 +45,24 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
         "n_samples": summary.n_samples,
         "n_classes": summary.n_classes,
     }
+
+
+def headline_names(reported: Iterable[AnyMetric], task: Task, values: Mapping[str, Value]) -> list[str]:
+    """The values of a kind of input to look at first; of a metric at several cutoffs that at its default one, or at the
+    last.
+    """
+    found = []
+    for metric in reported:
+        if not metric.card.inference.leads(task):
+            continue
+        names = [name for name in values if name.partition("(")[0] == metric.key]
+        usual = f"{metric.key}({','.join(f'{name}={value:g}' for name, value in _numbers(metric))})"
+        found += [metric.key] if metric.key in names else [usual] if usual in names else names[-1:]
+    return found
+
+
+def _numbers(metric: AnyMetric) -> list[tuple[str, float]]:
+    return [(one.name, one.default) for one in metric.card.parameters if isinstance(one, Number)]
 
 
 def headline_alone(question: Question) -> Headline | None:

@@ -22,7 +22,7 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.group_section import group_section
-from app.services.evaluate.headline import headline_of
+from app.services.evaluate.headline import headline_names, headline_of
 from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_slow_intervals
 from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
@@ -73,7 +73,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
     return Report(
         input=summary,
-        headline=headline_of(summary, section, [one.key for one in reported if one.card.inference.leads(task)]),
+        headline=headline_of(summary, section, headline_names(reported, task, section.values)),
         metrics=section.metrics,
         per_class=section.per_class,
         values=section.values,

@@ -33,6 +33,7 @@ TIES_AS_SORTED = "orders tied items as its sorting leaves them"
 
 
 @_over_queries(
+    headline=True,
     name="precision at k",
     symbol="P@k",
     formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{relevant in the first } k\}}{k}",
@@ -158,6 +159,7 @@ def dcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
 
 
 @_over_queries(
+    headline=True,
     name="normalised discounted cumulative gain at k",
     symbol="nDCG@k",
     formula=r"\frac{1}{|Q|} \sum_q \frac{\mathrm{DCG}@k}{\mathrm{IDCG}@k}",

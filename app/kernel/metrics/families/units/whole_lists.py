@@ -16,6 +16,7 @@ _over_queries = partial(over_units, inputs=Inputs.QUERIES, prevalence=Prevalence
 
 
 @_over_queries(
+    headline=True,
     name="mean average precision",
     symbol="MAP",
     formula=r"\frac{1}{|Q|} \sum_q \frac{1}{R} \sum_{i} rel_i P@i",
@@ -40,6 +41,7 @@ def mean_average_precision(q: Queries) -> Array:
 
 
 @_over_queries(
+    headline=True,
     name="mean reciprocal rank",
     symbol="MRR",
     formula=r"\frac{1}{|Q|} \sum_q \frac{1}{k_q}",
