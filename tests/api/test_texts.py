@@ -321,3 +321,19 @@ def test_labels_have_the_same_texts() -> None:
     assert re.search(r"WEAKEST LABELS.*\n  chess +0\.000 ", text)
     assert "`hamming_loss`" in evaluation_markdown(answer)
     assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in evaluation_csv(answer)
+
+
+def test_rankings_have_the_same_texts() -> None:
+    given = {
+        "kind": "ranking",
+        "query_ids": ["a", "a", "a", "b", "b", "c", "c"],
+        "relevance": [1, 0, 2, 0, 1, 1, 0],
+        "scores": [0.9, 0.8, 0.1, 0.7, 0.2, 0.3, 0.1],
+    }
+    new = parse_value({"input": given}, EvaluationRequest).to_domain()
+    answer = json.loads(write_json(evaluate_alone(new, None)[0]))
+    text = evaluation_text(answer, Style())
+    assert text.split("\n")[0].endswith("3 queries")
+    assert re.search(r"^METRIC +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
+    assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
+    assert "`ndcg_at_k(k=10)`" in evaluation_markdown(answer)

@@ -119,7 +119,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     clustered = run.grouping is not None
     given = Given.GROUPS if clustered else Given.ACTUAL if fixed else Given.SAMPLES
     form = Estimate(value=nan, level=settings.level, given=given.value)
-    prefix = "cluster_" if clustered else "" if not run.source.is_weighted else "weighted_"
+    prefix = "cluster_" if clustered else "weighted_" if run.source.is_weighted else ""
     reads = [resampled(one.expression, one.bounds) for one in estimands]
     forms = [replace(form, method=f"{prefix}{read.method}") for read in reads]
     values = [run.values(one) for one in estimands]
