@@ -54,6 +54,8 @@ def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
 def _heading(answer: Mapping[str, Any], style: Style) -> list[str]:
     given = answer["input"]
     parts = [] if given.get("n_samples") is None else [f"{whole(given['n_samples'])} {_unit(given)}"]
+    if given.get("clusters"):
+        parts.append(f"{whole(len(given['clusters']))} clusters")
     if has_classes(answer):
         parts.append(f"{whole(given['n_classes'])} {_outcomes(given)}")
     if given.get("positive") is not None:
