@@ -14,6 +14,7 @@ from app.api import documentation, operations, pages, problems
 from app.api.access import PROJECT_HEADER
 from app.api.addresses import Addresses
 from app.api.middleware import RequestEnvelope
+from app.api.request_log import RequestLog
 from app.api.v1 import (
     batches,
     comparisons,
@@ -92,6 +93,8 @@ def create_app(settings: Settings) -> FastAPI:
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,
     )
+    if settings.access_log:
+        app.add_middleware(RequestLog)
     if settings.cors_origins:
         # Around everything: a page may read why it was refused.
         app.add_middleware(

@@ -33,6 +33,14 @@ class CannotListen(RuntimeError):
 def configure_logging() -> None:
     """Lines of our own with the time; uvicorn has its handlers for its own."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Nothing but JSON on standard output, for what collects it.
+    requests = logging.getLogger("prevail.requests")
+    if not requests.handlers:
+        handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        requests.addHandler(handler)
+        requests.setLevel(logging.INFO)
+        requests.propagate = False
     # It warns of every form that is none, which the client is told.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
@@ -161,7 +169,8 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
-        access_log=settings.access_log,
+        # Lines about requests are our own: `app.api.request_log`.
+        access_log=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
     seconds = settings.shutdown_seconds + GRACE_SECONDS

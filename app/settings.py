@@ -117,7 +117,7 @@ class Settings(BaseSettings):
         1, ge=1, le=64, description="Server processes, each with connections and compute processes of its own."
     )
     log_level: LogLevel = Field(LogLevel.info, description="How much is logged: `debug`, `info`, `warning` or `error`.")
-    access_log: bool = Field(default=False, description="Write one log line per request.")
+    access_log: bool = Field(default=False, description="Write one line of JSON per request on standard output.")
     shutdown_seconds: int = Field(
         20, ge=1, description="How long a stop waits for requests under way before it cuts them off."
     )

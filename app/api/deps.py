@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from app.api.access import PROJECT_HEADER, is_local, needed_scope, rate_headers
 from app.api.documentation import PROBLEMS
+from app.api.etags import unless_known
 from app.api.problems import InvalidQuery, request_id
 from app.domain.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.domain.errors import Fault
@@ -76,10 +77,16 @@ class StrictRoute(APIRoute):
         """Check who asks, and the parameters, before anything else is done."""
         handle, endpoint = super().get_route_handler(), self.endpoint
         direct = _wants_context_only(endpoint)
-        scope = needed_scope(self.operation_id or "", next(iter(self.methods or ()), ""))
+        method = next(iter(self.methods or ()), "")
+        scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
         async def check_and_handle(request: Request) -> Response:
+            request.scope["state"]["route"] = path
             await _let_pass(request, scope)
+            answer = await answered(request)
+            return unless_known(request, answer) if reads else answer
+
+        async def answered(request: Request) -> Response:
             if request.scope["query_string"]:
                 refuse_unknown_parameters(request)
             elif direct:
@@ -117,7 +124,7 @@ async def _let_pass(request: Request, scope: Scope) -> None:
         raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)
     act_as(admitted.actor)
     state = request.scope["state"]
-    state["project"] = admitted.project
+    state["project"], state["key_id"] = admitted.project, admitted.actor.key
     limit = admitted.limit
     if limit is not None:
         state["answer_headers"] = rate_headers(limit.requests, limit.window, limit.left, limit.reset)

@@ -21,6 +21,11 @@ _REQUEST_ID = {
 }
 _RETRY_AFTER = {"description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 0}}
 _AUTHENTICATE = {"description": "Says that a bearer key is wanted.", "required": True, "schema": {"type": "string"}}
+_ETAG = {
+    "description": "Changes whenever the answer does; for `If-None-Match`.",
+    "required": True,
+    "schema": {"type": "string"},
+}
 _RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.', "schema": {"type": "string"}}
 _RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
 
@@ -146,6 +151,12 @@ def install(app: FastAPI) -> None:
             for path, method, operation in (
                 (path, method, one) for path, methods in schema["paths"].items() for method, one in methods.items()
             ):
+                if path.startswith("/v1/") and method == "get":
+                    operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
+                    operation["responses"]["304"] = {
+                        "description": "`If-None-Match` names the `ETag` of what would be answered.",
+                        "headers": {"ETag": _ETAG},
+                    }
                 if path.startswith("/v1/"):
                     # Or nothing, where no key is needed.
                     scope = needed_scope(operation["operationId"], method.upper())

@@ -130,6 +130,7 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, problem: Problem) -> None:
+        self._state["code"] = problem.code
         body = write_json(problem.of_request(self.request_id))
         headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **problem.headers}
         start: Message = {

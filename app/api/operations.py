@@ -50,6 +50,23 @@ class ProblemType:
     meaning: str
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What runs here.
+
+    Attributes:
+        version: Of the service.
+    """
+
+    version: str
+
+
+@router.get("/version", responses=answers(Version), operation_id="getVersion")
+async def get_version(request: Request) -> Response:
+    """Tell which release of the service this is."""
+    return json_response(Version(request.app.version))
+
+
 @router.get(
     "/healthz",
     responses=answers(Alive),

@@ -322,6 +322,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 def respond(problem: Problem, request: Request) -> Response:
     """A problem as the answer to a request."""
+    request.scope.setdefault("state", {})["code"] = problem.code
     return Response(
         write_json(problem.of_request(request_id(request))),
         status_code=problem.status,

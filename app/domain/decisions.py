@@ -30,6 +30,22 @@ class ComparisonRecord:
     answer: Json
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonSummary:
+    """A comparison in a list.
+
+    Attributes:
+        metrics: What was compared, as in the answer.
+        evaluations: Ids of the runs; across datasets of all models on the first, on the second, and so on.
+    """
+
+    id: UUID
+    created_at: datetime
+    kind: ComparisonKind
+    metrics: Sequence[str]
+    evaluations: Sequence[UUID]
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """One version of a gate; the definition is JSON as it was put."""

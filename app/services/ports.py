@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.access import ApiKey, AuditEntry
-from app.domain.decisions import ComparisonRecord, Gate, GateCheck
+from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -180,6 +180,10 @@ class ComparisonStore(Protocol):
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         """Return the comparison, or None when the project has none of that id."""
+        ...
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+        """List the comparisons of the project, latest first."""
         ...
 
 

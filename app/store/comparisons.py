@@ -1,12 +1,15 @@
 """Comparisons in Postgres: the port `app.services.ports.ComparisonStore`."""
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.access import Change, Kind
-from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.decisions import ComparisonKind, ComparisonRecord, ComparisonSummary
+from app.domain.evaluation import Page
+from app.domain.identifiers import time_of
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import comparisons
@@ -32,3 +35,40 @@ class PostgresComparisonStore:
         async with reading(self._engine) as connection:
             row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+        """List the comparisons of the project, latest first."""
+        columns = comparisons.c
+        # Of an answer, which may have megabytes, only the names.
+        names = func.json_object_keys(columns.answer["metrics"]).table_valued("name")
+        metrics = select(func.array_agg(names.c.name)).select_from(names).scalar_subquery()
+        wanted = select(
+            columns.id,
+            columns.kind,
+            metrics.label("metrics"),
+            columns.answer["metric"].as_string().label("metric"),
+            columns.answer["evaluations"].label("evaluations"),
+        )
+        wanted = wanted.where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
+        if before is not None:
+            wanted = wanted.where(columns.id < before)
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        items = tuple(
+            ComparisonSummary(
+                id=UUID(int=row.id.int),
+                created_at=time_of(UUID(int=row.id.int)),
+                kind=ComparisonKind(row.kind),
+                metrics=row.metrics if row.metric is None else [row.metric],
+                evaluations=_runs(ComparisonKind(row.kind), row.evaluations),
+            )
+            for row in rows[:limit]
+        )
+        return Page(items, items[-1].id if len(rows) > limit else None)
+
+
+def _runs(kind: ComparisonKind, evaluations: list[Any]) -> list[UUID]:
+    """The ids of runs, or of the models on one dataset after the other."""
+    if kind is ComparisonKind.RUNS:
+        return [UUID(one["id"]) for one in evaluations]
+    return [UUID(one) for models in evaluations for one in models]

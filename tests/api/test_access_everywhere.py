@@ -31,7 +31,7 @@ DOCUMENTED = {
     for method, operation in methods.items()
 }
 # Whoever asks what they do is not asked back.
-OPEN = {"isAlive", "isReady", "getProblemType"}
+OPEN = {"isAlive", "isReady", "getProblemType", "getVersion"}
 # Words that stand in what the first project keeps and must never be seen in the second.
 SECRET = "sealed"
 
@@ -70,6 +70,7 @@ OPERATIONS: dict[str, Ask] = {
     "getCurve": Ask("missing", named={"identifier": "$scored", "curve": "roc"}),
     "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),
     "createComparison": Ask("missing", {"evaluations": ["$run", "$other"]}),
+    "listComparisons": Ask("empty"),
     "getComparison": Ask("missing", named={"identifier": "$comparison"}),
     "compareAcrossDatasets": Ask(
         "unknown", {"metric": "h_mean", "models": [f"{SECRET}-a", f"{SECRET}-b"], "datasets": [*DATASETS]}
@@ -268,7 +269,9 @@ def test_an_admin_key_names_another_project(world: World) -> None:
         check_problem(reply, 422, "invalid_query")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/problems/unauthenticated"])
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/readyz", "/version", "/docs", "/openapi.json", "/problems/unauthenticated"]
+)
 def test_what_needs_no_key(world: World, path: str) -> None:
     reply = world.client.get(path, headers={"Authorization": "Bearer nonsense"})
     assert reply.status_code == 200

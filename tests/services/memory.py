@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from app.api.answers import write_json
-from app.domain.decisions import ComparisonRecord, Gate, GateCheck
+from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -127,6 +127,9 @@ class Comparisons:
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         return self._kept.get((project, identifier))
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+        raise AssertionError(f"{project}: a list of {limit} before {before} is the database's")
 
 
 class Gates:

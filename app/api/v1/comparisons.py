@@ -6,11 +6,14 @@ from uuid import UUID
 from fastapi import Request
 from starlette.responses import Response
 
+from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
+from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, view_of, written_as
 from app.api.v1.requests import comparisons as requests
+from app.domain.decisions import ComparisonSummary
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
 
@@ -31,6 +34,17 @@ async def create_comparison(request: Request, context: UseContext, asked: AskedO
     body = parse_body(await read_body(request), requests.ComparisonRequest)
     answer = await context.services.comparisons.create(context.project, body.to_domain())
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
+
+
+@router.get(
+    "/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"), operation_id="listComparisons"
+)
+async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the comparisons of the project, latest first."""
+    pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))
+    return json_response(
+        pages.listed(await context.services.comparisons.page(context.project, limit, pages.after(cursor)))
+    )
 
 
 @router.get(

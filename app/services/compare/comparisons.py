@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from app.domain.decisions import ComparisonKind
+from app.domain.decisions import ComparisonKind, ComparisonSummary
 from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach
-from app.domain.evaluation import EvaluationRecord
+from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
@@ -133,6 +133,10 @@ class ComparisonService(KeptAnswers):
         if new.paired is PairingMode.FALSE and not any(record.is_weighted for record in runs.records):
             return KeptSamples()
         return await read_labels(self.labels, project, runs.records)
+
+    async def page(self, project: str, limit: int, before: UUID | None) -> Page[ComparisonSummary, UUID]:
+        """The comparisons of a project, latest first."""
+        return await self.comparisons.page(project, limit, before)
 
     async def read(self, project: str, identifier: UUID) -> Mapping[str, Any]:
         """A comparison as it was answered."""

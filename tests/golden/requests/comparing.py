@@ -98,6 +98,7 @@ COMPARISONS = [
     _compare("foreign-baseline", "a b", baseline=_NOWHERE(1)),
     _compare("bad-members", "a b", level=1, rope=-1, paired="maybe", colour="red"),
     get("read-nothing", f"/v1/comparisons/{_NOWHERE(2)}"),
+    get("list", "/v1/comparisons", limit=3),
 ]
 
 

@@ -143,6 +143,7 @@ _BOUNDS = {
     "contradictory": {"recalls": [0.5], "classes": 3},
 }
 CATALOGUE = [
+    get("version", "/version"),
     get("metrics", "/v1/metrics"),
     get("overall", "/v1/metrics", scope="overall", prevalence="insensitive"),
     get("probabilities", "/v1/metrics", input="probabilities", task="binary", scope="class"),
