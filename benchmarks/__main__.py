@@ -72,6 +72,7 @@ BENCHMARKS = (
         ("--rounds", "10"),
     ),
     Benchmark("soak", "Half an hour of mixed traffic", ("uvicorn", "httpx"), ("--minutes", "2"), ("--minutes", "30")),
+    Benchmark("rankings", "Rankings of queries", ("numpy",)),
     Benchmark("answers", "Answers in every form", ("numpy", "orjson")),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),

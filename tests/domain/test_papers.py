@@ -11,7 +11,18 @@ from tests.papers import MANY, PAGE, THREE, TWO, Row, page, read_rows, routes, s
 ROWS = read_rows()
 FORMULAS = [name for row in ROWS for kind, _, name in [row.check.partition(":")] if kind == "formula"]
 # Members of requests and answers that are named as what answers a place.
-MEMBERS = {"orientation", "folds", "cv", "references", "probabilities", "recall_sweep", "recall_orders", "class", "mcp"}
+MEMBERS = {
+    "orientation",
+    "folds",
+    "cv",
+    "references",
+    "probabilities",
+    "recall_sweep",
+    "recall_orders",
+    "class",
+    "mcp",
+    "divide=places",
+}
 
 
 def test_the_page_is_up_to_date() -> None:

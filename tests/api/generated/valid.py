@@ -207,6 +207,18 @@ def _scores(source: Json) -> Json:
     return source
 
 
+def _ranking(source: Json) -> Json:
+    """Items with either scores or ranks."""
+    size = min(max(len(source["query_ids"]), 1), _ROWS)
+    query_ids = source["query_ids"] or [1]
+    source["query_ids"] = [str(one) for one in _cycled(query_ids, size)]
+    source["relevance"] = [min(abs(value), 1000.0) for value in _cycled(source["relevance"] or [1.0], size)]
+    order = "ranks" if source.get("ranks") else "scores"
+    source[order] = [min(abs(value), 1e9) for value in _cycled(source.get(order) or [1.0], size)]
+    source.pop("scores" if order == "ranks" else "ranks", None)
+    return source
+
+
 def _folds(source: Json) -> Json:
     """The first of them as often as there are any, so that all have the same classes."""
     fold = _input(source["folds"][0])
@@ -225,6 +237,7 @@ _INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "probabilities": _probabilities,
     "scores": _scores,
     "folds": _folds,
+    "ranking": _ranking,
 }
 
 
