@@ -6,6 +6,7 @@ from functools import cache
 from typing import Literal
 
 from app.domain.errors import NotFound
+from app.domain.expressions.foreign import resolve
 from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
 from app.domain.inputs.rankings import CUTOFFS
@@ -28,14 +29,16 @@ from app.kernel.metrics.references import REFERENCES
 
 
 def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
-    """The metric of that key or alias: the one of the task where a name has several meanings, else that of classes.
+    """The metric of that key or alias, or that another library calls so: the one of the task where a name has several
+    meanings, else that of classes.
 
     Raises:
-        NotFound: there is none; the nearest names are offered.
+        NotFound: there is none, or several; the nearest names are offered.
     """
-    metric = catalogue().named(name, None if task is None else Task(task))
+    metric = _known(name, None if task is None else Task(task))
     if metric is None:
-        near = suggest(name)
+        found = resolve(name, {})
+        near = suggest(name) if found is None else [*found.meanings]
         raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
     return metric
 
@@ -58,7 +61,7 @@ def find_metrics(
 def overall_key(name: str) -> str | None:
     """The key of the overall metric of that name whose values are stored, None when there is none."""
     plain, _, parameters = name.replace(" ", "").partition("(")
-    metric = catalogue().named(plain, None)
+    metric = _known(plain)
     if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
         return None
     written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
@@ -66,6 +69,12 @@ def overall_key(name: str) -> str | None:
         return None if parameters else metric.key
     kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}
     return f"{metric.key}({parameters}" if parameters in kept else None
+
+
+def _known(name: str, task: Task | None = None) -> AnyMetric | None:
+    metric = catalogue().named(name, task)
+    found = resolve(name, {}, task) if metric is None else None
+    return catalogue().by_name[found.key] if found is not None and found.key is not None else metric
 
 
 def tasks(card: Card) -> tuple[str, ...]:

@@ -274,7 +274,7 @@ def test_what_is_not_monotone_is_said(client: httpx.Client) -> None:
     ("text", "code", "words"),
     [
         ("h_men", "unknown_metric", "h_mean"),
-        ("sklearn.f1_score", "unknown_metric", "f1"),
+        ("skleran.f1_score", "unknown_metric", "f1"),
         ("recall@5", "unknown_label", "'0', '1', '2'"),
         ("recall", "invalid_expression", "recall@<label>"),
         ("h_mean@1", "invalid_expression", "all classes together"),

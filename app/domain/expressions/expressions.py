@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
+from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.names import nearest_labels, suggest
 from app.domain.expressions.syntax import (
     LONGEST_SHOWN,
@@ -129,7 +130,10 @@ def _bind(call: Call, context: _Context) -> Expression:
         return _combination(call, context)
     metric = catalogue().named(call.name, context.task)
     if metric is None:
-        raise _unknown_metric(call, context)
+        found = from_elsewhere(call, context.task)
+        if found is None:
+            raise _unknown_metric(call, context)
+        metric, call = found
     if context.task is not None and context.task not in metric.card.tasks:
         raise InvalidExpression(
             f"{metric.key} has no meaning for {context.task}: it is a metric of {' and '.join(metric.card.tasks)}",

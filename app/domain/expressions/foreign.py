@@ -1,0 +1,143 @@
+"""Names that other libraries have for metrics: `f1_score(average=macro)`, `pycm.PPV`, `Overall_ACC`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from app.domain.errors import UnknownMetric
+from app.domain.expressions.syntax import Assignment, Call, shown
+from app.kernel.metrics.card import AnyMetric, Task
+from app.kernel.metrics.catalogue import catalogue
+
+_WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
+# Any value is meant: it is handed on to the parameter of that name.
+_ANY: Final = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignName:
+    """One name of one library.
+
+    Attributes:
+        arguments: What has to be written with it, as text.
+        handed_on: Arguments with values of their own, which are parameters here.
+        key: The metric that it means.
+        written: All of it.
+    """
+
+    library: str
+    arguments: Mapping[str, str]
+    handed_on: frozenset[str]
+    key: str
+    written: str
+
+    @property
+    def size(self) -> int:
+        """How many arguments belong to it."""
+        return len(self.arguments) + len(self.handed_on)
+
+    def takes(self, given: Mapping[str, str]) -> bool:
+        """Are its arguments among those that are given?"""
+        return self.arguments.items() <= given.items() and self.handed_on <= given.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a name may mean.
+
+    Attributes:
+        key: The metric, where it means one and no other.
+        consumed: The arguments that are part of the name.
+        meanings: All metrics that it may mean, by key, and who calls them so.
+    """
+
+    key: str | None
+    consumed: frozenset[str]
+    meanings: Mapping[str, tuple[str, ...]]
+
+
+def from_elsewhere(call: Call, task: Task | None) -> tuple[AnyMetric, Call] | None:
+    """The metric that another library calls so, and the call without the arguments that are part of its name there.
+
+    Raises:
+        UnknownMetric: the name alone may mean several metrics; they are offered.
+    """
+    given = {one.name: one.value.text for one in call.arguments or () if isinstance(one, Assignment)}
+    found = resolve(call.name, given, task)
+    if found is None:
+        return None
+    if found.key is None:
+        keys = [*found.meanings]
+        known = "; ".join(f"{key}: {', '.join(names)}" for key, names in found.meanings.items())
+        raise UnknownMetric(
+            f"{shown(call.name)} alone may mean several metrics; did you mean {' or '.join(keys)}? ({known})",
+            suggestions=keys,
+            position=call.position,
+        )
+    left = [one for one in call.arguments or () if not (isinstance(one, Assignment) and one.name in found.consumed)]
+    return catalogue().by_name[found.key], replace(call, arguments=tuple(left))
+
+
+def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Resolved | None:
+    """What other libraries mean by a name with these arguments for a task, None being classes; None when none has such
+    a name.
+
+    A name that fits with more of the arguments comes before one that fits with fewer. What is no part of the name is
+    for the parameters of the metric.
+    """
+    library, _, rest = name.partition(".")
+    plain = rest.rpartition(".")[2]
+    if library not in _libraries():
+        library, plain = "", name
+    known = [one for one in _names().get(plain, ()) if library in ("", one.library)]
+    if not known:
+        return None
+    known = [one for one in known if _is_for(one.key, task)] or known
+    fitting = [one for one in known if one.takes(given)]
+    most = max((one.size for one in fitting), default=0)
+    chosen = [one for one in fitting if one.size == most] or known
+    meanings: dict[str, tuple[str, ...]] = {}
+    here = catalogue().named(plain.lower(), task)
+    if not library and here is not None:
+        # PyCM's AUC is not what is called auc here, and nobody sees which one was meant.
+        meanings[here.key] = ("prevail",)
+    for one in chosen:
+        meanings[one.key] = (*meanings.get(one.key, ()), f"{one.library} as {one.written}")
+    key = chosen[0].key if fitting and len(meanings) == 1 else None
+    return Resolved(key, frozenset().union(*(one.arguments for one in chosen)), meanings)
+
+
+def _is_for(key: str, task: Task | None) -> bool:
+    tasks = catalogue().by_name[key].card.tasks
+    return task in tasks or (task is None and not {Task.BINARY, Task.MULTICLASS}.isdisjoint(tasks))
+
+
+@cache
+def _libraries() -> frozenset[str]:
+    return frozenset(one.library for names in _names().values() for one in names)
+
+
+@cache
+def _names() -> Mapping[str, tuple[ForeignName, ...]]:
+    """All names by what stands before the brackets, spaces as in `Overall_ACC`."""
+    found: dict[str, tuple[ForeignName, ...]] = {}
+    for name, one in _declared():
+        found[name] = (*found.get(name, ()), one)
+    return found
+
+
+def _declared() -> Iterator[tuple[str, ForeignName]]:
+    for metric in catalogue().metrics:
+        for library, written in metric.card.elsewhere.items():
+            match = _WRITTEN.fullmatch(written)
+            pairs = [one.partition("=") for one in (match["arguments"] or "").split(",") if one] if match else []
+            if match is None or not all(sign for _, sign, _ in pairs):
+                # In words, such as a part of what the function gives.
+                continue
+            arguments = {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
+            fixed = {name: value for name, value in arguments.items() if value != _ANY}
+            handed_on = frozenset(arguments.keys() - fixed.keys())
+            name = match["name"].replace(" ", "_")
+            yield name, ForeignName(library, fixed, handed_on, metric.key, written)
