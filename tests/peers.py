@@ -23,6 +23,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
+from app.kernel.samples.label_scores import LabelScores
+from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.scores import Scores
 from tests.papers import has_test, power_above
 
@@ -61,6 +63,7 @@ exact fractions.
 """
 _CALL = re.compile(r"(\w+)(?:\((.*)\))?")
 _QUOTED = re.compile(r"`([^`]+)`")
+_SEVERAL = " of several labels"
 # Largest relative difference that counts as agreement; where the peer subtracts or iterates, what that costs.
 AGREEMENT = 1e-11
 
@@ -80,12 +83,12 @@ class Row:
         """The names without arguments."""
         if self.peer.startswith("pycm"):
             return _separated(self.names)
-        return [one.partition("(")[0] for one in _separated(self.names)]
+        return [one.partition("(")[0].removesuffix(_SEVERAL) for one in _separated(self.names)]
 
     @property
     def expressions(self) -> list[str]:
         """What the answer asks for."""
-        return [one for one in _QUOTED.findall(self.answer) if "/v1/" not in one]
+        return [one for one in _QUOTED.findall(self.answer) if "/v1/" not in one and not one.startswith("kind: ")]
 
 
 def _separated(text: str) -> list[str]:
@@ -139,7 +142,7 @@ class Problem:
         table = Table(confusion_counts(self.truth, self.predicted, self.size))
         subject: Table | Subject = table
         if self.probabilities is not None:
-            subject = Subject(table, Scores(self.truth, self.probabilities))
+            subject = Subject.of_classes(table, Scores(self.truth, self.probabilities))
         expression = parse(text, labels, 1 if self.size == 2 else None, inputs=frozenset(Inputs))
         return [float(one) for one in np.atleast_1d(compute(expression, subject))]
 
@@ -166,6 +169,37 @@ def of_probabilities(size: int, count: int = 4) -> list[Problem]:
         rows = random.dirichlet(np.ones(size), truth.size) + 0.5 * np.eye(size)[truth]
         rows /= rows.sum(axis=1, keepdims=True)
         found.append(Problem(truth, rows.argmax(axis=1), rows))
+    return found
+
+
+@dataclass(frozen=True)
+class LabelProblem:
+    """Samples with several labels, those that were predicted, and scores of all of them."""
+
+    truth: NDArray[np.bool_]
+    predicted: NDArray[np.bool_]
+    probabilities: NDArray[np.float64]
+
+    def value(self, text: str) -> list[float]:
+        """What the service computes."""
+        metric = catalogue().by_name[text]
+        if metric.card.inputs is Inputs.LABEL_SCORES:
+            return [float(metric.compute(LabelScores(self.truth, self.probabilities)))]
+        return [float(metric.compute(LabelSets(self.truth, self.predicted)))]
+
+
+@cache
+def of_several_labels(count: int = 4) -> list[LabelProblem]:
+    """Every sample has a label, and one is predicted: without any scikit-learn has to be told what counts."""
+    random = np.random.default_rng(60)
+    found = []
+    for _ in range(count):
+        truth = random.random((80, 5)) < [0.5, 0.3, 0.2, 0.4, 0.1]
+        scores = random.random(truth.shape) + 0.4 * truth
+        truth[~truth.any(axis=1), 0] = True
+        predicted = scores > 0.7
+        predicted[~predicted.any(axis=1), 1] = True
+        found.append(LabelProblem(truth, predicted, scores))
     return found
 
 
@@ -199,7 +233,7 @@ def _of_report(found: dict[str, Any], problem: Problem) -> list[float]:
 
 
 # Parts of what a function gives, in the order of the answer.
-PARTS: dict[str, Callable[[Any, Problem], Iterable[Any]]] = {
+PARTS: dict[str, Callable[[Any, Any], Iterable[Any]]] = {
     "classification_report": _of_report,
     "classification_report_imbalanced": lambda found, problem: _report(
         found, ("pre", "rec", "spe", "f1", "geo", "sup"), problem.size
@@ -210,7 +244,7 @@ PARTS: dict[str, Callable[[Any, Problem], Iterable[Any]]] = {
 }
 
 
-def _whole(found: Any, _: Problem) -> list[Any]:
+def _whole(found: Any, _: Any) -> list[Any]:
     return [found]
 
 
@@ -241,11 +275,11 @@ def _literal(text: str) -> Any:
         return text
 
 
-def said(module: Any, name: str, problem: Problem, given: str) -> list[float]:
+def said(module: Any, name: str, problem: Problem | LabelProblem, given: str) -> list[float]:
     """What a function of scikit-learn or imbalanced-learn says of a problem."""
-    function, ask = _asked(module, name)
+    function, ask = _asked(module, name.removesuffix(_SEVERAL))
     second: Any = problem.predicted
-    if given == "probabilities":
+    if given in ("probabilities", "label scores"):
         second = problem.probabilities
     elif given == "score":
         assert problem.probabilities is not None
@@ -310,9 +344,9 @@ DERIVED: dict[str, Callable[[Problem], list[float]]] = {
 }
 
 
-def mine(row: Row, problem: Problem) -> list[float]:
+def mine(row: Row, problem: Problem | LabelProblem) -> list[float]:
     """What the service says, part after part."""
-    if row.names in DERIVED:
+    if row.names in DERIVED and isinstance(problem, Problem):
         return DERIVED[row.names](problem)
     return [value for text in row.expressions for value in problem.value(text)]
 
@@ -323,12 +357,14 @@ def _apart(here: Sequence[float], there: Sequence[float]) -> float:
     return max(abs(a - b) / max(abs(b), 1e-3) for a, b in pairs)
 
 
-PROBLEMS: dict[str, Callable[[], list[Problem]]] = {
+PROBLEMS: dict[str, Callable[[], Sequence[Problem | LabelProblem]]] = {
     "labels": lambda: [one for size in (2, 3, 5) for one in of_labels(size, 3)],
     "two": lambda: of_labels(2, 6),
     "probabilities": lambda: of_probabilities(3),
     "two probabilities": lambda: of_probabilities(2),
     "score": lambda: of_probabilities(2),
+    "sets": of_several_labels,
+    "label scores": of_several_labels,
 }
 
 

@@ -10,7 +10,17 @@ from tests.peers import AGREEMENT, PAGE, PEERS, Row, difference, names_of, page,
 ROWS = read_rows()
 NAMES = [f"{row.peer} {row.names[:60]}" for row in ROWS]
 # What is named in answers beside metrics: members of requests and answers, and parameters.
-MEMBERS = {"interpretation", "intervals", "n_samples", "curve", "area", "kind: folds", "proportion_interval", "max_fpr"}
+MEMBERS = {
+    "interpretation",
+    "intervals",
+    "n_samples",
+    "curve",
+    "area",
+    "kind: folds",
+    "kind: multilabel",
+    "proportion_interval",
+    "max_fpr",
+}
 
 
 def of_kind(kind: str) -> list[Row]:

@@ -44,7 +44,7 @@ def subset_accuracy(s: LabelSets) -> Array:
     name="Hamming loss",
     formula=r"\frac{1}{nL}\sum_i |Y_i \mathbin{\triangle} \hat Y_i|",
     sentence="Share of all answers, one for each sample and label, that are wrong.",
-    elsewhere={"sklearn": "hamming_loss", "torchmetrics": "1 - MultilabelHammingDistance"},
+    elsewhere={"sklearn": "hamming_loss", "torchmetrics": "MultilabelHammingDistance"},
     orientation=Orientation.LOWER,
     ideal=0.0,
     symmetric=True,
