@@ -11,12 +11,14 @@ ROWS = read_rows()
 NAMES = [f"{row.peer} {row.names[:60]}" for row in ROWS]
 # What is named in answers beside metrics: members of requests and answers, and parameters.
 MEMBERS = {
+    "kind: ranking",
     "interpretation",
     "intervals",
     "n_samples",
     "curve",
     "area",
     "kind: folds",
+    "kind: ranking",
     "kind: multilabel",
     "proportion_interval",
     "max_fpr",
