@@ -107,12 +107,14 @@ async def test_samples_come_back(
     assert await store.get(project, record.id) is not None
     assert await store.read_samples(f"{project}-other", record.id) is None
     labels = await store.read_labels(project, [record.id])
-    if samples.ids is None:
+    if samples.ids is None and samples.weights is None:
         assert labels == {}
     else:
-        np.testing.assert_array_equal(labels[record.id].ids, samples.ids)
-        np.testing.assert_array_equal(labels[record.id].truth, samples.truth)
-        np.testing.assert_array_equal(labels[record.id].predicted, samples.predicted)
+        for name in ("ids", "truth", "predicted", "groups", "weights"):
+            one, other = getattr(labels[record.id], name), getattr(samples, name)
+            assert (one is None) == (other is None), name
+            if one is not None:
+                np.testing.assert_array_equal(one, other)
 
 
 async def test_samples_of_several_at_once(
