@@ -1,5 +1,7 @@
 """Samples with any number of labels, over HTTP: what comes in, what is answered at once and later, what is refused."""
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -7,8 +9,10 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
+from app.api.bodies.columns import split_columns
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
+from tests.api.test_multipart import FORMATS, Columns, as_csv, as_npz, as_parquet, send
 
 LABELS = ["cat", "dog", "bird"]
 
@@ -212,3 +216,95 @@ def test_weights_and_groups(client: httpx.Client) -> None:
     grouped = compute(client, {**SOURCE, "group_ids": [number // 4 for number in range(60)]})
     assert grouped["input"]["n_groups"] == 15
     assert grouped["intervals"]["h_mean"]["method"] == "cluster_bootstrap"
+
+
+COLUMNS: dict[str, Any] = {f"y_true.{label}": TRUTH[:, code].astype(int) for code, label in enumerate(LABELS)}
+SAID: dict[str, Any] = {f"y_pred.{label}": PREDICTED[:, code].astype(int) for code, label in enumerate(LABELS)}
+IDS = {"sample_id": [f"s{number}" for number in range(60)]}
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_files_have_a_column_for_each_label(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
+    expected = compute(client, {**SOURCE, "sample_ids": IDS["sample_id"]}, seed=0)
+    data = write({**COLUMNS, **SAID, **IDS})
+    for members in ({}, {"labels": LABELS}):
+        reply = send(client, {"kind": "multilabel", **members}, data, options={"seed": 0})
+        assert reply.status_code == 200, reply.text
+        assert reply.json() == expected
+    scores = {f"probabilities.{label}": PROBABILITIES[:, code] for code, label in enumerate(LABELS)}
+    found = send(client, {"kind": "multilabel", "labels": LABELS[::-1]}, write({**COLUMNS, **scores})).json()
+    assert found["input"]["labels"] == LABELS[::-1]
+    assert found["metrics"]["prevalence_sensitive"]["coverage_error"] == pytest.approx(
+        sk.coverage_error(TRUTH, PROBABILITIES)
+    )
+
+
+def test_files_have_arrays_of_all_labels(client: httpx.Client) -> None:
+    expected = compute(client, SOURCE, seed=0)
+    data = as_npz({"y_true": TRUTH, "y_pred": PREDICTED.astype(float)})
+    reply = send(client, {"kind": "multilabel", "labels": LABELS}, data, options={"seed": 0})
+    assert reply.json() == expected
+    booleans = {name: np.asarray(column, dtype=bool) for name, column in {**COLUMNS, **SAID}.items()}
+    assert send(client, {"kind": "multilabel"}, as_parquet(booleans), options={"seed": 0}).json() == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [
+        (COLUMNS, "missing_column"),
+        ({**COLUMNS, **SAID, "more": TRUTH[:, 0].astype(int)}, "unknown_column"),
+        ({**COLUMNS, **dict(list(SAID.items())[1:])}, "missing_column"),
+        (SAID, "missing_column"),
+    ],
+)
+def test_faults_of_files(client: httpx.Client, columns: Columns, code: str) -> None:
+    reply = send(client, {"kind": "multilabel"}, as_csv(columns))
+    (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/data", code)
+
+
+def test_large_bodies_are_read_piece_by_piece() -> None:
+    truth = np.tile(TRUTH, (200, 1)).astype(int)
+    body = json.dumps({"input": {"kind": "multilabel", "y_true": truth.tolist(), "labels": LABELS}}).encode()
+    split = split_columns(body)
+    (column,) = split.columns.values()
+    assert isinstance(column, np.ndarray)
+    assert (column == truth).all()
+
+
+def test_rows_are_no_classes(client: httpx.Client) -> None:
+    large = [[0, 1]] * 60_000
+    reply = client.post(
+        "/v1/metrics/compute", json={"input": {"kind": "predictions", "y_true": large, "y_pred": [0] * 60_000}}
+    )
+    (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/input/y_true/0", "not_a_label")
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "text/markdown", "text/csv"])
+def test_texts_speak_of_labels(client: httpx.Client, accept: str) -> None:
+    made = keep(client, SOURCE)
+    reply = client.get(f"/v1/evaluations/{made['id']}", headers={"Accept": accept})
+    assert reply.status_code == 200, reply.text
+    assert "dog" in reply.text
+    assert "h_mean" in reply.text or "harmonic" in reply.text
+
+
+def test_two_labels_are_no_two_classes(client: httpx.Client) -> None:
+    sources = [
+        {
+            "kind": "multilabel",
+            "labels": ["a", "b"],
+            "y_true": TRUTH[:, :2].astype(int).tolist(),
+            "y_pred": problem(seed, wrong=0.2)[1][:, :2].astype(int).tolist(),
+        }
+        for seed in (1, 2)
+    ]
+    made = [keep(client, source) for source in sources]
+    found = compare(client, *(one["id"] for one in made), metrics=["macro_f1"])
+    assert "cost_ranges" not in found
+    assert found["design"]["bond"] == "same_test_set"
+    asked = {"evaluations": [one["id"] for one in made], "metrics": ["macro_f1"], "cost_ranges": {}}
+    reply = client.post("/v1/comparisons", json=asked)
+    (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
+    assert fault["pointer"] == "/cost_ranges"

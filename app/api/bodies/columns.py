@@ -30,8 +30,10 @@ Buffer = bytes | mmap.mmap
 Column = NDArray[Any] | list[Any]
 
 # One entry per sample, and one row of numbers per sample or class, wherever they stand.
-_SCORES = "scores"
-COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", _SCORES, "query_ids", "relevance", "ranks")
+COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores", "query_ids", "relevance", "ranks")
+# Columns that may be rows of numbers: a score for every class, a 0 or 1 for every label.
+_LABELS = frozenset({"y_true", "y_pred"})
+_MAYBE_ROWS = _LABELS | {"scores"}
 _MATRIX = "matrix"
 ROWS = ("probabilities", "features", _MATRIX)
 # Those that the domain takes as arrays; others become lists of numbers again.
@@ -119,7 +121,7 @@ def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:
         place = found.end()
         name = found[1].decode()
         try:
-            has_rows = name in ROWS or (name == _SCORES and body[place : place + 1] == b"[")
+            has_rows = name in ROWS or (name in _MAYBE_ROWS and body[place : place + 1] == b"[")
             column, end = _read_rows(body, place, name) if has_rows else _read_column(body, place)
         except _NoColumn as error:
             fault = fault or f"; {name} from byte {place} on cannot be read: {error}"
@@ -280,6 +282,8 @@ def _read_rows(body: Buffer, place: int, name: str) -> tuple[Column, int]:
             found = np.empty_like(rows)
         if rows.shape[1] != found.shape[1]:
             raise _NoColumn("expected rows of one length")
+        if name in _LABELS and rows.shape[1] < 2:
+            raise _NoColumn("expected labels")
         if count + len(rows) > len(found):
             # In its place, if the system can: parts that are joined at the end would take their room twice.
             found.resize((count + max(len(rows), count // 4), found.shape[1]), refcheck=False)

@@ -17,8 +17,9 @@ from app.api.bodies.files.mapped import Mapped, mapped_file
 from app.api.bodies.files.npz import open_npz
 from app.api.bodies.files.parquet import open_parquet
 from app.api.bodies.files.table import Table, TableFile
+from app.api.bodies.label_columns import read_label_columns
 from app.domain.errors import DomainError, InvalidInput
-from app.domain.inputs.kinds import CLUSTERING, RANKING
+from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING
 from app.domain.inputs.labels import Column, class_of_column, encode, listed
 from app.domain.inputs.names import normalized
 
@@ -54,6 +55,12 @@ _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
 )
 
 
+# Kinds of input that are more than a matrix of classes, each with what reads its columns, given the labels.
+_OTHER_KINDS: Mapping[str, Callable[[TableFile, Sequence[str] | None], dict[str, Any]]] = {
+    MULTILABEL: read_label_columns
+}
+
+
 def read_columns(
     file: BinaryIO, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
 ) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def read_columns(
 
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
-        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering`` or ``ranking``.
+        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering``, ``ranking`` or ``multilabel``.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
         columns: What they are called in the file, where that is not what the service calls them.
@@ -70,6 +77,9 @@ def read_columns(
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
         TooLarge: it holds too much.
     """
+    if kind in _OTHER_KINDS:
+        with _reading():
+            return _OTHER_KINDS[kind](_open(file, columns, labels), labels)
     _check_kind(kind, "/input/kind")
     with _reading():
         return _Picked(_open(file, columns, labels), kind, labels).read()
@@ -100,7 +110,7 @@ def _check_kind(kind: str, pointer: str) -> None:
         raise InvalidInput.at(
             pointer,
             "no_columns",
-            f"expected predictions, probabilities, scores, clustering or ranking with a file, got {kind!r}",
+            f"expected predictions, probabilities, scores, clustering, ranking or multilabel with a file, got {kind!r}",
         )
 
 

@@ -166,6 +166,8 @@ def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Lab
     if isinstance(column, CodedTexts):
         return column
     if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise _not_a_label(f"{pointer}/0", column[0].tolist(), code)
         return _array_labels(column, pointer, code)
     types = set(map(type, column))
     if types == {str}:

@@ -143,7 +143,7 @@ def _encoded(
     flat: dict[str, list[Any]] = {}
     lengths: dict[str, NDArray[np.int64]] = {}
     for name, rows in columns.items():
-        listed = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        listed = rows.tolist() if isinstance(rows, np.ndarray) else [*rows]
         for index, row in enumerate(listed):
             if not isinstance(row, list):
                 raise InvalidInput.at(

@@ -50,7 +50,9 @@ def open_csv(file: BinaryIO) -> TableFile:
                 raise
             raise InvalidInput.at("/data", "not_numbers", f"expected numbers: {error}"[:300]) from None
         read = arrow_table(rows, table.column, len(types))
-        return Table(rows, lambda name: _as_written(table.column(name), ids=name in _IDS), read.numbers, read.matrix)
+        return Table(
+            rows, lambda name: _as_written(table.column(name), ids=name in _IDS), read.numbers, read.matrix, read.flags
+        )
 
     return TableFile(names, load)
 

@@ -34,13 +34,14 @@ def open_npz(file: BinaryIO) -> TableFile:
     def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
         check_bytes(sum(members[name].file_size for name in (*labels, *numbers)), "once unpacked")
         arrays = {name: _describe(archive, members[name], name) for name in (*labels, *numbers)}
-        rows = arrays[labels[0]].shape[0]
+        rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
         return Table(
             rows=rows,
             labels=lambda name: _labels(arrays[name].column()),
             numbers=lambda name: _numbers(arrays[name].column(), name),
             matrix=lambda name: _numbers(arrays[name].read(), name),
+            flags=lambda name: _flags(arrays[name].read(), name),
         )
 
     return TableFile(names, load)
@@ -132,3 +133,7 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     if array.dtype.kind not in "fiu":
         raise InvalidInput.at("/data", "not_numbers", f"expected numbers as {name!r}")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _flags(array: NDArray[Any], name: str) -> NDArray[Any]:
+    return array if array.dtype.kind == "b" else _numbers(array, name)

@@ -23,12 +23,14 @@ class Table:
         labels: A column of labels or ids: integers, booleans, floats or texts.
         numbers: A column of numbers as doubles.
         matrix: An array of numbers [n, K], which only an NPZ has.
+        flags: A column of numbers or booleans, or an array [n, L] of them.
     """
 
     rows: int
     labels: Callable[[str], Column]
     numbers: Callable[[str], NDArray[np.float64]]
     matrix: Callable[[str], NDArray[np.float64]]
+    flags: Callable[[str], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int)
         labels=lambda name: _labels(_complete(read(name), name), name),
         numbers=lambda name: _numbers(_complete(read(name), name), name),
         matrix=lambda name: _numbers(_complete(read(name), name), name),
+        flags=lambda name: _flags(_complete(read(name), name), name),
     )
 
 
@@ -111,6 +114,10 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     if not _is_number(kind):
         raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
     return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
+
+
+def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
 
 
 def coded_texts(column: pa.ChunkedArray) -> CodedTexts:
