@@ -18,7 +18,6 @@ MEMBERS = {
     "curve",
     "area",
     "kind: folds",
-    "kind: ranking",
     "kind: multilabel",
     "proportion_interval",
     "max_fpr",

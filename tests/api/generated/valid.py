@@ -219,6 +219,25 @@ def _ranking(source: Json) -> Json:
     return source
 
 
+def _multilabel(source: Json) -> Json:
+    """Two labels as columns of 0 and 1, or with probabilities."""
+    size = min(max(len(source["y_true"]), 2), _ROWS)
+    if source.get("labels") is not None:
+        source["labels"] = ["a", "b"]
+    source["y_true"] = _cycled([[0, 1], [1, 0]], size)
+    if source.get("probabilities") is None:
+        source["y_pred"] = _cycled([[1, 1], [1, 0], [0, 1]], size)
+        source.pop("thresholds", None)
+    else:
+        rows = [_cycled(row, 2) for row in _cycled(source["probabilities"], size)]
+        source["probabilities"] = [[min(abs(value), 1.0) for value in row] for row in rows]
+        source["y_pred"] = None
+        if isinstance(source.get("thresholds"), list):
+            source["thresholds"] = _cycled(source["thresholds"] or [0.5], 2)
+    _beside(source, size)
+    return source
+
+
 def _folds(source: Json) -> Json:
     """The first of them as often as there are any, so that all have the same classes."""
     fold = _input(source["folds"][0])
@@ -238,6 +257,7 @@ _INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "scores": _scores,
     "folds": _folds,
     "ranking": _ranking,
+    "multilabel": _multilabel,
 }
 
 
