@@ -31,7 +31,7 @@ def units(seed: int, size: int = 80) -> LabelUnits:
     random = np.random.default_rng(seed)
     truth = random.random((size, 4)) < [0.5, 0.3, 0.2, 0.1]
     noise: NDArray[np.float64] = random.random((size, 4))
-    scores: NDArray[np.float64] = np.round(np.clip(0.3 * truth.astype(np.float64) + 0.8 * noise, 0, 1), 1)
+    scores = np.asarray(np.round(np.clip(0.3 * truth.astype(np.float64) + 0.8 * noise, 0, 1), 1), dtype=np.float64)
     return LabelUnits(truth, scores >= 0.5, scores)
 
 

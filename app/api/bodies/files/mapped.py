@@ -37,6 +37,7 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None)
             labels=lambda name: table.labels(names[name]),
             numbers=lambda name: table.numbers(names[name]),
             matrix=lambda name: table.matrix(names[name]),
+            flags=lambda name: table.flags(names[name]),
         )
 
     return TableFile(list(names), load)
