@@ -114,7 +114,12 @@ class RunData:
         """All that metrics of samples take."""
         if self.source.task is None:
             return Subject.of_classes(self.table, self.scores)
-        return self.units.subject(None if self.source.samples is None else self.source.samples.weights)
+        return self.units.subject(self.weights)
+
+    @property
+    def weights(self) -> Array | None:
+        """What each of its samples weighs (n); None is 1 each, or not at hand."""
+        return None if self.source.samples is None else self.source.samples.weights
 
     @cached_property
     def units(self) -> Units:

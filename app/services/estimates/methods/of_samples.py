@@ -136,6 +136,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
         level=settings.level_of_each,
         class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
         grouping=run.grouping,
+        weighting=run.weights,
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
