@@ -44,6 +44,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("kernel", "Matrix metrics in process", ("numpy", "pycm", "scikit-learn")),
     Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
+    Benchmark("clustering", "Measures of clusterings in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
         "ingest",
         "Large probability matrices",

@@ -1,4 +1,7 @@
-"""Every formula, table and figure of the five papers: where the service has it, and how far it is from a witness.
+"""Every formula, table and figure of the five papers, and the measures of clusterings in scikit-learn: what answers it,
+who else says so, and the largest difference between the two. Written by `python -m tests.papers` from
+`tests/data/papers.csv`, and compared by a test. What the papers have wrong is in [Errata](errata.md); a formula marked
+"corrected" is checked in its right form.
 
 `python -m tests.papers` writes docs/papers.md, tests/domain/test_papers.py compares it. Rows: tests/data/papers.csv.
 """
@@ -28,11 +31,12 @@ PAPERS = {
     "002": "Martín De Diego et al. (2022), GPS",
     "003": "Aguilar-Ruiz & Michalak (2024), IMCP",
     "004": "Beddar-Wiesing et al. (2025), survey",
+    "sklearn": "scikit-learn, measures of clusterings",
 }
 HEAD = """# The papers, place by place
 
-Every formula, table and figure of the five papers: what answers it, who else says so, and the largest difference
-between the two. Written by `python -m tests.papers` from `tests/data/papers.csv`, and compared by a test. What the
+Every formula, table and figure of the five papers, and the measures of clusterings in scikit-learn: what answers it,
+who else says so, and the largest difference between the two. Written by `python -m tests.papers` from `tests/data/papers.csv`, and compared by a test. What the
 papers have wrong is in [Errata](errata.md); a formula marked "corrected" is checked in its right form.
 
 - *exact fractions*: the formula in rational numbers on 60 random matrices of 2 to 5 classes, relative difference, as

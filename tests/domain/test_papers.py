@@ -12,6 +12,7 @@ ROWS = read_rows()
 FORMULAS = [name for row in ROWS for kind, _, name in [row.check.partition(":")] if kind == "formula"]
 # Members of requests and answers that are named as what answers a place.
 MEMBERS = {
+    "contingency",
     "orientation",
     "folds",
     "cv",
