@@ -46,6 +46,13 @@ BENCHMARKS = (
     Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark("clustering", "Measures of clusterings in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
+        "clustering_coverage",
+        "Limits of measures of clusterings",
+        ("numpy",),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
+    Benchmark(
         "ingest",
         "Large probability matrices",
         ("fastapi", "numpy", "pyarrow", "pysimdjson", "scikit-learn"),

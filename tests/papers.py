@@ -1,7 +1,4 @@
-"""Every formula, table and figure of the five papers, and the measures of clusterings in scikit-learn: what answers it,
-who else says so, and the largest difference between the two. Written by `python -m tests.papers` from
-`tests/data/papers.csv`, and compared by a test. What the papers have wrong is in [Errata](errata.md); a formula marked
-"corrected" is checked in its right form.
+"""Every formula, table and figure of the five papers: where the service has it, and how far it is from a witness.
 
 `python -m tests.papers` writes docs/papers.md, tests/domain/test_papers.py compares it. Rows: tests/data/papers.csv.
 """
@@ -36,8 +33,9 @@ PAPERS = {
 HEAD = """# The papers, place by place
 
 Every formula, table and figure of the five papers, and the measures of clusterings in scikit-learn: what answers it,
-who else says so, and the largest difference between the two. Written by `python -m tests.papers` from `tests/data/papers.csv`, and compared by a test. What the
-papers have wrong is in [Errata](errata.md); a formula marked "corrected" is checked in its right form.
+who else says so, and the largest difference between the two. Written by `python -m tests.papers` from
+`tests/data/papers.csv`, and compared by a test. What the papers have wrong is in [Errata](errata.md); a formula marked
+"corrected" is checked in its right form.
 
 - *exact fractions*: the formula in rational numbers on 60 random matrices of 2 to 5 classes, relative difference, as
   the next power of ten and not below 1e-14;

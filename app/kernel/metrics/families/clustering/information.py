@@ -26,7 +26,7 @@ _information = partial(
     prevalence=Prevalence.SENSITIVE,
     undefined=(NO_SAMPLES,),
 )
-_removed = partial(_information, references=("rosenberg2007",))
+_removed = partial(_information, references=("rosenberg2007",), biased=True)
 
 
 def _share(information: Array, entropy: Array) -> Array:
@@ -91,6 +91,7 @@ def _defined(values: Array, c: Contingency) -> Array:
     elsewhere={"sklearn": "mutual_info_score", "torchmetrics": "MutualInfoScore"},
     symmetric=True,
     references=("vinh2010",),
+    biased=True,
 )
 def mutual_information(c: Contingency) -> Array:
     return c.information
@@ -112,6 +113,7 @@ def mutual_information(c: Contingency) -> Array:
     symmetric=True,
     references=("strehl2002", "vinh2010"),
     headline=True,
+    biased=True,
 )
 def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     bound = _bound(c, average)
@@ -135,6 +137,7 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
     chance_corrected=True,
     symmetric=True,
     degree=None,
+    biased=True,
     references=("vinh2010",),
 )
 def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
