@@ -11,7 +11,7 @@ ROWS = read_rows()
 NAMES = [f"{row.peer} {row.names[:60]}" for row in ROWS]
 # What is named in answers beside metrics: members of requests and answers, and parameters.
 MEMBERS = {
-    "kind: ranking",
+    "kind: clustering",
     "interpretation",
     "intervals",
     "n_samples",
