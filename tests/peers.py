@@ -143,7 +143,8 @@ class Problem:
         subject: Table | Subject = table
         if self.probabilities is not None:
             subject = Subject.of_classes(table, Scores(self.truth, self.probabilities))
-        expression = parse(text, labels, 1 if self.size == 2 else None, inputs=frozenset(Inputs))
+        inputs = {Inputs.MATRIX, Inputs.PROBABILITIES}
+        expression = parse(text, labels, 1 if self.size == 2 else None, inputs=inputs)
         return [float(one) for one in np.atleast_1d(compute(expression, subject))]
 
 

@@ -113,7 +113,8 @@ class Selection(Generic[_Kind]):
     def named(self, name: str, task: Task | None) -> _Kind | None:
         """What a name means for a task, None being classes; None when there is no such name."""
         found, other = self.by_name.get(name), self.shadowed.get(name)
-        return found if other is None or (found is not None and task in found.card.tasks) else other
+        wanted = {Task.BINARY, Task.MULTICLASS} if task is None else {task}
+        return found if other is None or (found is not None and not wanted.isdisjoint(found.card.tasks)) else other
 
     @cached_property
     def revision(self) -> str:
