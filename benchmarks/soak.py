@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import asyncpg
 import httpx
 import psutil
 
@@ -161,16 +162,28 @@ class Traffic:
     known: Known = field(default_factory=Known)
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     wrong: Counter[str] = field(default_factory=Counter)
+    under_way: dict[int, float] = field(default_factory=dict)
+    answered: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds since the oldest request that has no answer yet was sent."""
+        return time.perf_counter() - min(self.under_way.values(), default=time.perf_counter())
 
     async def send(self, name: str, due: float) -> None:
         """One request of a kind; the time of its answer counts from ``due``."""
         ask = MIXTURE[name][1](self.chance, self.known)
+        number = len(self.answered) + len(self.under_way) + self.wrong.total()
+        self.under_way[number] = due
         try:
             answer = await self.client.request(ask.method, ask.path, content=ask.body)
         except httpx.HTTPError as error:
             self.wrong[f"{name}: {error!r}"] += 1
             return
+        finally:
+            self.under_way.pop(number, None)
         self.seconds[name].append(time.perf_counter() - due)
+        self.answered.append((due, time.perf_counter() - due))
         if answer.status_code != ask.status:
             self.wrong[f"{name}: {answer.status_code} {answer.text[:200]}"] += 1
         elif ask.path == "/v1/evaluations" and ask.method == "POST":
@@ -241,7 +254,33 @@ async def watch_memory(root: psutil.Process, found: list[int]) -> None:
         await asyncio.sleep(_MEMORY_EVERY)
 
 
-async def run(service: Service, minutes: float) -> Iterator[str]:
+async def watch_stalls(traffic: Traffic, dsn: str, found: list[str]) -> None:
+    """Look at what the database does when nothing has been answered for seconds, until it is cancelled."""
+    start = time.perf_counter()
+    while True:
+        await asyncio.sleep(1)
+        if traffic.longest_wait < _STALLED_SECONDS or len(found) >= _MOST_LOOKED_AT:
+            continue
+        connection = await asyncpg.connect(dsn, timeout=_STALLED_SECONDS)
+        try:
+            busy = await connection.fetch(_BUSY)
+        finally:
+            await connection.close()
+        said = "; ".join(" ".join(str(value) for value in row.values()) for row in busy)
+        found.append(
+            f"after {time.perf_counter() - start:.0f} s, waited {traffic.longest_wait:.0f} s: {said or 'idle'}"
+        )
+        await asyncio.sleep(_STALLED_SECONDS)
+
+
+_STALLED_SECONDS, _MOST_LOOKED_AT = 5.0, 20
+_BUSY = """
+SELECT count(*), state, wait_event_type, wait_event, max(now() - query_start)::text AS since, left(query, 60) AS query
+FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() GROUP BY 2, 3, 4, 6 ORDER BY 1 DESC LIMIT 8
+"""
+
+
+async def run(service: Service, minutes: float) -> Iterable[str]:
     """The whole measurement, as lines of Markdown."""
     base = f"http://127.0.0.1:{service.port}"
     limits = httpx.Limits(max_connections=4 * CONNECTIONS, max_keepalive_connections=4 * CONNECTIONS)
@@ -252,11 +291,15 @@ async def run(service: Service, minutes: float) -> Iterator[str]:
         await traffic.capacity(_CAPACITY_SECONDS / 3)
         most = await traffic.capacity(_CAPACITY_SECONDS)
         traffic.seconds.clear()
+        traffic.answered.clear()
         memory: list[int] = []
+        stalls: list[str] = []
         watching = asyncio.create_task(watch_memory(psutil.Process(service.process.pid), memory))
+        looking = asyncio.create_task(watch_stalls(traffic, service.dsn(), stalls))
         await traffic.come(SHARE * most, minutes * 60)
         watching.cancel()
-    return report(traffic, most, memory, minutes)
+        looking.cancel()
+    return (*report(traffic, most, memory, minutes), *(f"\nStalled {said}" for said in stalls))
 
 
 def report(traffic: Traffic, most: float, memory: Sequence[int], minutes: float) -> Iterator[str]:
@@ -280,8 +323,26 @@ def report(traffic: Traffic, most: float, memory: Sequence[int], minutes: float)
         f"Memory of the service and its processes without Postgres, mean over each sixth of the time, MB: {means}; "
         f"most {max(memory) / _MB:.0f}."
     )
+    yield ""
+    yield _by_minute(traffic.answered)
     for said, number in traffic.wrong.most_common(10):
         yield f"\n{number} × {said}"
+
+
+def _by_minute(answered: Sequence[tuple[float, float]]) -> str:
+    """In which minutes anybody waited."""
+    begin = min(due for due, _ in answered)
+    minutes: dict[int, list[float]] = defaultdict(list)
+    for due, seconds in answered:
+        minutes[int((due - begin) // 60)].append(seconds)
+    slow = [minute for minute, seconds in minutes.items() if max(seconds) > 1.0]
+    p99 = sorted(1e3 * statistics.quantiles(seconds, n=100)[98] for seconds in minutes.values() if len(seconds) > 1)
+    late = sum(seconds > 1.0 for _, seconds in answered)
+    where = f": {slow[:10]}" if slow else ""
+    return (
+        f"p99 of single minutes, ms: {p99[0]:.0f} to {p99[-1]:.0f}, median {statistics.median(p99):.0f}; {late} took more "
+        f"than a second, in {len(slow)} of {len(minutes)} minutes{where}."
+    )
 
 
 def _row(name: str, seconds: Sequence[float]) -> str:

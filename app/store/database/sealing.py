@@ -2,7 +2,7 @@
 
 Every read, change and deletion of a table that has a column `project` must hold it to one project, or hold its rows by
 an id that belongs to one project alone. The check looks at the statement when it is compiled, which happens once for
-each shape of statement; afterwards it costs nothing. Why not row-level security: docs/adr/0006-sealed-projects.md.
+each shape of statement; afterwards it costs nothing. Why not row-level security: docs/adr/0007-sealed-projects.md.
 """
 
 from collections.abc import Iterator, Mapping
