@@ -340,8 +340,8 @@ def _by_minute(answered: Sequence[tuple[float, float]]) -> str:
     late = sum(seconds > 1.0 for _, seconds in answered)
     where = f": {slow[:10]}" if slow else ""
     return (
-        f"p99 of single minutes, ms: {p99[0]:.0f} to {p99[-1]:.0f}, median {statistics.median(p99):.0f}; {late} took more "
-        f"than a second, in {len(slow)} of {len(minutes)} minutes{where}."
+        f"p99 of single minutes, ms: {p99[0]:.0f} to {p99[-1]:.0f}, median {statistics.median(p99):.0f}; {late} took "
+        f"more than a second, in {len(slow)} of {len(minutes)} minutes{where}."
     )
 
 
