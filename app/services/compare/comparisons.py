@@ -22,6 +22,7 @@ from app.services.compare.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.cost_ranges import check_costs
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.estimands import Estimand, parse_estimands, require_comparable
+from app.services.kinds.registry import usual_metrics
 from app.services.ports import EvaluationStore
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
@@ -41,6 +42,7 @@ class NewComparison:
     """Which runs are to be compared, on what, and how.
 
     Attributes:
+        metrics: None are those that are looked at first of such runs.
         baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
         minimum_matched: Share of the samples that paired runs must have in common.
         alternative: Limits and p on both sides, or of differences above or below 0.
@@ -48,7 +50,7 @@ class NewComparison:
     """
 
     evaluations: tuple[Named, ...]
-    metrics: tuple[str, ...] = COMPARED
+    metrics: tuple[str, ...] = ()
     baseline: Named | None = None
     level: float = 0.95
     rope: float = 0.01
@@ -154,10 +156,10 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         InvalidInput: costs are asked of more than two classes.
         OutOfReach: too many differences.
     """
-    estimands = parse_estimands(
-        new.metrics, runs.labels, runs.positive, inputs=inputs_of_all(runs.records), task=runs.task
-    )
-    require_comparable(estimands, new.metrics)
+    inputs = inputs_of_all(runs.records)
+    metrics = new.metrics or (COMPARED if runs.task is None else usual_metrics(runs.task, inputs))
+    estimands = parse_estimands(metrics, runs.labels, runs.positive, inputs=inputs, task=runs.task)
+    require_comparable(estimands, metrics)
     check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2
     values = sum(len(estimand.names) for estimand in estimands)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from app.domain.expressions.expressions import render
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import HEADLINE
 from app.domain.report import (
@@ -19,9 +20,10 @@ from app.domain.report import (
     no_metrics,
 )
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Number, Task
+from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
+from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
 from app.services.estimates.report_intervals import headline_intervals
@@ -55,14 +57,10 @@ def headline_names(reported: Iterable[AnyMetric], task: Task, values: Mapping[st
     for metric in reported:
         if not metric.card.inference.leads(task):
             continue
+        usual = render(Measure(metric, metric.card.defaults, None), ())
         names = [name for name in values if name.partition("(")[0] == metric.key]
-        usual = f"{metric.key}({','.join(f'{name}={value:g}' for name, value in _numbers(metric))})"
-        found += [metric.key] if metric.key in names else [usual] if usual in names else names[-1:]
+        found += [usual] if usual in names else names[-1:]
     return found
-
-
-def _numbers(metric: AnyMetric) -> list[tuple[str, float]]:
-    return [(one.name, one.default) for one in metric.card.parameters if isinstance(one, Number)]
 
 
 def headline_alone(question: Question) -> Headline | None:

@@ -1,10 +1,13 @@
 """The kinds of input that are more than a matrix of classes, by what is judged in them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from app.domain.expressions.expressions import render
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Scope, Task
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Measure
 from app.services.kinds.clustering import CLUSTERING_KIND
 from app.services.kinds.kind import UnitKind
 from app.services.kinds.multilabel import MULTILABEL_KIND
@@ -22,3 +25,11 @@ def inputs_of(source: MatrixInput) -> frozenset[Inputs]:
     if source.task is not None:
         return UNIT_KINDS[source.task].inputs(source)
     return INPUTS_OF_CLASSES if source.is_scored else frozenset({Inputs.MATRIX})
+
+
+def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
+    """What is looked at first where a task is judged, at default parameters, as expressions."""
+    reported = catalogue().reported.for_task(task, inputs).of_scope(Scope.OVERALL)
+    return tuple(
+        render(Measure(one, one.card.defaults, None), ()) for one in reported if one.card.inference.leads(task)
+    )

@@ -60,7 +60,12 @@ class ComparisonRequest(Wire):
         max_length=50,
         description="Ids, or references to the latest of a model, dataset or tag; all different.",
     )
-    metrics: list[Expression] = Field(default_factory=lambda: list(COMPARED), min_length=1, max_length=50)
+    metrics: list[Expression] | None = Field(
+        None,
+        min_length=1,
+        max_length=50,
+        description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
+    )
     baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
     level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
@@ -112,7 +117,7 @@ class ComparisonRequest(Wire):
         """The request as the services know it."""
         return NewComparison(
             evaluations=tuple(map(named, self.evaluations)),
-            metrics=tuple(self.metrics),
+            metrics=tuple(self.metrics or ()),
             baseline=None if self.baseline is None else named(self.baseline),
             level=self.level,
             rope=self.rope,
