@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import check_problem, compute, create, evaluation, refused
 
@@ -61,7 +61,7 @@ def test_every_metric_has_its_place(client: httpx.Client, classes: int) -> None:
     answer = compute(client, make(classes=classes))
     by_group: dict[str, set[str]] = {"prevalence_insensitive": set(), "prevalence_sensitive": set()}
     per_class: dict[str, set[str]] = {"prevalence_insensitive": set(), "prevalence_sensitive": set()}
-    for metric in catalogue().reported.metrics:
+    for metric in catalogue().reported.for_task(Task.MULTICLASS, INPUTS_OF_CLASSES).metrics:
         insensitive = metric.card.prevalence.is_insensitive(classes)
         group = "prevalence_insensitive" if insensitive else "prevalence_sensitive"
         if metric.card.scope is Scope.CLASS:

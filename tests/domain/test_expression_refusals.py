@@ -170,8 +170,8 @@ def test_an_unknown_name_offers_the_nearest(written: str, meant: str) -> None:
 
 
 def test_suggestions_are_names_of_different_metrics() -> None:
-    metrics = catalogue().of_matrices.by_name | catalogue().of_probabilities.by_name
-    known = {name: metric.key for name, metric in metrics.items()} | {name: name for name in COMBINATIONS}
+    named = {name: metric.key for metric in catalogue().metrics for name in (metric.key, *metric.card.aliases)}
+    known = named | {name: name for name in COMBINATIONS}
     for text in ("kapa", "preciion", "f", "accuracy_", "mean_", "yule"):
         meant = [known[name] for name in suggest(text)]
         assert len(meant) == len(set(meant))

@@ -15,7 +15,7 @@ ADDRESSES = {
     "/readyz": "GET",
     "/openapi.json": "GET",
     "/v1/bounds/h-mean": "POST",
-    "/v1/comparisons": "POST",
+    "/v1/comparisons": "GET POST",
     "/v1/comparisons/across-datasets": "POST",
     f"/v1/comparisons/{UNKNOWN}": "GET",
     "/v1/consistency-checks": "POST",

@@ -200,7 +200,9 @@ def gates() -> Iterator[Case]:
         "gate: NaN", "/v1/gates/hostile", {"rules": [{**rule, "min": float("nan")}]}, 422, "finite_number", "PUT"
     )
     yield sent("check: no gate", "/v1/gates/nobody/checks", {"evaluation": FIRST}, 404, "not_found")
-    yield sent("check: an id that is an object", "/v1/gates/nobody/checks", {"evaluation": {"model": 1}}, 422, "uuid")
+    yield sent(
+        "check: an id that is an object", "/v1/gates/nobody/checks", {"evaluation": {"model": 1}}, 422, "model_type"
+    )
 
 
 def rest() -> Iterator[Case]:

@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.named_metrics import COMPARED, HEADLINE, PROJECTED
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs, Metric, Scale, Scope
+from app.kernel.metrics.card import Inputs, Metric, Scale, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.probabilities import imcp, proper
 from app.kernel.metrics.proportion import Cells, Line, Rate
@@ -128,7 +128,8 @@ def test_the_named_list_is_what_the_cards_say() -> None:
 
 
 def test_headline_of_probabilities() -> None:
-    shown = [metric.key for metric in catalogue().metrics if metric.card.inference.headline]
+    of_classes = catalogue().metrics
+    shown = [one.key for one in of_classes if Task.MULTICLASS in one.card.tasks and one.card.inference.headline]
     assert set(shown) - set(HEADLINE) == {"roc_auc", "au_imcp", "log_loss", "brier_score"}
 
 
@@ -140,6 +141,7 @@ def test_statistics_of_the_sample() -> None:
         "accuracy_standard_error",
         "chi_squared",
         "chi_squared_df",
+        "dunn",
         "global_performance_index",
         "kappa_standard_error",
         "kappa_z",

@@ -191,7 +191,7 @@ async def test_what_is_no_longer_large_is_forgotten(
         await store.rest()
         assert await kept_parts(engine, project) == set()
     async with engine.connect() as connection:
-        orphans = select(extreme_values.c.scope_id).where(extreme_values.c.scope_id.not_in(select(extreme_scopes.c.id)))
+        orphans = text("SELECT scope_id FROM extreme_values WHERE scope_id NOT IN (SELECT id FROM extreme_scopes)")
         assert (await connection.scalars(orphans)).all() == []
 
 
@@ -254,7 +254,8 @@ async def test_nothing_is_complete_while_a_writer_is_under_way(
     before = await find_visibility_horizon(engine)
     assert before is not None
     async with engine.connect() as writer:
-        await writer.execute(update(evaluations).where(evaluations.c.id == record.id).values(revision="2"))
+        mine = update(evaluations).where(evaluations.c.project == project, evaluations.c.id == record.id)
+        await writer.execute(mine.values(revision="2"))
         assert await find_visibility_horizon(engine, tries=2) is None
         waiting = asyncio.create_task(find_visibility_horizon(engine))
         await asyncio.sleep(0.1)

@@ -159,9 +159,9 @@ def _every_value(of: AnyMetric | Reported, labels: Sequence[str], task: Task | N
 def matrix_metrics(options: Options) -> list[AnyMetric]:
     """The metrics of a matrix of which a report gives intervals, overall ones in front."""
     metrics = catalogue().of_matrices.reported
-    of_both = (*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS))
-    everything = [metric for metric in of_both if not metric.card.inference.about_sample]
+    everything = [*metrics.of_scope(Scope.OVERALL), *metrics.of_scope(Scope.CLASS)]
     if options.intervals is IntervalChoice.ALL:
+        # Those about the sample have a reason in place of limits.
         return everything
     rates = catalogue_rates().keys
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
@@ -169,8 +169,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
 
 def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> list[Reported]:
     """Of the metrics of a kind of input those of which a report gives intervals, overall ones in front."""
-    of_both = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
-    everything = [metric for metric in of_both if not metric.card.inference.about_sample]
+    everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return everything
     rates = catalogue_rates().keys

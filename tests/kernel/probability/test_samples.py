@@ -19,7 +19,7 @@ PROBLEMS = {
     for kind, make in (("distinct", softmax_problem), ("tied", tied_problem))
 }
 # The curves of the authors' package are defined for plain samples only.
-NO_WEIGHTS = {"au_mcp_trapezoid", "au_imcp_trapezoid"}
+NO_WEIGHTS = {"au_mcp_trapezoid", "au_imcp_trapezoid", "roc_auc_standard_error"}
 
 
 def compute(metric: Metric[Scores], y: Codes, p: Array, weights: Array | None = None) -> Array:

@@ -66,6 +66,9 @@ WITNESSES: dict[str, Witness] = {
         lambda y, s, sample_weight: sk.roc_auc_score(y, s, max_fpr=0.1, sample_weight=sample_weight)
     ),
     "average_precision": per_class(sk.average_precision_score),
+    "weighted_average_precision": lambda y, p, w: sk.average_precision_score(
+        one_hot(y, p), p, average="weighted", sample_weight=w
+    ),
     "macro_average_precision": lambda y, p, w: sk.average_precision_score(one_hot(y, p), p, sample_weight=w),
     "pr_auc_trapezoid": per_class(pr_trapezoid),
     "log_loss": lambda y, p, w: sk.log_loss(y, p, sample_weight=w, labels=np.arange(p.shape[1])),

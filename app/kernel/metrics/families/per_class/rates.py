@@ -80,7 +80,7 @@ def tn(t: Table) -> Array:
     symbol="P",
     formula=r"P_k = \sum_j n_{kj}",
     sentence="Samples that really belong to the class.",
-    elsewhere={"pycm": "P", "sklearn": "precision_recall_fscore_support (its fourth part)"},
+    elsewhere={"pycm": "P", "sklearn": "precision_recall_fscore_support"},
 )
 def support(t: Table) -> Array:
     return t.actual
