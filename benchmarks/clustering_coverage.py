@@ -5,6 +5,7 @@ infinitely many samples. Limits are those of a report: resampled cell by cell, 1
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.of_samples.cluster_units import CellUnits
 from app.kernel.uncertainty.of_samples.resampling import bootstrap_samples, plan, resampled
 
-MEASURES = (adjusted_rand, pair_fowlkes_mallows, purity, v_measure)
+MEASURES: tuple[Metric[Any], ...] = (adjusted_rand, pair_fowlkes_mallows, purity, v_measure)
 SIZES = (50, 200, 1000)
 # Of so many samples the index is that of the shares, to the digits that are shown.
 _INFINITE = 1e9
@@ -30,10 +31,10 @@ def shares(classes: int, right: float) -> NDArray[np.float64]:
     sizes = np.arange(1.0, classes + 1.0)
     spread = np.full((classes, classes), (1.0 - right) / (classes - 1))
     np.fill_diagonal(spread, right)
-    return spread * (sizes / sizes.sum())[:, None]
+    return np.asarray(spread * (sizes / sizes.sum())[:, None])
 
 
-def truth(metric: Metric[Contingency], of: NDArray[np.float64]) -> float:
+def truth(metric: Metric[Any], of: NDArray[np.float64]) -> float:
     with silently():
         return float(metric.compute(Contingency(np.round(of * _INFINITE))))
 

@@ -54,7 +54,10 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
 def test_what_is_made_can_be_used_until_it_is_deleted(base_url: str, kept: Kept) -> None:
     followed: set[str] = set()
 
-    class Machine(SCHEMA.as_state_machine()):  # type: ignore[misc]  # a class made by a function
+    # A key is rotated once: what a second time is answered depends on the first, and sequences are played again.
+    repeatable = SCHEMA.exclude(operation_id="rotateKey")
+
+    class Machine(repeatable.as_state_machine()):  # type: ignore[misc]  # a class made by a function
         def get_call_kwargs(self, _: Case) -> dict[str, Any]:
             return {"base_url": base_url}
 
