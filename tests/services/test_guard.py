@@ -1,7 +1,6 @@
 """The guard by itself: what it asks of the store, how often, and what is told of a key that is not good."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -210,17 +209,3 @@ def test_a_key_without_a_rate_has_that_of_the_service() -> None:
             await guard.admit(asking(text), Scope.READ)
 
     run(test, rate="1/hour")
-
-
-def test_a_known_key_costs_microseconds() -> None:
-    """In CPU, which other work on the machine does not stretch; ten times what was measured is the bound."""
-
-    async def test(keys: Keys, guard: Guard) -> None:
-        text, _ = keys.make(Scope.WRITE)
-        await guard.admit(asking(text), Scope.WRITE)
-        begin = time.process_time()
-        for _ in range(2000):
-            await guard.admit(asking(text), Scope.WRITE)
-        assert (time.process_time() - begin) / 2000 < 100e-6
-
-    run(test)
