@@ -92,7 +92,9 @@ def test_limits_by_resampling(client: httpx.Client) -> None:
     answer = compute(client, source, intervals="all")
     for key, found in values(answer).items():
         if key == "dunn":
-            assert key not in answer["intervals"]
+            found = answer["intervals"][key]
+            assert (found["low"], found["high"]) == (None, None)
+            assert "describes this sample" in found["reason"]
             continue
         limits = answer["intervals"][key]
         assert limits["low"] <= found <= limits["high"], key

@@ -12,9 +12,10 @@ from math import isnan
 import numpy as np
 
 from app.domain.expressions.expressions import render
+from app.domain.report import IntervalMethod
 from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.of_matrices.headline import Method
+from app.kernel.uncertainty.of_matrices.headline import Given, Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
@@ -155,7 +156,8 @@ def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
 def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
     form = Estimate(value=np.nan, level=settings.level)
     if reason is NoLimits.ABOUT_SAMPLE:
-        form = form if estimand.task is not None else of_matrix.simulation(run, settings)
+        resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
+        form = resampled if estimand.task is not None else of_matrix.simulation(run, settings)
     return form.without_limits(reason).of_values(run.values(estimand))
 
 
