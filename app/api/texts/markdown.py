@@ -14,6 +14,7 @@ from app.api.texts.names import dataset_name, run_name, run_names
 from app.api.texts.reading import (
     by_severity,
     ends_of,
+    has_classes,
     recalls_of,
     said_once,
     shown_first,
@@ -56,8 +57,9 @@ def evaluation_markdown(answer: Mapping[str, Any]) -> str:
     given = answer["input"]
     lines = [f"### {_title(answer)}"]
     size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} samples, "
-    if given.get("n_classes") is not None:
-        lines += [f"{size}{given['n_classes']} classes.", ""]
+    if has_classes(answer):
+        outcomes = "classes" if given.get("confusion_matrix") is not None else "labels"
+        lines += [f"{size}{given['n_classes']} {outcomes}.", ""]
     for one in by_severity(said_once(answer["findings"])):
         lines.append(f"- {_SEVERITIES[one['severity']]} **{one['severity']}** {prose(one['message'])}")
     lines.append("")

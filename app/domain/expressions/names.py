@@ -1,7 +1,7 @@
 """Names that can be written in expressions, and those nearest to what nobody knows."""
 
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Mapping, Sequence
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import Final
@@ -10,6 +10,13 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
 
 _MOST_SUGGESTIONS: Final = 3
+# How alike a name has to be to be offered, and how far it may be behind the most alike one (`SequenceMatcher.ratio`).
+# Of short names two letters that changed places are much.
+_NEAR: Final = 0.7
+_NEAR_OF_SHORT: Final = 0.6
+_SHORT: Final = 4
+_BEHIND: Final = 0.1
+_MOST_LOOKED_AT: Final = 10
 
 
 @cache
@@ -30,22 +37,30 @@ def _foreign_names() -> Mapping[str, tuple[str, ...]]:
 
 
 def suggest(name: str) -> tuple[str, ...]:
-    """Known names nearest to an unknown one, best first, each for another metric."""
-    known = _known_names()
+    """Known names nearest to an unknown one, best first, each for another metric; none where none is near."""
+    known, foreign = _known_names(), _foreign_names()
     plain = name.lower().replace("-", "_").replace(".", "_")
     words = set(plain.split("_"))
     candidates = [
         *([plain] if plain in known else []),
-        *_foreign_names().get(name.rpartition(".")[2].lower(), ()),
+        *foreign.get(name.rpartition(".")[2].lower(), ()),
         *(other for other in known if len(words) > 1 and set(other.split("_")) == words),
-        *get_close_matches(plain, known, n=_MOST_SUGGESTIONS, cutoff=0.7),
+        *(key for other in _near(plain, {*known, *foreign}) for key in ([other] if other in known else foreign[other])),
         *(other for other in known if len(plain) > 2 and plain in other.split("_")),
-        *get_close_matches(plain, known, n=_MOST_SUGGESTIONS, cutoff=0.6),
     ]
     chosen: dict[str, str] = {}
     for candidate in candidates:
         chosen.setdefault(known[candidate], candidate)
     return tuple(chosen.values())[:_MOST_SUGGESTIONS]
+
+
+def _near(name: str, names: Collection[str]) -> list[str]:
+    """Names that are near, and not much less so than the nearest."""
+    found = get_close_matches(
+        name, sorted(names), n=_MOST_LOOKED_AT, cutoff=_NEAR_OF_SHORT if len(name) <= _SHORT else _NEAR
+    )
+    ratios = {other: SequenceMatcher(a=other, b=name).ratio() for other in found}
+    return [other for other in found if ratios[other] >= max(ratios.values()) - _BEHIND]
 
 
 def nearest_labels(label: str, labels: Sequence[str]) -> tuple[str, ...]:
