@@ -185,6 +185,13 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
             return Problem(status=HTTPStatus.NOT_ACCEPTABLE, code="not_acceptable", detail=str(error))
         case DomainError():
             return _domain_problem(error, prefix)
+        case HTTPException():
+            return _http_problem(error)
+    return _store_problem(error)
+
+
+def _store_problem(error: Exception) -> Problem | None:
+    match error:
         case StoreOverloadedError():
             return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept")
         case StoreFullError():
@@ -192,8 +199,6 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
             return _retry("no_space", detail, RETRY_SPACE_SECONDS, HTTPStatus.INSUFFICIENT_STORAGE)
         case StoreUnavailableError():
             return _retry("database_unavailable", "the database does not answer; try again shortly")
-        case HTTPException():
-            return _http_problem(error)
     return None
 
 

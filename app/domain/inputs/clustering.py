@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import CLUSTERING, CLUSTERS_FACT, FEATURES_FACT
-from app.domain.inputs.labels import Column, Label, as_labels, described, encode
+from app.domain.inputs.labels import Column, Label, as_labels, encode
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, group_facts, read_groups, read_ids
+from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.contingency import cross_tabulated
 
@@ -131,7 +132,7 @@ def _check_cells(size: int, width: int, pointer: str) -> None:
 
 
 def _features(rows: Rows, pointer: str) -> NDArray[np.float64]:
-    table = rows if isinstance(rows, np.ndarray) else _rectangle(rows, pointer)
+    table = rows if isinstance(rows, np.ndarray) else rectangle(rows, pointer)
     if table.ndim != 2 or table.shape[1] == 0:
         raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
     if table.size > MOST_ENTRIES:
@@ -149,28 +150,6 @@ def _features(rows: Rows, pointer: str) -> NDArray[np.float64]:
             f"expected a number between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}, got {features[row, column]:g}",
         )
     return features
-
-
-def _rectangle(rows: list[Any], pointer: str) -> NDArray[Any]:
-    width = len(rows[0]) if isinstance(rows[0], list) else 0
-    for index, row in enumerate(rows):
-        if not isinstance(row, list):
-            raise InvalidInput.at(
-                f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}"
-            )
-        if len(row) != width:
-            raise InvalidInput.at(
-                f"{pointer}/{index}", "ragged_row", f"expected {width} entries as in the first row, got {len(row)}"
-            )
-        bad = next((place for place, value in enumerate(row) if type(value) not in (int, float)), None)
-        if bad is not None:
-            raise InvalidInput.at(
-                f"{pointer}/{index}/{bad}", "not_a_number", f"expected a number, got {described(row[bad])}"
-            )
-    try:
-        return np.asarray(rows, dtype=np.float64)
-    except OverflowError:
-        raise InvalidInput.at(pointer, "out_of_range", "expected numbers that a double holds") from None
 
 
 def _made(

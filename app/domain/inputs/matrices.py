@@ -100,6 +100,11 @@ class MatrixInput:
         return GROUPS_FACT in self.facts
 
     @property
+    def unit_ids(self) -> NDArray[Any] | None:
+        """Ids (n) of its samples or queries, which pair runs; None without any, or where they are not at hand."""
+        return None if self.samples is None else self.samples.ids
+
+    @property
     def is_weighted(self) -> bool:
         """Whether its samples have weights of their own, from which the sampling error follows."""
         return WEIGHTS_FACT in self.facts

@@ -24,6 +24,7 @@ from app.domain.inputs.matrices import (
     read_ids,
     read_weights,
 )
+from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
@@ -205,28 +206,9 @@ def _check_size(n_samples: int, n_labels: int, pointer: str) -> None:
 
 
 def _probabilities(rows: Rows, pointer: str) -> NDArray[np.float64]:
-    if not isinstance(rows, np.ndarray):
-        width = len(rows[0]) if isinstance(rows[0], list) else 0
-        for index, row in enumerate(rows):
-            if not isinstance(row, list):
-                raise InvalidInput.at(
-                    f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}"
-                )
-            if len(row) != width:
-                raise InvalidInput.at(
-                    f"{pointer}/{index}", "ragged_row", f"expected {width} entries as in the first row, got {len(row)}"
-                )
-            bad = next((k for k, value in enumerate(row) if type(value) not in (int, float)), None)
-            if bad is not None:
-                raise InvalidInput.at(
-                    f"{pointer}/{index}/{bad}", "not_a_number", f"expected a number, got {described(row[bad])}"
-                )
-    elif rows.ndim != 2:
+    table = rows.astype(np.float64, copy=False) if isinstance(rows, np.ndarray) else rectangle(rows, pointer)
+    if table.ndim != 2:
         raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
-    try:
-        table = np.asarray(rows, dtype=np.float64)
-    except OverflowError:
-        raise InvalidInput.at(pointer, "out_of_range", "expected probabilities between 0 and 1") from None
     _check_size(table.shape[0], table.shape[1], pointer)
     bad_entries = ~((table >= 0.0) & (table <= 1.0))
     if bad_entries.any():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import Content
-from app.domain.inputs.labels import Column, Label, Numbers, check_lengths, described, encode
+from app.domain.inputs.labels import Column, Label, Numbers, check_lengths, encode
 from app.domain.inputs.matrices import (
     MatrixInput,
     check_entries,
@@ -25,6 +25,7 @@ from app.domain.inputs.matrices import (
     read_weights,
     weight_facts,
 )
+from app.domain.inputs.rectangles import not_a_number, rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.matrix.labels import confusion_counts
 
@@ -170,7 +171,7 @@ def _read_matrix(rows: Rows, pointer: str) -> NDArray[np.float64]:
             raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
         matrix = rows.astype(np.float64, copy=False)
     else:
-        matrix = _matrix_of_lists(rows, pointer)
+        matrix = rectangle(rows, pointer)
     if matrix.shape[1] < 2:
         raise InvalidInput.at(
             pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
@@ -183,37 +184,11 @@ def _read_matrix(rows: Rows, pointer: str) -> NDArray[np.float64]:
     return matrix
 
 
-def _matrix_of_lists(rows: list[Any], pointer: str) -> NDArray[np.float64]:
-    if not isinstance(rows[0], list):
-        raise InvalidInput.at(f"{pointer}/0", "not_a_row", f"expected an array of numbers, got {described(rows[0])}")
-    width = len(rows[0])
-    for index, row in enumerate(rows):
-        if not isinstance(row, list):
-            raise InvalidInput.at(
-                f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}"
-            )
-        if len(row) != width:
-            raise InvalidInput.at(
-                f"{pointer}/{index}", "ragged_row", f"expected {width} entries as in the first row, got {len(row)}"
-            )
-        if not set(map(type, row)) <= {int, float}:
-            column = next(k for k, value in enumerate(row) if type(value) not in (int, float))
-            raise _not_a_number(f"{pointer}/{index}/{column}", row[column])
-    try:
-        return np.array(rows, dtype=np.float64)
-    except OverflowError:
-        raise InvalidInput.at(pointer, "out_of_range", "expected numbers that fit a double") from None
-
-
-def _not_a_number(pointer: str, value: Any) -> InvalidInput:
-    return InvalidInput.at(pointer, "not_a_number", f"expected a number, got {described(value)}")
-
-
 def read_numbers(column: Numbers, pointer: str) -> NDArray[np.float64]:
     """Finite numbers (n)."""
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
-        raise _not_a_number(f"{pointer}/{index}", column[index])
+        raise not_a_number(f"{pointer}/{index}", column[index])
     try:
         values = np.asarray(column, dtype=np.float64)
     except OverflowError:

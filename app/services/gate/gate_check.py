@@ -218,6 +218,17 @@ def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
     return rule.limit if interval.value > 0 else -rule.limit
 
 
+def _limits(alternative: Alternative, interval: ValueWithLimits, level: float) -> str:
+    """Those that were asked for."""
+    covered = percent(round(level, 5), None)
+    match alternative:
+        case Alternative.GREATER:
+            return f"a lower {covered} limit of {significant(interval.low)}"
+        case Alternative.LESS:
+            return f"an upper {covered} limit of {significant(interval.high)}"
+    return f"{covered} limits {significant(interval.low)} and {significant(interval.high)}"
+
+
 def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, power: float | None) -> str:
     one, verdict = judged.measured, judged.verdict
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
@@ -231,14 +242,7 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         return f"{shown}, {relation} {limit}; the uncertainty of the value was not looked at."
     if isnan(interval.low):
         return f"{shown}, without an interval{one.why}: a bound cannot be held against {limit}."
-    level = percent(round(one.level, 5), None)
-    match rule.alternative:
-        case Alternative.GREATER:
-            shown += f" with a lower {level} limit of {significant(interval.low)}"
-        case Alternative.LESS:
-            shown += f" with an upper {level} limit of {significant(interval.high)}"
-        case _:
-            shown += f" with {level} limits {significant(interval.low)} and {significant(interval.high)}"
+    shown += f" with {_limits(rule.alternative, interval, one.level)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:
             return f"{shown}: not beyond {limit} for certain."

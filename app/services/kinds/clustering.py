@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import CLUSTERS_FACT, FEATURES_FACT
@@ -60,10 +59,6 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
         places[order] = np.arange(len(order))
         samples = replace(samples, truth=places[samples.truth])
     return replace(source, labels=labels, counts=source.counts[order], samples=samples)
-
-
-def _ids(source: MatrixInput) -> NDArray[Any] | None:
-    return None if source.samples is None else source.samples.ids
 
 
 def _shown(source: MatrixInput) -> Mapping[str, Any]:
@@ -125,7 +120,6 @@ CLUSTERING_KIND = UnitKind(
     inputs=_inputs,
     units=_units,
     reordered=_reordered,
-    ids=_ids,
     shown=_shown,
     twin=_twin,
     findings=_findings,

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from numpy.typing import NDArray
-
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import GroupedMetrics
@@ -49,7 +47,6 @@ class UnitKind:
         inputs: What metrics can be computed from, for an input: fewer where scores are missing.
         units: What is resampled: with the samples where the kind needs them.
         reordered: An input with its labels in another order, which runs that are compared share.
-        ids: Of the units (n), which pair runs; None without any.
         shown: Members of the input in an answer, beside those that all kinds have.
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
             where there is no such thing.
@@ -61,7 +58,6 @@ class UnitKind:
     inputs: Callable[[MatrixInput], frozenset[Inputs]]
     units: Callable[[MatrixInput], Units]
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
-    ids: Callable[[MatrixInput], NDArray[Any] | None]
     shown: Callable[[MatrixInput], Mapping[str, Any]]
     twin: Callable[[Subject], Subject | None]
     findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]

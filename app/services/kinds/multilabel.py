@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
@@ -55,10 +54,6 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     if isinstance(facts.get("threshold"), list):
         facts["threshold"] = [facts["threshold"][place] for place in order]
     return replace(source, labels=labels, counts=source.counts[order], samples=samples, facts=facts)
-
-
-def _ids(source: MatrixInput) -> NDArray[Any] | None:
-    return None if source.samples is None else source.samples.ids
 
 
 def _shown(source: MatrixInput) -> Mapping[str, Any]:
@@ -117,7 +112,6 @@ MULTILABEL_KIND = UnitKind(
     inputs=_inputs,
     units=_units,
     reordered=_reordered,
-    ids=_ids,
     shown=_shown,
     twin=_twin,
     findings=_findings,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
@@ -38,10 +37,6 @@ def _units(source: MatrixInput) -> QueryUnits:
     if samples is None or samples.outputs is None:
         raise ValueError("expected the items of the queries")
     return QueryUnits(samples.predicted.astype(np.intp), samples.truth.astype(np.float64), samples.outputs)
-
-
-def _ids(source: MatrixInput) -> NDArray[Any] | None:
-    return None if source.samples is None else source.samples.ids
 
 
 def variants(cutoffs: tuple[int, ...], metric: AnyMetric) -> tuple[Reported, ...]:
@@ -133,7 +128,6 @@ RANKING_KIND = UnitKind(
     inputs=lambda _: INPUTS_OF[Task.RANKING],
     units=_units,
     reordered=lambda source, _: source,
-    ids=_ids,
     shown=lambda _: {},
     twin=lambda _: None,
     findings=_findings,

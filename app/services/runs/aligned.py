@@ -166,7 +166,7 @@ class Runs:
         """How runs of units belong together."""
         sources = [self.__class__(self.records, None, self.places, kept=kept).source(run) for run in range(len(self))]
         kind = UNIT_KINDS[self._unit_task]
-        known = [None if one.samples is None else PairedUnits(kind.ids(one), kind.units(one).truth) for one in sources]
+        known = [None if one.samples is None else PairedUnits(one.unit_ids, kind.units(one).truth) for one in sources]
         return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
 
     @property
