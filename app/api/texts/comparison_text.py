@@ -106,16 +106,21 @@ def _of_two(answer: Mapping[str, Any], style: Style) -> list[str]:
     return [*lines, *_said(answer, style)]
 
 
+def chances(pair: Mapping[str, Any]) -> list[str]:
+    """How likely it is that the first run of a pair is better, the same, or worse."""
+    better, same = pair["probability_a_better"], pair["probability_equivalent"]
+    worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
+    return [chance(one) for one in (better, same, worse)]
+
+
 def _row(metric: Mapping[str, Any]) -> list[str]:
     """Both values, the difference with its interval, and how likely each outcome is."""
     pair = metric["differences"][0]
-    better, same = pair["probability_a_better"], pair["probability_equivalent"]
-    worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
     return [
         *(number(value) for value in metric["values"]),
         signed(pair["difference"]),
         limits(pair["low"], pair["high"], sign=True),
-        *(chance(one) for one in (better, same, worse)),
+        *chances(pair),
     ]
 
 

@@ -4,12 +4,13 @@ Names stand in code spans, where neither a mention nor a link nor a tag does any
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from app.api.texts.check_text import rule_words, shown_limits, shown_value
-from app.api.texts.comparison_text import pairing_sentence, result_sentence
-from app.api.texts.lines import chance, limits, number, shown, signed, whole
+from app.api.texts.comparison_text import chances, pairing_sentence, result_sentence
+from app.api.texts.lines import limits, number, shown, signed, whole
 from app.api.texts.names import dataset_name, run_name, run_names
 from app.api.texts.reading import (
     by_severity,
@@ -54,39 +55,51 @@ def table(heads: Sequence[str], numeric: Iterable[int], rows: Iterable[Sequence[
 
 def evaluation_markdown(answer: Mapping[str, Any]) -> str:
     """An evaluation: findings, the values to look at first, the weakest classes."""
-    given = answer["input"]
-    lines = [f"### {_title(answer)}"]
-    size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} samples, "
-    if has_classes(answer):
-        outcomes = "classes" if given.get("confusion_matrix") is not None else "labels"
-        lines += [f"{size}{given['n_classes']} {outcomes}.", ""]
-    for one in by_severity(said_once(answer["findings"])):
-        lines.append(f"- {_SEVERITIES[one['severity']]} **{one['severity']}** {prose(one['message'])}")
-    lines.append("")
-    same, moved, losses = shown_first(answer)
-    rows = []
-    for word, keys in (("no", same), ("yes", moved), ("yes", losses)):
-        for key in keys:
-            twin = answer["metrics"]["at_balanced_prevalence"].get(key) if word == "yes" else None
-            rows.append(
-                [code(key), number(value_of(answer, key)[1]), limits(*ends_of(answer, key)), word, number(twin)]
-            )
-    for text, value in answer["requested"].items():
-        if not isinstance(value, Mapping):
-            rows.append([code(text), number(value), limits(*ends_of(answer, text)), "", "-"])
+    lines = [f"### {_title(answer)}", *_size(answer)]
+    lines += [
+        f"- {_SEVERITIES[one['severity']]} **{one['severity']}** {prose(one['message'])}"
+        for one in by_severity(said_once(answer["findings"]))
+    ]
     heads = ("metric", "value", "interval", "changes with the class mix", "at equal class sizes")
-    lines += table(heads, (1, 4), rows[:_MOST_ROWS])
-    recalls = recalls_of(answer)
-    if recalls:
-        lines += ["", "| class | recall | interval |", "| --- | ---: | --- |"]
-        for label in weakest_classes(answer)[:_MOST_CLASSES]:
-            ends = limits(*ends_of(answer, f"{RECALL}@{write_label(label)}"))
-            lines.append(f"| {code(label)} | {number(recalls[label])} | {ends} |")
-        if len(recalls) > _MOST_CLASSES:
-            lines += ["", f"{len(recalls) - _MOST_CLASSES} more classes: in the JSON."]
+    lines += ["", *table(heads, (1, 4), list(_values(answer))[:_MOST_ROWS]), *_weakest(answer)]
     if answer["undefined"]:
         lines += ["", f"{len(answer['undefined'])} values do not exist; the JSON has the reasons."]
     return _joined(lines, answer, "evaluations")
+
+
+def _size(answer: Mapping[str, Any]) -> list[str]:
+    given = answer["input"]
+    if not has_classes(answer):
+        return []
+    samples = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} samples, "
+    outcomes = "classes" if given.get("confusion_matrix") is not None else "labels"
+    return [f"{samples}{given['n_classes']} {outcomes}.", ""]
+
+
+def _values(answer: Mapping[str, Any]) -> Iterator[list[str]]:
+    """What to look at first, and what was requested."""
+    metrics = answer["metrics"]
+    for key in chain.from_iterable(shown_first(answer)):
+        moves = key in metrics["prevalence_sensitive"]
+        twin = metrics["at_balanced_prevalence"].get(key) if moves else None
+        ends = limits(*ends_of(answer, key))
+        yield [code(key), number(value_of(answer, key)[1]), ends, "yes" if moves else "no", number(twin)]
+    for text, value in answer["requested"].items():
+        if not isinstance(value, Mapping):
+            yield [code(text), number(value), limits(*ends_of(answer, text)), "", "-"]
+
+
+def _weakest(answer: Mapping[str, Any]) -> list[str]:
+    recalls = recalls_of(answer)
+    if not recalls:
+        return []
+    rows = [
+        [code(label), number(recalls[label]), limits(*ends_of(answer, f"{RECALL}@{write_label(label)}"))]
+        for label in weakest_classes(answer)[:_MOST_CLASSES]
+    ]
+    more = len(recalls) - _MOST_CLASSES
+    rest = ["", f"{more} more classes: in the JSON."] if more > 0 else []
+    return ["", *table(("class", "recall", "interval"), (1,), rows), *rest]
 
 
 def check_markdown(answer: Mapping[str, Any]) -> str:
@@ -148,20 +161,18 @@ def comparison_markdown(answer: Mapping[str, Any]) -> str:
     rows = []
     for name, metric in answer["metrics"].items():
         values = {run["id"]: value for run, value in zip(runs, metric["values"], strict=True)}
-        for pair in metric["differences"]:
-            better, same = pair["probability_a_better"], pair["probability_equivalent"]
-            worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
-            rows.append(
-                [
-                    code(name),
-                    *([] if two else [code(by_id[pair["a"]]), code(by_id[pair["b"]])]),
-                    number(values[pair["a"]]),
-                    number(values[pair["b"]]),
-                    signed(pair["difference"]),
-                    limits(pair["low"], pair["high"], sign=True),
-                    *(chance(one) for one in (better, same, worse)),
-                ]
-            )
+        rows += [
+            [
+                code(name),
+                *([] if two else [code(by_id[pair["a"]]), code(by_id[pair["b"]])]),
+                number(values[pair["a"]]),
+                number(values[pair["b"]]),
+                signed(pair["difference"]),
+                limits(pair["low"], pair["high"], sign=True),
+                *chances(pair),
+            ]
+            for pair in metric["differences"]
+        ]
     first = code(names[0]) if two else "its value"
     second = code(names[1]) if two else "its value"
     heads = ["metric", *([] if two else ["run", "against"]), first, second, "difference", "interval"]

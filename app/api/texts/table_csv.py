@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
+from itertools import chain
 from typing import Any
 
 from app.api.texts.check_text import rule_words
@@ -24,38 +25,47 @@ LEADERBOARD = ("rank", "model", "version", "value", "low", "high", "n_samples", 
 
 def evaluation_csv(answer: Mapping[str, Any]) -> str:
     """A line for every value: overall, of each class, requested."""
-    return _written(EVALUATION, _values(answer))
+    lines = _Lines(answer)
+    return _written(EVALUATION, chain(lines.overall(), lines.of_classes(), lines.requested()))
 
 
-def _values(answer: Mapping[str, Any]) -> Iterator[Sequence[Cell]]:
-    reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
-    intervals = answer["intervals"]
+class _Lines:
+    """The values of an evaluation with their limits, or why there is none."""
 
-    def line(
-        scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self._answer, self._intervals = answer, answer["intervals"]
+        self._reasons = {
+            (one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]
+        }
+
+    def overall(self) -> Iterator[Sequence[Cell]]:
+        for group, metrics in self._answer["metrics"].items():
+            for key, value in metrics.items():
+                yield self._line("overall", None, group, key, value)
+
+    def of_classes(self) -> Iterator[Sequence[Cell]]:
+        for label, groups in self._answer["per_class"].items():
+            of = f"@{write_label(label)}"
+            for group, metrics in groups.items():
+                for key, value in metrics.items():
+                    yield self._line("class", label, group, key, value, of)
+
+    def requested(self) -> Iterator[Sequence[Cell]]:
+        for text, value in self._answer["requested"].items():
+            by_class = value if isinstance(value, Mapping) else {None: value}
+            for label, one in by_class.items():
+                yield self._line("requested", label, "", text, one)
+
+    def _line(
+        self, scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""
     ) -> Sequence[Cell]:
         # A twin at equal class sizes has no interval of its own.
-        found = intervals.get(metric + of, {}) if group != "at_balanced_prevalence" else {}
+        found = self._intervals.get(metric + of, {}) if group != "at_balanced_prevalence" else {}
         reason = None
         if value is None:
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
-            reason = next((reasons[place] for place in places if place in reasons), "no value")
+            reason = next((self._reasons[place] for place in places if place in self._reasons), "no value")
         return (scope, label, group, metric, value, found.get("low"), found.get("high"), reason)
-
-    for group, metrics in answer["metrics"].items():
-        for key, value in metrics.items():
-            yield line("overall", None, group, key, value)
-    for label, groups in answer["per_class"].items():
-        of = f"@{write_label(label)}"
-        for group, metrics in groups.items():
-            for key, value in metrics.items():
-                yield line("class", label, group, key, value, of)
-    for text, value in answer["requested"].items():
-        if isinstance(value, Mapping):
-            for label, one in value.items():
-                yield line("requested", label, "", text, one)
-        else:
-            yield line("requested", None, "", text, value)
 
 
 def comparison_csv(answer: Mapping[str, Any]) -> str:
