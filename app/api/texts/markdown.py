@@ -99,7 +99,7 @@ def _weakest(answer: Mapping[str, Any]) -> list[str]:
     ]
     more = len(recalls) - _MOST_CLASSES
     rest = ["", f"{more} more classes: in the JSON."] if more > 0 else []
-    return ["", *table(("class", "recall", "interval"), (1,), rows), *rest]
+    return ["", *table(("class", RECALL, "interval"), (1,), rows), *rest]
 
 
 def check_markdown(answer: Mapping[str, Any]) -> str:

@@ -64,6 +64,13 @@ class LimitSettings:
     alternative: Alternative = Alternative.TWO_SIDED
 
     @property
+    def proportions_of_each(self) -> ProportionInterval:
+        """How limits of single proportions are made: those that hold together are far out in the tails, where only
+        those of Clopper and Pearson keep their level.
+        """
+        return self.proportions if self.together == 1 else ProportionInterval.CLOPPER_PEARSON
+
+    @property
     def stated_level_of_each(self) -> float:
         """At which every single value has its limits, as these are said to hold."""
         return self.level if self.together == 1 else bonferroni_level(self.level, self.together)

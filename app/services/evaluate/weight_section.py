@@ -51,9 +51,9 @@ def _worth(design: WeightDesign) -> Finding:
     total, effective = design["n_samples"], design["effective_samples"]
     return Finding.note(
         "samples_with_weights",
-        f"The {total} samples have weights from {significant(design['smallest'])} to {significant(design['largest'])} "
-        f"and are worth about {rounded(effective, 0)} of one weight. Weights are taken as those of a sample: the "
-        "inverse of the chance to be in it, not how often a sample was seen. Intervals count that.",
+        f"The {total:,} samples have weights from {significant(design['smallest'])} to "
+        f"{significant(design['largest'])} and tell as much as about {rounded(effective, 0)} of one weight. A weight is "
+        "taken as the inverse of the chance to be sampled, not as how often a sample was seen. Intervals allow for that.",
         n_samples=total,
         effective_samples=effective,
     )
@@ -63,8 +63,8 @@ def _few(design: WeightDesign) -> Finding:
     effective = design["effective_samples"]
     return Finding.warning(
         "intervals_of_few_effective_samples",
-        f"The weights differ so much that the samples are worth only {rounded(effective, 0)} of one weight: with "
-        f"fewer than {FEW_EFFECTIVE} the variance is itself uncertain, and intervals, though widened for it, can hold "
-        "the truth less often than their level says.",
+        f"The weights differ so much that the samples tell only as much as {rounded(effective, 0)} of one weight. With "
+        f"fewer than {FEW_EFFECTIVE} the variance is uncertain. Intervals are widened, but can miss the truth more "
+        "often than their level says.",
         effective_samples=effective,
     )

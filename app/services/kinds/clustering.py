@@ -8,9 +8,8 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import CLUSTERS_FACT, FEATURES_FACT
-from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import rounded
+from app.domain.wording import names, rounded
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import at_equal_prevalence
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -101,7 +100,8 @@ def _against_classes(source: MatrixInput, values: Mapping[str, float | None]) ->
     if without and counts.shape[1] > 1:
         yield Finding.warning(
             "classes_without_cluster",
-            f"No cluster has more samples of {listed(without)} than of any other class: these classes were not found.",
+            f"No cluster has more samples of {names(without)} than of any other class: "
+            f"{'these classes are' if without[1:] else 'this class is'} not found.",
             classes=without[:_MOST_NAMED],
         )
     pure, adjusted = values.get(purity.key), values.get(adjusted_rand.key)

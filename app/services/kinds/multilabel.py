@@ -8,13 +8,13 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
-from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import percent
+from app.domain.wording import name, names, rounded, share
 from app.kernel.matrix.label_table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import hamming_loss
+from app.kernel.metrics.families.overall.recall_means import g_mean, h_mean
 from app.kernel.metrics.families.per_class.rates import precision, recall
 from app.kernel.uncertainty.of_samples.label_units import LabelUnits
 from app.services.kinds.kind import PerClass, UnitKind
@@ -74,8 +74,8 @@ def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class
     if never:
         yield Finding.warning(
             "labels_never_predicted",
-            f"No sample is predicted to have {listed(never)}, though some do: their recall is 0, and so are geometric "
-            f"and harmonic mean of the recalls; {precision.key} does not exist for them.",
+            f"No sample is predicted to have {names(never)}, though some do. The recall is 0 there, and so are "
+            f"{g_mean.key} and {h_mean.key}; {precision.key} does not exist.",
             labels=never[:_MOST_NAMED],
         )
     if source.content is Content.counts:
@@ -83,7 +83,8 @@ def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class
         if few:
             yield Finding.warning(
                 "labels_with_few_samples",
-                f"Fewer than {_FEW} samples have {listed(few)}: little is known of these labels.",
+                f"Fewer than {_FEW} samples have {names(few)}: little is known of "
+                f"{'these labels' if few[1:] else 'this label'}.",
                 labels=few[:_MOST_NAMED],
             )
     yield from _hidden(source, values, per_class)
@@ -100,9 +101,9 @@ def _hidden(source: MatrixInput, values: Mapping[str, float | None], per_class: 
         worst = min(weak, key=weak.__getitem__)
         yield Finding.warning(
             "weak_labels_hidden",
-            f"{percent(1.0 - loss)} of all answers are right, but {listed(list(weak))} are found in less than half of "
-            f"the samples that have them ({worst!r} in {percent(weak[worst])}): most answers are that a rare label is "
-            "absent.",
+            f"{hamming_loss.key} hides weak labels: it is {rounded(loss)}, because most answers are that a rare label "
+            f"is absent. Less than half of the samples that have {names(list(weak))} are found; of {name(worst)} it is "
+            f"{share(weak[worst])}.",
             recalls={label: weak[label] for label in list(weak)[:_MOST_NAMED]},
             hamming_loss=loss,
         )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from math import isnan
 
-from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Method
 from app.services.estimands import Estimand
@@ -19,8 +18,7 @@ def of_rates(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estim
     if estimand.rates is None or run.grouping is not None:
         return None
     found = []
-    # Limits that hold together are far out in the tails, where only those of Clopper and Pearson keep their level.
-    chosen = settings.proportions if settings.together == 1 else ProportionInterval.CLOPPER_PEARSON
+    chosen = settings.proportions_of_each
     for rate, value in zip(estimand.rates, run.values(estimand).tolist(), strict=True):
         hits, among = rate.counts(run.table)
         low, high = proportion_limits(hits, among, settings.level_of_each, chosen)

@@ -59,8 +59,7 @@ def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) ->
 
 
 def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, str]:
-    # Limits that hold together are far out in the tails, where only those of Clopper and Pearson keep their level.
-    chosen = settings.proportions if settings.together == 1 else ProportionInterval.CLOPPER_PEARSON
+    chosen = settings.proportions_of_each
     level, weighted = settings.level_of_each, run.weighted
     if run.groups is not None or chosen is ProportionInterval.WILSON:
         forms = run.closed_forms(level)
