@@ -52,8 +52,9 @@ def _worth(design: WeightDesign) -> Finding:
     return Finding.note(
         "samples_with_weights",
         f"The {total:,} samples have weights from {significant(design['smallest'])} to "
-        f"{significant(design['largest'])} and tell as much as about {rounded(effective, 0)} of one weight. A weight is "
-        "taken as the inverse of the chance to be sampled, not as how often a sample was seen. Intervals allow for that.",
+        f"{significant(design['largest'])} and tell as much as about {rounded(effective, 0)} of one weight. A weight "
+        "is taken as the inverse of the chance to be sampled, not as how often a sample was seen. Intervals allow for "
+        "that.",
         n_samples=total,
         effective_samples=effective,
     )
