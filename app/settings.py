@@ -200,6 +200,9 @@ class Settings(BaseSettings):
     compute_processes: int = Field(
         2, ge=1, le=64, description="Processes per worker for heavy arithmetic, so that it can be ended."
     )
+    compute_wait_seconds: float = Field(
+        10.0, ge=0, description="How long heavy arithmetic waits for a process before it is answered `503`."
+    )
     compute_seconds: float = Field(
         120.0, gt=0, description="Heavy arithmetic that takes longer is ended and answered `504`."
     )

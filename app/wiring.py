@@ -56,7 +56,9 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     )
     readiness = SchemaReadiness(engine)
     limits = Limits(seconds=settings.compute_seconds, memory_bytes=settings.compute_memory_bytes)
-    compute = ComputePool(settings.compute_processes, limits, modules=("app.forked",))
+    compute = ComputePool(
+        settings.compute_processes, limits, wait_seconds=settings.compute_wait_seconds, modules=("app.forked",)
+    )
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)

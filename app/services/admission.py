@@ -1,4 +1,4 @@
-"""A limit on writes under way: what cannot be taken soon is refused soon, instead of hanging until a timeout."""
+"""A limit on work under way: what cannot be taken soon is refused soon, instead of hanging until a timeout."""
 
 import asyncio
 from collections import deque
@@ -10,13 +10,18 @@ from app.domain.errors import Overloaded
 class Admission:
     """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place.
 
+    Args:
+        what: That there is too much of, as messages name it.
+        retry_after: Seconds after which one who is refused may try again.
+
     Raises:
         Overloaded: no place became free in time.
     """
 
-    def __init__(self, *, limit: int, wait_seconds: float) -> None:
+    def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:
         self._free = limit
         self._wait_seconds = wait_seconds
+        self._what, self._retry_after = what, retry_after
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> None:
@@ -26,7 +31,7 @@ class Admission:
         # Who waits is handed the place of one who leaves. A timer of the loop costs a tenth of `asyncio.timeout`.
         loop = asyncio.get_running_loop()
         place = loop.create_future()
-        timer = loop.call_later(self._wait_seconds, _refuse, place)
+        timer = loop.call_later(self._wait_seconds, self._refuse, place)
         self._waiting.append(place)
         try:
             await place
@@ -50,7 +55,7 @@ class Admission:
                 return
         self._free += 1
 
-
-def _refuse(place: "asyncio.Future[None]") -> None:
-    if not place.done():
-        place.set_exception(Overloaded("too many writes are under way; nothing was kept, try again shortly"))
+    def _refuse(self, place: "asyncio.Future[None]") -> None:
+        if not place.done():
+            detail = f"too many {self._what} are under way; nothing was kept, try again shortly"
+            place.set_exception(Overloaded(detail, retry_after=self._retry_after))

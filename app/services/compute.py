@@ -13,25 +13,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
-from app.domain.errors import DeadlinePassed, NotEnoughMemory, Overloaded, ProcessLost
+from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
+from app.services.admission import Admission
 from app.services.worker import Ending, Limits, Worker
 
 Result = TypeVar("Result")
 _log = logging.getLogger("prevail.compute")
-# Work that waits per process before more is refused.
-_WAITING_PER_PROCESS = 8
 
 
 class ComputePool:
     """Runs pure functions. They are sent to a process with their arguments, so both have to be picklable."""
 
-    def __init__(self, processes: int, limits: Limits, *, modules: Sequence[str] = ()) -> None:
-        """``modules`` are imported once, in the process that all others are forked from."""
+    def __init__(self, processes: int, limits: Limits, *, wait_seconds: float, modules: Sequence[str] = ()) -> None:
+        """Work waits ``wait_seconds`` for a process; ``modules`` are imported once, before processes are forked."""
         self._limits, self._modules = limits, modules
         # Threads wait for processes; each job has a thread and a worker to itself.
         self._threads = ThreadPoolExecutor(max_workers=processes, thread_name_prefix="compute")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        self._most = processes * (1 + _WAITING_PER_PROCESS)
+        # By time, not by number: many short computations in a row are no reason to refuse one, a few long ones are.
+        self._places = Admission(limit=processes, wait_seconds=wait_seconds, what="large computations", retry_after=5)
         self._jobs: set[_Job] = set()
         # Where there are several processes, one is left for requests that are alone.
         self._in_turn = asyncio.Semaphore(max(processes - 1, 1))
@@ -41,23 +41,24 @@ class ComputePool:
         """Result of a function in a process of its own, called with the file if there is one.
 
         Raises:
-            Overloaded: too many computations wait already.
+            Overloaded: no process became free in time.
             DeadlinePassed: it took too long and was ended.
             NotEnoughMemory: it needed more memory than one request may have.
-            ProcessLost: its process ended under it.
+            ProcessLost: its process ended under it, or the service ends.
         """
-        if len(self._jobs) >= self._most:
-            raise Overloaded("too many large computations are under way; try again shortly", retry_after=5)
-        job = _Job(function, file)
-        self._jobs.add(job)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
-        except asyncio.CancelledError:
-            # Nobody waits for it any more.
-            job.cancel()
-            raise
-        finally:
-            self._jobs.discard(job)
+        async with self._places:
+            if self._closed:
+                raise ProcessLost("the service is ending; nothing was kept")
+            job = _Job(function, file)
+            self._jobs.add(job)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
+            except asyncio.CancelledError:
+                # Nobody waits for it any more.
+                job.cancel()
+                raise
+            finally:
+                self._jobs.discard(job)
 
     async def run_in_turn(self, function: Callable[..., Result]) -> Result:
         """The same for one of many functions of a request: it waits for those before it, of all such requests.

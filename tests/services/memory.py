@@ -178,7 +178,7 @@ class Here(ComputePool):
     """Computes in this process what would be sent to another, and sends it all the same."""
 
     def __init__(self) -> None:
-        super().__init__(1, Limits(seconds=60, memory_bytes=2**30))
+        super().__init__(1, Limits(seconds=60, memory_bytes=2**30), wait_seconds=1)
 
     async def run(self, function: Callable[..., Answer], file: BinaryIO | None = None) -> Answer:
         """The result of a copy."""

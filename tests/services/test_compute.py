@@ -22,9 +22,9 @@ from app.services.worker import Limits
 SECONDS = 3.0
 
 
-def pool_of(processes: int, limits: Limits) -> ComputePool:
+def pool_of(processes: int, limits: Limits, *, wait_seconds: float = 60.0) -> ComputePool:
     """With the modules of the service: all pools of a test run share the process that theirs are forked from."""
-    return ComputePool(processes, limits, modules=("app.forked",))
+    return ComputePool(processes, limits, wait_seconds=wait_seconds, modules=("app.forked",))
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,9 @@ def test_nobody_computes_for_one_who_is_gone(pool: ComputePool) -> None:
         _wait_for(lambda: not _is_alive(process))
 
 
-def test_more_than_can_wait_is_refused_at_once() -> None:
-    alone = pool_of(1, Limits(seconds=60, memory_bytes=2**28))
+@pytest.mark.parametrize(("wait_seconds", "refused"), [(0.0, 29), (60.0, 0)])
+def test_work_is_refused_for_the_time_it_waits_and_not_for_how_much_waits(wait_seconds: float, refused: int) -> None:
+    alone = pool_of(1, Limits(seconds=60, memory_bytes=2**28), wait_seconds=wait_seconds)
 
     async def work() -> list[Any]:
         return await asyncio.gather(*(alone.run(partial(time.sleep, 0.02)) for _ in range(30)), return_exceptions=True)
@@ -139,8 +140,8 @@ def test_more_than_can_wait_is_refused_at_once() -> None:
         ends = run(work)
     finally:
         alone.close()
-    assert sum(isinstance(end, Overloaded) for end in ends) == 30 - 9
-    assert ends.count(None) == 9
+    assert sum(isinstance(end, Overloaded) and end.retry_after == 5 for end in ends) == refused
+    assert ends.count(None) == 30 - refused
 
 
 def test_a_pool_that_is_closed_leaves_no_process() -> None:
