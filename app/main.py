@@ -12,9 +12,6 @@ from starlette.routing import Route
 
 from app.api import documentation, operations, pages, problems
 from app.api.access import PROJECT_HEADER
-from app.api.addresses import Addresses
-from app.api.middleware import RequestEnvelope
-from app.api.request_log import RequestLog
 from app.api.v1 import (
     batches,
     comparisons,
@@ -27,6 +24,9 @@ from app.api.v1 import (
     metrics,
     projections,
 )
+from app.api.wire.addresses import Addresses
+from app.api.wire.middleware import RequestEnvelope
+from app.api.wire.request_log import RequestLog
 from app.protocol import LIMITS, ConnectionLimits
 from app.settings import Settings
 from app.wiring import build_services

@@ -169,7 +169,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
-        # Lines about requests are our own: `app.api.request_log`.
+        # Lines about requests are our own: `app.api.wire.request_log`.
         access_log=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )

@@ -34,7 +34,7 @@ OTHERS = {
         "yule_q",
     },
     "kernel/samples/curves.py": {"accuracy", "lift", "precision", "recall"},  # axes and a curve
-    "services/evaluate/probability_findings.py": {"auc"},  # a member of an evidence
+    "services/evaluate/sections/probability_findings.py": {"auc"},  # a member of an evidence
 }
 EXPRESSION = re.compile(r"(\w+)(?:[@(].*)?", re.DOTALL)
 

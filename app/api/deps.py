@@ -16,8 +16,8 @@ from starlette.responses import Response
 
 from app.api.access import PROJECT_HEADER, is_local, needed_scope, rate_headers
 from app.api.documentation import PROBLEMS
-from app.api.etags import unless_known
 from app.api.problems import InvalidQuery, request_id
+from app.api.wire.etags import unless_known
 from app.domain.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.domain.errors import Fault
 from app.services.access.guard import Asking, Guard

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.request_log import LOGGER
+from app.api.wire.request_log import LOGGER
 from app.domain.access import KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation

@@ -17,9 +17,9 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.services.evaluate.evaluations import Evaluation
-from app.services.evaluate.matrix_section import batch_values
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, matrix_reports
+from app.services.evaluate.sections.matrix import batch_values
 from app.services.stored import options_as_json, options_from_json
 
 

@@ -13,8 +13,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.kernel.uncertainty.intervals import wilson
-from app.services.evaluate import findings
-from app.services.evaluate.findings import matrix_findings, tie_finding
+from app.services.evaluate.sections import findings
+from app.services.evaluate.sections.findings import matrix_findings, tie_finding
 
 PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 OVERALL = ("accuracy", "h_mean", "balanced_accuracy", "no_information_rate")

@@ -9,9 +9,9 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty.of_groups import clusters
-from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, report_alone
+from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 
 ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(method=IntervalMethod.BOOTSTRAP, draws=200))
 

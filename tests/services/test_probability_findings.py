@@ -16,7 +16,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import expected_by_chance
-from app.services.evaluate.probability_findings import ERROR_RATE, probability_findings
+from app.services.evaluate.sections.probability_findings import ERROR_RATE, probability_findings
 from app.services.json_values import numbers
 from app.services.stored import scores_of
 

@@ -19,9 +19,9 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Shares
 from app.kernel.uncertainty.of_samples import resampling
 from app.services.estimates.run_data import RunData
-from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
-from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import ask
+from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
+from app.services.evaluate.sections.probability import probability_section
 from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem
 

@@ -14,9 +14,9 @@ from app.domain.report import IntervalChoice, Options, Report
 from app.services.compute import ComputePool
 from app.services.evaluate import batching as reports
 from app.services.evaluate.batching import Reports
-from app.services.evaluate.matrix_section import BatchValues, batch_values
 from app.services.evaluate.questions import Question
 from app.services.evaluate.reports import evaluate
+from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from tests.services.memory import Here
 
 PLAIN = Options()

@@ -13,9 +13,9 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Headline, Options, Report, Section, SectionName, Value
 from app.services.compute import ComputePool
 from app.services.evaluate.headline import headline_alone
-from app.services.evaluate.matrix_section import BatchValues, batch_values
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone
+from app.services.evaluate.sections.matrix import BatchValues, batch_values
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64

@@ -29,8 +29,8 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
-from app.services.evaluate.kept_sections import sections_as_json, sections_from_json
 from app.services.evaluate.reports import evaluate as report_of
+from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 from app.services.ports import EvaluationStore
 from app.services.stored import options_as_json, refuse_kind, stored_request
 

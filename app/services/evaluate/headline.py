@@ -27,8 +27,8 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
 from app.services.estimates.report_intervals import headline_intervals
-from app.services.evaluate.matrix_section import requested_of_matrix
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.matrix import requested_of_matrix
 from app.services.json_values import numbers
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.

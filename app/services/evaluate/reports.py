@@ -21,13 +21,13 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.per_class.rates import recall
 from app.services.estimates.run_data import RunData
-from app.services.evaluate.group_section import group_section
 from app.services.evaluate.headline import headline_names, headline_of
-from app.services.evaluate.matrix_section import BatchValues, batch_values, sections, with_slow_intervals
-from app.services.evaluate.probability_section import probability_section
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.unit_section import unit_section
-from app.services.evaluate.weight_section import weight_section
+from app.services.evaluate.sections.group import group_section
+from app.services.evaluate.sections.matrix import BatchValues, batch_values, sections, with_slow_intervals
+from app.services.evaluate.sections.probability import probability_section
+from app.services.evaluate.sections.unit import unit_section
+from app.services.evaluate.sections.weight import weight_section
 from app.services.kinds.registry import UNIT_KINDS
 
 

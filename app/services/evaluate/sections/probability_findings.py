@@ -20,7 +20,7 @@ from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.kernel.uncertainty.of_samples.influence import area_limits
-from app.services.evaluate.findings import tie_finding
+from app.services.evaluate.sections.findings import tie_finding
 
 CONFIDENT: Final = 0.9
 # How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.

@@ -31,10 +31,10 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, headline_intervals, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings, headline_cautions
-from app.services.evaluate.findings import ignored_findings, matrix_findings
-from app.services.evaluate.folds import over_folds
-from app.services.evaluate.metric_order import MetricOrder, metric_order
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
+from app.services.evaluate.sections.folds import over_folds
+from app.services.evaluate.sections.metric_order import MetricOrder, metric_order
 from app.services.json_values import numbers
 from app.services.reasons import reason, requested_values
 

@@ -12,12 +12,12 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.addresses import Addresses
 from app.api.answers import write_json
 from app.api.bodies.budget import UNCOUNTED_BYTES, ByteBudget, Lease
-from app.api.compression import unpacked
-from app.api.disconnects import DisconnectWatch
 from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed
+from app.api.wire.addresses import Addresses
+from app.api.wire.compression import unpacked
+from app.api.wire.disconnects import DisconnectWatch
 
 # Answers from here on are packed for who takes gzip, large ones in a thread.
 _LEAST_PACKED, _PACKED_IN_A_THREAD, _PACKING = 16 * 1024, 64 * 1024, 1
