@@ -9,13 +9,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
+from app.kernel.metrics.families.probabilities.imcp import median_phi
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.uncertainty.design import generator
-from app.services.evaluate.reports import evaluate
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.probability_findings import probability_findings
+from app.services.json_values import numbers
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import BY_CHANCE, LEVEL, World, even, resampled_coverage
 
@@ -69,9 +74,18 @@ def spoken_of(world: World, size: int, replicates: int) -> list[float]:
             counts=confusion_counts(scores.y, predicted, scores.n_classes),
             samples=Samples(scores.y.astype(np.int64), predicted, scores.probabilities),
         )
-        report = evaluate(source, Options(intervals=IntervalChoice.NONE, seed=replicate))
-        counts.update(finding.code for finding in report.findings)
+        counts.update(finding.code for finding in findings_of(source, replicate))
     return [counts[code] / replicates for code in FINDINGS]
+
+
+def findings_of(source: MatrixInput, seed: int) -> list[Finding]:
+    """What a report says of its probabilities, without what it does not need for that."""
+    run, errors = RunData(source), expected_calibration_error
+    by_class = {metric.key: numbers(metric.compute(run.scores)) for metric in (roc_auc, median_phi)}
+    chance = run.by_chance(errors, errors.card.defaults, seed)
+    assert chance is not None
+    said = {"observed": chance.observed, "expected_if_calibrated": chance.mean, "p_value": chance.p_value}
+    return probability_findings(source, run.scores, by_class, {"calibration": {errors.key: said}})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,92 +1,115 @@
 """How often bands hold the curve of the population, by simulation.
 
 Run ``python -m benchmarks.curve_bands``; prints a Markdown table. 2000 replicates give a standard error of half a
-point. Scores are normal, 1.5 standard deviations apart; probabilities are calibrated.
+point. All curves are of the last of K classes against the others; probabilities are right. The population are a million
+samples. All curves of one sample, and both forms of their bands, see the same draws.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from scipy.special import expit
-from scipy.stats import norm
 
-from app.kernel.numerics.arrays import Array
-from app.kernel.samples.curves import Curve, CurveName, calibration, decision, isotonic, precision_recall, roc
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.samples.calibration import equal_width
+from app.kernel.samples.curves import (
+    Curve,
+    CurveName,
+    calibration,
+    cuts_of,
+    decision,
+    detection_error,
+    isotonic,
+    precision_recall,
+    roc,
+)
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_samples.curve_bands import BandForm, BandSettings
-from app.services.decide.bands import Banded, band_of
+from app.kernel.uncertainty.intervals import Limits
+from app.kernel.uncertainty.of_samples.curve_bands import (
+    BandForm,
+    BandSettings,
+    Envelope,
+    band_around,
+    bins_band,
+    consistent_curves,
+    fnr_between,
+    net_benefit_between,
+    precision_between,
+    simulated_rates,
+    tpr_between,
+)
 from benchmarks.coverage import print_table
+from benchmarks.probability_coverage import World
 
-APART = 1.5
-LEVEL = 0.95
-# Fewer draws and points than answers have: 2000 replicates of all are a quarter of an hour.
+LEVEL, BINS, POPULATION = 0.95, 10, 1_000_000
+# Fewer draws and points than answers have.
 DRAWS, POINTS = 200, 40
-DESIGNS = ((100, 0.5), (500, 0.5), (500, 0.1), (1000, 0.02))
+DESIGNS = {
+    2: ((100, 0.5), (500, 0.5), (500, 0.1), (1000, 0.02)),
+    3: ((500, 0.5), (500, 0.1), (1000, 0.02)),
+    10: ((500, 0.5), (500, 0.1), (1000, 0.02)),
+}
 # Where a band is looked at: not where there are hardly any samples.
-_INSIDE = np.linspace(0.1, 0.9, 17)
+FIRST, LAST = 0.1, 0.9
+BINNED, ISOTONIC = "calibration, 10 bins", "calibration, isotonic"
+CURVES: dict[str, tuple[Callable[[Scores, int], Curve], CurveName]] = {
+    "ROC": (roc, CurveName.ROC),
+    "DET": (detection_error, CurveName.DET),
+    "precision and recall": (precision_recall, CurveName.PR),
+    "decision": (decision, CurveName.DECISION),
+    BINNED: (lambda scores, code: calibration(scores, code, bins=BINS), CurveName.CALIBRATION),
+    ISOTONIC: (isotonic, CurveName.CALIBRATION),
+}
+ENVELOPES: dict[CurveName, Callable[[Array], Envelope]] = {
+    CurveName.ROC: tpr_between,
+    CurveName.DET: fnr_between,
+    CurveName.PR: precision_between,
+    CurveName.DECISION: lambda x: net_benefit_between(x, None),
+}
 
 
-@dataclass(frozen=True)
-class World:
-    """A population of two classes whose probabilities are right."""
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The last class of a world against the others: its share, and both rates (c) at falling thresholds."""
 
     share: float
+    tpr: Array
+    fpr: Array
+    thresholds: Array
 
-    def sample(self, n: int, random: np.random.Generator) -> Scores:
-        y = (random.random(n) < self.share).astype(np.intp)
-        y[:2] = 0, 1
-        p = self.probability(random.normal(size=n) + APART * y)
-        return Scores(y, np.column_stack([1.0 - p, p]))
+    @classmethod
+    def of(cls, world: World) -> Self:
+        last = len(world.shares) - 1
+        cuts = cuts_of(world.sample(POPULATION, generator(1)).ranking(last))
+        return cls(world.shares[last], cuts.tp / cuts.positives, cuts.fp / cuts.negatives, cuts.thresholds)
 
-    def probability(self, z: Array) -> Array:
-        odds = np.log(self.share / (1.0 - self.share))
-        found: Array = expit(odds + APART * z - APART**2 / 2.0)
-        return found
+    def looked_at(self, name: CurveName, x: Array) -> tuple[Mask, Array]:
+        """Which points (m) of a curve are looked at, and the heights (m) of the population's there."""
+        within = (x >= FIRST) & (x <= LAST)
+        match name:
+            case CurveName.ROC:
+                return within, np.interp(x, self.fpr, self.tpr)
+            case CurveName.DET:
+                return within, 1.0 - np.interp(x, self.fpr, self.tpr)
+            case CurveName.PR:
+                hits = self.share * x
+                return within, hits / (hits + (1.0 - self.share) * np.interp(x, self.tpr, self.fpr))
+            case CurveName.DECISION:
+                return self._decisions(x)
+            case _:
+                # The frequency within a bin of calibrated probabilities is their mean there.
+                return np.ones(x.size, dtype=bool), x
 
-    def score(self, p: Array) -> Array:
-        odds = np.log(self.share / (1.0 - self.share))
-        found: Array = (np.log(p / (1.0 - p)) - odds + APART**2 / 2.0) / APART
-        return found
-
-    def tpr(self, fpr: Array) -> Array:
-        return np.asarray(norm.sf(norm.isf(fpr) - APART))
-
-    def precision(self, recall: Array) -> Array:
-        fpr = norm.sf(norm.isf(recall) + APART)
-        hits = self.share * recall
-        return np.asarray(hits / (hits + (1.0 - self.share) * fpr))
-
-    def net_benefit(self, t: Array) -> Array:
-        z = self.score(t)
-        return np.asarray(self.share * norm.sf(z - APART) - (1.0 - self.share) * norm.sf(z) * t / (1.0 - t))
-
-
-def looked_at(name: CurveName, curve: Curve, world: World) -> tuple[Array, Array]:
-    """Which points (m) of a curve are looked at, and the heights (m) of the population's there."""
-    x = curve.x
-    match name:
-        case CurveName.ROC:
-            return (x >= _INSIDE[0]) & (x <= _INSIDE[-1]), world.tpr(np.clip(x, 1e-12, 1 - 1e-12))
-        case CurveName.PR:
-            return (x >= _INSIDE[0]) & (x <= _INSIDE[-1]), world.precision(np.clip(x, 1e-12, 1 - 1e-12))
-        case CurveName.DECISION:
-            low, high = world.probability(np.array([0.0, APART]))
-            return (x >= low) & (x <= high), world.net_benefit(x)
-        case _:
-            # The frequency within a bin of calibrated probabilities is their mean there.
-            return np.ones(x.size, dtype=bool), x
-
-
-CURVES: dict[str, tuple[CurveName, Callable[[Scores], Curve], int | None]] = {
-    "ROC": (CurveName.ROC, lambda scores: roc(scores, 1), None),
-    "precision and recall": (CurveName.PR, lambda scores: precision_recall(scores, 1), None),
-    "decision": (CurveName.DECISION, lambda scores: decision(scores, 1), None),
-    "calibration, 10 bins": (CurveName.CALIBRATION, lambda scores: calibration(scores, 1, bins=10), 10),
-    "calibration, isotonic": (CurveName.CALIBRATION, lambda scores: isotonic(scores, 1), None),
-}
+    def _decisions(self, x: Array) -> tuple[Mask, Array]:
+        """Between the median probability of the others and that of the class."""
+        falling = self.thresholds[1:]
+        low, high = (float(self.thresholds[np.searchsorted(rate, 0.5)]) for rate in (self.fpr, self.tpr))
+        place = falling.size - np.searchsorted(falling[::-1], x, side="left")
+        cost = (1.0 - self.share) * self.fpr[place] * x / (1.0 - x)
+        return (x >= low) & (x <= high), self.share * self.tpr[place] - cost
 
 
 def thinned(curve: Curve) -> Curve:
@@ -95,34 +118,69 @@ def thinned(curve: Curve) -> Curve:
     return curve.at(some)
 
 
-def held(label: str, world: World, n: int, replicates: int) -> Iterator[float]:
-    """Shares of points within a pointwise band, and of whole curves within a simultaneous one."""
-    name, draw, bins = CURVES[label]
-    consistent = name is CurveName.CALIBRATION and bins is None
-    for form in BandForm:
-        random, found = generator(n), []
+def bands(scores: Scores, code: int, seed: int) -> Iterator[tuple[str, Curve, list[Limits]]]:
+    """Of each kind of curve one, with a band of each form."""
+    ranking, _ = scores.falling(code)
+    rates = list(simulated_rates(ranking, draws=DRAWS, seed=seed))
+    forms = [BandSettings(form, LEVEL) for form in BandForm]
+    for label, (drawn_as, name) in CURVES.items():
+        curve = thinned(drawn_as(scores, code))
+        if label == BINNED:
+            made = equal_width(ranking, BINS)
+            filled = np.flatnonzero(made.weight > 0)[::-1]
+            yield label, curve, [bins_band(made, filled, form) for form in forms]
+            continue
+        if label == ISOTONIC:
+            simulated = consistent_curves(ranking, draws=DRAWS, seed=seed, at=curve.x)
+        else:
+            read = ENVELOPES[name](curve.x)
+            simulated = np.concatenate([read(one) for one in rates])
+        yield label, curve, [band_around(simulated, form) for form in forms]
+
+
+def held(world: World, n: int, replicates: int) -> dict[str, list[float]]:
+    """By curve the share of points within a pointwise band, and of whole curves within a simultaneous one."""
+    population, random, last = Population.of(world), generator(n), len(world.shares) - 1
+    found: dict[str, list[tuple[float, float]]] = {label: [] for label in CURVES}
+    with silently():
         for seed in range(replicates):
-            scores = world.sample(n, random)
-            curve = thinned(draw(scores))
-            banded = Banded(name=name, curve=curve, scores=scores, code=1, bins=bins)
-            (low, high), _ = band_of(banded, BandSettings(form, LEVEL), seed, draws=DRAWS)
-            some, truth = looked_at(name, curve, world)
-            # What a consistency band holds is the curve of the data.
-            inside = ((low <= curve.y) & (curve.y <= high)) if consistent else ((low <= truth) & (truth <= high))
-            found.append(inside[some].mean() if form is BandForm.POINTWISE else inside[some].all())
-        yield float(np.mean(found))
+            for label, curve, limits in bands(world.sample(n, random), last, seed):
+                some, truth = population.looked_at(CURVES[label][1], curve.x)
+                # What a consistency band holds is the curve of the data.
+                heights = curve.y if label == ISOTONIC else truth
+                pointwise, together = ((low <= heights) & (heights <= high) for low, high in limits)
+                found[label].append((float(pointwise[some].mean()), float(together[some].all())))
+    return {label: np.mean(each, axis=0).tolist() for label, each in found.items()}
+
+
+def shares(classes: int, last: float) -> tuple[float, ...]:
+    """The last class has a given share, the others are equally frequent."""
+    return (*([(1.0 - last) / (classes - 1)] * (classes - 1)), last)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=2000)
-    replicates = parser.parse_args(arguments).replicates
+    parser.add_argument("--classes", type=int, choices=tuple(DESIGNS), nargs="*", default=list(DESIGNS))
+    options = parser.parse_args(arguments)
+    measured = {
+        (classes, share, n): held(World(shares(classes, share)), n, options.replicates)
+        for classes in options.classes
+        for n, share in DESIGNS[classes]
+    }
     print_table(
-        ["curve", "positive", "n", "points within a pointwise band", "curves within a simultaneous band"],
         [
-            [label, f"{share:.0%}", n, *held(label, World(share), n, replicates)]
+            "curve",
+            "K",
+            "share of the class",
+            "n",
+            "points within a pointwise band",
+            "curves within a simultaneous band",
+        ],
+        [
+            [label, classes, f"{share:.0%}", n, *found[label]]
             for label in CURVES
-            for n, share in DESIGNS
+            for (classes, share, n), found in measured.items()
         ],
     )
 

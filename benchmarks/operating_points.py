@@ -2,26 +2,30 @@
 
 Run ``python -m benchmarks.operating_points``; prints a Markdown table. The truth of a rate at a rate is that in the
 population at the threshold that has the other rate there: the intervals have to count that the threshold is chosen on
-the sample. Probabilities are right, so the slope is 1. All are of the last class against the rest.
+the sample. Probabilities are right, so the slope is 1 and the intercept 0. All are of the last class against the rest.
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.kernel.metrics.card import Metric
-from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.card import Inputs, Metric
+from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.probabilities.operating_points import precision_at, recall_at, specificity_at
-from app.kernel.metrics.families.probabilities.recalibration import calibration_slope, net_benefit_at
+from app.kernel.metrics.families.probabilities.recalibration import (
+    calibration_intercept,
+    calibration_slope,
+    net_benefit_at,
+)
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.operating_points import precision_at_recall, recall_at_specificity, specificity_at_recall
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.of_samples.influence import Influences, limits
-from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, resampled
+from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples
 from app.kernel.uncertainty.of_samples.units import Run
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import World
@@ -36,27 +40,30 @@ class RateAt:
     """A rate at a rate, as the metric reads it off the order of a class."""
 
     metric: Metric[Scores]
-    given: Mapping[str, float]
+    given: float
     read: Callable[[Ranking, float], Array]
 
-    def of_class(self, scores: Scores, code: int) -> Array:
-        """Its value (...) for one class."""
-        return self.read(scores.ranking(code), next(iter(self.given.values())))
+    def asked(self, code: int) -> Resampled:
+        """What is read off every resample for one class: of ten classes the others would take most of the time."""
+        if self.metric.card.inference.biased:
+            raise ValueError(f"{self.metric.key} has limits that are read in another way")
+        return Resampled(lambda subject: self.read(subject.parts[Inputs.PROBABILITIES].ranking(code), self.given))
 
-    def alone(self, code: int) -> Metric[Scores]:
-        """The metric with the values of one class: of ten classes the others would take most of the time."""
 
-        def compute(scores: Scores, **_: float) -> Array:
-            own = self.of_class(scores, code)
-            return np.where(np.arange(scores.n_classes) == code, own[..., None], np.nan)
+class OneClass(Run):
+    """Samples of which one class is looked at: without the matrices of the resamples, more of them at a time."""
 
-        return Metric(self.metric.card, compute)
+    width = 1
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The scores alone."""
+        return Subject({Inputs.PROBABILITIES: self.scores if weights is None else self.scores.with_weights(weights)})
 
 
 RATES = (
-    RateAt(recall_at, {"specificity": 0.9}, recall_at_specificity),
-    RateAt(specificity_at, {"recall": 0.9}, specificity_at_recall),
-    RateAt(precision_at, {"recall": 0.8}, precision_at_recall),
+    RateAt(recall_at, 0.9, recall_at_specificity),
+    RateAt(specificity_at, 0.9, specificity_at_recall),
+    RateAt(precision_at, 0.8, precision_at_recall),
 )
 DESIGNS = {
     2: ((0.5, 100), (0.5, 400), (0.1, 300), (0.1, 1000), (0.02, 1000), (0.02, 3000)),
@@ -77,14 +84,15 @@ def coverage(world: World, size: int, replicates: int) -> tuple[list[float], flo
     # Who acts on more than the share of the class gains most from the probabilities.
     threshold = {"threshold": world.shares[last]}
     with silently():
-        truth = [float(rate.of_class(population, last)) for rate in RATES]
-        truth += [float(net_benefit_at.compute(population, **threshold)[last]), 1.0]
-    asked = [resampled(Measure(rate.alone(last), rate.given, last), rate.metric.card.range) for rate in RATES]
+        truth = [float(rate.read(population.ranking(last), rate.given)) for rate in RATES]
+        truth += [float(net_benefit_at.compute(population, **threshold)[last]), 1.0, 0.0]
+    asked = [rate.asked(last) for rate in RATES]
+    linearised = ((net_benefit_at, threshold), (calibration_slope, {}), (calibration_intercept, {}))
     hits, missing = np.zeros(len(truth)), np.zeros(len(asked))
     for number in range(replicates):
         scores = world.sample(size, random)
         found = bootstrap_samples(
-            Run(scores, scores.predicted),
+            OneClass(scores, scores.predicted),
             asked,
             seed=number,
             made=Plan(DRAWS, size, size),
@@ -94,7 +102,7 @@ def coverage(world: World, size: int, replicates: int) -> tuple[list[float], flo
         ends = [(float(one.low[0]), float(one.high[0])) for one in found]
         missing += [not (np.isfinite(low) and low < high) for low, high in ends]
         influences = Influences(scores)
-        for metric, given in ((net_benefit_at, threshold), (calibration_slope, {})):
+        for metric, given in linearised:
             linear = influences.of(metric, last, parameters=given)
             made = None if linear is None else limits(linear, LEVEL)
             ends.append((np.nan, np.nan) if made is None else (made.low, made.high))
@@ -111,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_table(
         [
             *("K", "share of the class", "n"),
-            *("recall at 0.9", "specificity at 0.9", "precision at 0.8", "net benefit", "calibration slope", "without"),
+            *("recall at 0.9", "specificity at 0.9", "precision at 0.8"),
+            *("net benefit", "calibration slope", "calibration intercept", "without"),
         ],
         [
             [classes, f"{rarest:.0%}", size, *held, none]

@@ -24,6 +24,7 @@ from app.kernel.numerics.special import binomial_upper_tail
 _STARTS = (0.5, 1.0, 3.0)
 # Cuts that are tested by simulation, and draws for each.
 _MOST_CUTS, _DRAWS = 200, 2000
+_DRAWN_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,13 +80,14 @@ def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mas
         return np.logical_and.accumulate(met[::-1])[::-1] if rising else np.logical_and.accumulate(met)
     chosen = np.unique(np.linspace(0, len(counts) - 1, min(_MOST_CUTS, len(counts))).astype(np.intp))
     some = counts[chosen]
-    p_values = _simulated(some, constraint, seed) if rate is None else _tested(some, constraint, rate)
     kept = np.zeros(len(counts), dtype=bool)
     predicted, members = some.sum(axis=1), some[0].sum(axis=1)
     # The class of which more are predicted from cut to cut.
     positive = int(predicted[-1, 1] > predicted[0, 1])
     starts = np.searchsorted(predicted[:, positive], members[positive] * np.array(_STARTS)).clip(max=len(some) - 1)
-    kept[chosen[_connected(p_values <= error / (2 * starts.size), starts)]] = True
+    own = error / (2 * starts.size)
+    met = _simulated(some, constraint, own, seed) if rate is None else _tested(some, constraint, rate) <= own
+    kept[chosen[_connected(met, starts)]] = True
     return kept
 
 
@@ -121,30 +123,38 @@ def _tested(counts: Array, constraint: Constraint, rate: Rate) -> Array:
     return p_values
 
 
-def _simulated(counts: Array, constraint: Constraint, seed: int) -> Array:
-    """P (g) that any expression breaks its constraint, by draws of both recalls on the unfavourable side.
+def _simulated(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:
+    """At which cuts (g) any expression breaks its constraint with at most this p, by draws of both recalls on the
+    unfavourable side.
 
-    Of a single recall this is the exact binomial test: Beta(x, n - x + 1) is what its lower limits come from.
+    Of a single recall this is the exact binomial test: Beta(x, n - x + 1) is what its lower limits come from. p is the
+    share of the draws that break it, one more counted; a cut that has broken it too often already is drawn no further.
     """
     random = np.random.default_rng(seed)
     actual = counts.sum(axis=-1)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
     shares = random.beta(actual[0, 1] + 0.5, actual[0, 0] + 0.5, _DRAWS)
-    recalls = np.empty((2, len(counts), _DRAWS))
-    for code in (0, 1):
-        # One more answer counts, on the side that makes the constraint harder to keep.
-        better = _better_with(counts, code, constraint)
-        shapes = right[:, code] + ~better, actual[:, code] - right[:, code] + better
-        gammas = [random.standard_gamma(shape[:, None], (len(counts), _DRAWS)) for shape in shapes]
-        recalls[code] = gammas[0] / (gammas[0] + gammas[1])
-    drawn = np.empty((len(counts), _DRAWS, 2, 2))
-    drawn[..., 0, 0], drawn[..., 0, 1] = (1 - shares) * recalls[0], (1 - shares) * (1 - recalls[0])
-    drawn[..., 1, 1], drawn[..., 1, 0] = shares * recalls[1], shares * (1 - recalls[1])
-    total = counts[0].sum()
-    values = evaluate(constraint.expression, (total * drawn).reshape(-1, 2, 2)).reshape(len(counts), _DRAWS)
-    broken = np.count_nonzero(~constraint.keeps(values), axis=1)
-    p_values: Array = (1.0 + broken) / (1.0 + _DRAWS)
-    return p_values
+    # One more answer counts, on the side that makes the constraint harder to keep.
+    better = np.stack([_better_with(counts, code, constraint) for code in (0, 1)], axis=1)
+    hits, misses = right + ~better, actual - right + better
+    broken, open_ = np.zeros(len(counts), dtype=np.intp), np.arange(len(counts))
+    most = error * (1.0 + _DRAWS) - 1.0
+    for start in range(0, _DRAWS, _DRAWN_AT_ONCE):
+        some = shares[start : start + _DRAWN_AT_ONCE]
+        shape = (open_.size, 2, some.size)
+        gammas = [random.standard_gamma(one[open_, :, None], shape) for one in (hits, misses)]
+        recalls = gammas[0] / (gammas[0] + gammas[1])
+        drawn = np.empty((open_.size, some.size, 2, 2))
+        for code, share in ((0, 1.0 - some), (1, some)):
+            drawn[..., code, code] = share * recalls[:, code]
+            drawn[..., code, 1 - code] = share * (1.0 - recalls[:, code])
+        values = evaluate(constraint.expression, (counts[0].sum() * drawn).reshape(-1, 2, 2))
+        broken[open_] += np.count_nonzero(~constraint.keeps(values).reshape(open_.size, -1), axis=1)
+        open_ = open_[broken[open_] <= most]
+        if not open_.size:
+            break
+    found: Mask = broken <= most
+    return found
 
 
 def _better_with(counts: Array, code: int, constraint: Constraint) -> Mask:

@@ -25,11 +25,14 @@ from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings.counts import Positions
+from app.kernel.samples.rankings.cuts import cumulative
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 # Cuts looked at in each resample; beyond that they are thinned evenly, and the chosen one is always among them.
 _CUTS_RESAMPLED = 1000
+# Cuts, or samples, of the resamples that are looked at together.
+_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,38 +206,42 @@ class _Resampled:
         self.sides = (np.flatnonzero(~ranking.members), np.flatnonzero(ranking.members))
 
     def _counts(self, times: Array) -> Array:
-        """Matrices at the kept cuts when each sample occurs so many times."""
+        """Matrices (..., g, 2, 2) at the kept cuts when each sample occurs so many times (..., n)."""
         weights = self.weights * times
-        tp, fp = (
-            np.concatenate([[0.0], np.cumsum(weights * side)]).take(self.bounds)
-            for side in (self.members, ~self.members)
-        )
+        tp, fp = (cumulative(weights * side).take(self.bounds, axis=-1) for side in (self.members, ~self.members))
         # The kept cuts end with the one that predicts everything.
         return _matrices(tp, fp, self.positive)
 
     def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
         """What the rules found in resamples are worth, and their thresholds."""
         rng = np.random.default_rng(seed)
-        middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
         found, thresholds = Attempts(), []
-        for _ in range(resamples):
-            times = drawn_again(self.sides, self.members.size, rng)
-            counts = self._counts(times)
-            values = evaluate(self.objective, counts)
+        at_once = max(1, _ENTRIES // max(self.bounds.size, self.members.size))
+        for start in range(0, resamples, at_once):
+            size = min(at_once, resamples - start)
+            times = np.stack([drawn_again(self.sides, self.members.size, rng) for _ in range(size)])
+            thresholds += self._attempted(times, method, found)
+        return found, thresholds
+
+    def _attempted(self, times: Array, method: Correction, found: Attempts) -> list[float]:
+        """The same of some resamples (d, n)."""
+        middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
+        counts, thresholds = self._counts(times), []
+        shape, matrices = counts.shape[:2], counts.reshape(-1, 2, 2)
+        values = evaluate(self.objective, matrices).reshape(shape)
+        held = [evaluate(constraint.expression, matrices).reshape(shape) for constraint in self.constraints]
+        allowed = np.ones(shape, dtype=bool)
+        for constraint, own in zip(self.constraints, held, strict=True):
+            allowed &= constraint.keeps(own)
+        for row in range(len(times)):
             try:
-                best = _best(values, feasible(self.constraints, counts), middle, self.sign)
+                best = _best(values[row], allowed[row], middle, self.sign)
             except NoFeasibleRule:
                 continue
             thresholds.append(float(self.thresholds[best]))
-            found.gaps.append(float(values[best]) - float(self.original[best]))
-            chosen = counts[best : best + 1]
-            found.kept.append(
-                [
-                    float(evaluate(constraint.expression, chosen)[0] - own[best])
-                    for constraint, own in zip(self.constraints, self.kept, strict=True)
-                ]
-            )
+            found.gaps.append(float(values[row, best]) - float(self.original[best]))
+            found.kept.append([float(here[row, best] - own[best]) for here, own in zip(held, self.kept, strict=True)])
             if method is Correction.B632:
-                left_out = self._counts((times == 0).astype(np.float64))
+                left_out = self._counts((times[row] == 0).astype(np.float64))
                 found.outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))
-        return found, thresholds
+        return thresholds

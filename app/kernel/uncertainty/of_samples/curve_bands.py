@@ -188,15 +188,23 @@ def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, 
         draws: How many.
         seed: Of the draws.
     """
+    with silently():
+        drawn = np.concatenate([read(rates) for rates in simulated_rates(ranking, draws=draws, seed=seed)])
+    return band_around(drawn, settings)
+
+
+def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
+    """Rates of the population, so many times, as `simulated_band` draws them."""
     random, cuts = generator(seed), cuts_of(ranking)
     tp, fp = cuts.tp.astype(np.intp), cuts.fp.astype(np.intp)
-    found = []
-    with silently():
-        for _ in range(draws):
-            share = float(random.beta(cuts.positives + 0.5, cuts.negatives + 0.5))
-            tpr, fpr = (_between(counts, random) for counts in (tp, fp))
-            found.append(read(Rates(tpr, fpr, share, cuts.thresholds)))
-    drawn = np.concatenate(found)
+    for _ in range(draws):
+        share = float(random.beta(cuts.positives + 0.5, cuts.negatives + 0.5))
+        tpr, fpr = (_between(counts, random) for counts in (tp, fp))
+        yield Rates(tpr, fpr, share, cuts.thresholds)
+
+
+def band_around(drawn: Array, settings: BandSettings) -> Limits:
+    """Limits (m) from simulated curves (D, m), NaN at points where not every one of them has a height."""
     low, high = np.full((2, drawn.shape[1]), np.nan)
     known = np.isfinite(drawn).all(axis=0)
     if known.any():
@@ -245,13 +253,18 @@ def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, sett
         at: Probabilities (m) that occur.
         settings: What is asked.
     """
+    return read_band(consistent_curves(ranking, draws=draws, seed=seed, at=at), settings)
+
+
+def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> Array:
+    """Isotonic regressions (D, m) of simulated outcomes, as `consistency_band` draws them."""
     random = generator(seed)
     found = np.empty((draws, at.size))
     for number in range(draws):
         happened = random.random(ranking.values.size) < ranking.values
         cuts = cuts_of(Ranking(ranking.values, happened))
         found[number] = isotonic_at(cuts, at)
-    return read_band(found, settings)
+    return found
 
 
 def isotonic_at(cuts: Cuts, at: Array) -> Array:
