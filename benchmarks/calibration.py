@@ -19,7 +19,7 @@ from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.uncertainty.design import generator
 from app.services.estimates.run_data import RunData
-from app.services.evaluate.probability_findings import probability_findings
+from app.services.evaluate.sections.probability_findings import probability_findings
 from app.services.json_values import numbers
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import BY_CHANCE, LEVEL, World, even, resampled_coverage

@@ -87,6 +87,7 @@ def coverage(world: World, size: int, replicates: int) -> tuple[list[float], flo
         truth = [float(rate.read(population.ranking(last), rate.given)) for rate in RATES]
         truth += [float(net_benefit_at.compute(population, **threshold)[last]), 1.0, 0.0]
     asked = [rate.asked(last) for rate in RATES]
+    linearised: tuple[tuple[Metric[Scores], dict[str, float]], ...]
     linearised = ((net_benefit_at, threshold), (calibration_slope, {}), (calibration_intercept, {}))
     hits, missing = np.zeros(len(truth)), np.zeros(len(asked))
     for number in range(replicates):
