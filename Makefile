@@ -63,7 +63,7 @@ lock: $(VENV)/.installed-dev ## pin requirements/*.txt anew from pyproject.toml 
 	$(PY) -m scripts.requirements --uv $(UV)
 
 clean: ## remove the environment and caches; the data stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info client/src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
@@ -71,8 +71,10 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per requirements file: installed once, and again when the file changes.
-$(VENV)/.installed-%: requirements/%.txt | $(PY)
+# The client and the service are installed as they lie here, for the command `prevail`.
+$(VENV)/.installed-%: requirements/%.txt pyproject.toml client/pyproject.toml | $(PY)
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip
 	@echo "installing requirements/$*.txt into $(VENV) (once, about a minute)"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./client -e .
 	@touch $@

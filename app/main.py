@@ -126,6 +126,6 @@ async def _settled() -> AsyncIterator[None]:
 
 def _version() -> str:
     try:
-        return version("prevail")
+        return version("prevail-server")
     except PackageNotFoundError:
         return "0.1.0"

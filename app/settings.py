@@ -29,8 +29,13 @@ SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycop
 URL_PARAMETERS = frozenset({"host", "port", "ssl", "sslmode", "target_session_attrs", "prepared_statement_cache_size"})
 
 PREFIX = "PREVAIL_"
-# Not the service's own: the range of ports of the compose file, the server of the tests, …
-_OTHERS_VARIABLES = frozenset({"PREVAIL_PORTS", "PREVAIL_TEST_DATABASE_URL"})
+# Not the service's own: the range of ports of the compose file, the server of the tests, what the client reads, …
+_OTHERS_VARIABLES = frozenset(
+    {
+        *("PREVAIL_PORTS", "PREVAIL_TEST_DATABASE_URL"),
+        *("PREVAIL_URL", "PREVAIL_API_KEY", "PREVAIL_PROJECT", "PREVAIL_TIMEOUT", "PREVAIL_RUN"),
+    }
+)
 # … and what Kubernetes tells a pod of services whose names begin with "prevail".
 _SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(TCP|UDP|SCTP)\w*=|PORT=\w+://)")
 

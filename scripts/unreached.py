@@ -19,7 +19,7 @@ from vulture.core import Vulture
 ROOT: Final = Path(__file__).resolve().parent.parent
 ALLOWED: Final = ROOT / "scripts" / "unreached.toml"
 # Where requests and commands come in; migrations run by themselves.
-ENTRIES: Final = ("app.main", "app.cli", "app.serving", "app.__main__")
+ENTRIES: Final = ("app.main", "app.cli", "app.serving", "app.inside", "app.__main__")
 MIGRATIONS: Final = "alembic"
 # A function with such a decorator is registered where it stands: cards of metrics (each family makes a decorator of its
 # own from `metric`), routes, and what pydantic asks.

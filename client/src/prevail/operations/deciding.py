@@ -1,0 +1,162 @@
+"""Comparisons, leaderboards, gates and their checks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prevail.operations.asking import Asking
+from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
+from prevail.results.decisions import Check, Comparison, Leaderboard, Tournament
+from prevail.results.listing import Facts, Listing
+from prevail.wire.exchange import exchange
+from prevail.wire.steps import Call, Flow, operation
+
+_COMPARISON = "/v1/comparisons/{}"
+
+
+class Deciding(Asking):
+    """Operations that decide between runs."""
+
+    @operation
+    def compare(
+        self,
+        /,
+        *runs: Run,
+        baseline: Run | None = None,
+        metrics: Sequence[str] | None = None,
+        rope: float | None = None,
+        level: float | None = None,
+        paired: str | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        **options: Any,
+    ) -> Flow[Comparison]:
+        """Compare runs: what differs, how sure that is, and where metrics disagree.
+
+        Args:
+            runs: Evaluations, ids, ``"model:version"`` or ``"tag=value"``; with ``dataset`` and ``split`` of these.
+            baseline: Compare all others with this one only.
+            metrics: Expressions; the usual ones when left out.
+            rope: Differences up to this count as the same.
+            options: Further members of the body of ``POST /v1/comparisons``.
+        """
+        named = [run_ref(one, dataset, split) for one in runs]
+        reference = None if baseline is None else run_ref(baseline, dataset, split)
+        if reference is not None and reference not in named:
+            named.append(reference)
+        body = _given(evaluations=named, baseline=reference, metrics=metrics, rope=rope, level=level, paired=paired)
+        return (
+            yield from self._made(Comparison, Call("POST", "/v1/comparisons", {}, {**body, **options}), _COMPARISON)
+        )
+
+    @operation
+    def compare_across_datasets(
+        self, /, metric: str, models: Sequence[Name], datasets: Sequence[Name], **options: Any
+    ) -> Flow[Tournament]:
+        """Compare models over several data sets: average ranks, and which of them can be told apart."""
+        body = {
+            "metric": metric,
+            "models": [model_ref(one) for one in models],
+            "datasets": [dataset_ref(one) for one in datasets],
+            **options,
+        }
+        call = Call("POST", "/v1/comparisons/across-datasets", {}, body)
+        return (yield from self._made(Tournament, call, _COMPARISON))
+
+    @operation
+    def comparison(self, identifier: str) -> Flow[Comparison | Tournament]:
+        """A kept comparison."""
+        call = Call("GET", _COMPARISON.format(identifier))
+        data = yield from self._answered(call)
+        return (Tournament if "average_ranks" in data else Comparison)(data, call, self.ask)
+
+    @operation
+    def comparisons(self, /, *, limit: int | None = 1000, **filters: Any) -> Flow[Listing]:
+        """Kept comparisons, the latest first."""
+        return (yield from self._listed("/v1/comparisons", limit, **filters))
+
+    @operation
+    def leaderboard(
+        self,
+        /,
+        dataset: Name,
+        metric: str = "h_mean",
+        *,
+        split: str | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> Flow[Leaderboard]:
+        """The models of a data set, the best first, and which of them cannot be told apart."""
+        place = dataset_ref(dataset, split) or {}
+        params = {
+            "dataset": place.get("name"),
+            "dataset_version": place.get("version"),
+            "split": place.get("split"),
+            "metric": metric,
+            "limit": limit,
+            **options,
+        }
+        return (yield from self._made(Leaderboard, Call("GET", "/v1/leaderboard", params)))
+
+    @operation
+    def check(
+        self,
+        gate: str,
+        run: Run,
+        baseline: Run | None = None,
+        *,
+        dataset: Name | None = None,
+        split: str | None = None,
+    ) -> Flow[Check]:
+        """Hold an evaluation against a gate. A verdict is never raised: `Check.require` does that."""
+        reference = None if baseline is None else run_ref(baseline, dataset, split)
+        body = _given(evaluation=run_ref(run, dataset, split), baseline=reference)
+        path = f"/v1/gates/{gate}/checks"
+        return (yield from self._made(Check, Call("POST", path, {}, body), f"{path}/{{}}"))
+
+    @operation
+    def read_check(self, gate: str, identifier: str) -> Flow[Check]:
+        """A check as it was answered."""
+        return (yield from self._made(Check, Call("GET", f"/v1/gates/{gate}/checks/{identifier}")))
+
+    @operation
+    def checks(self, gate: str, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The checks of a gate, the latest first."""
+        return (yield from self._listed(f"/v1/gates/{gate}/checks", limit))
+
+    @operation
+    def put_gate(
+        self,
+        name: str,
+        rules: Sequence[Mapping[str, Any]],
+        *,
+        minimum_samples: int | None = None,
+        description: str | None = None,
+    ) -> Flow[Facts]:
+        """Define a gate, such as ``[{"metric": "h_mean", "min": 0.8}]``. Another definition is a new version."""
+        body = _given(rules=[dict(one) for one in rules], minimum_samples=minimum_samples, description=description)
+        return (yield from self._facts("PUT", f"/v1/gates/{name}", body))
+
+    @operation
+    def gate(self, name: str, *, version: int | None = None) -> Flow[Facts]:
+        """A gate in its latest version, or an older one."""
+        return (yield from self._facts("GET", f"/v1/gates/{name}", version=version))
+
+    @operation
+    def gates(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The gates, by name."""
+        return (yield from self._listed("/v1/gates", limit))
+
+    @operation
+    def gate_versions(self, name: str) -> Flow[Listing]:
+        """All versions of a gate, the latest first."""
+        data = yield from self._answered(Call("GET", f"/v1/gates/{name}/versions"))
+        return Listing(data["items"])
+
+    @operation
+    def delete_gate(self, name: str) -> Flow[None]:
+        """End a gate; its versions and checks stay."""
+        yield from exchange(Call("DELETE", f"/v1/gates/{name}"), self.retries)
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,0 +1,252 @@
+"""Evaluations: made of what a user has, read, listed, tagged and deleted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from prevail.errors import InvalidInput, PrevailError, problem_error
+from prevail.operations.asking import Asking
+from prevail.operations.naming import Name, Run, dataset_ref, model_ref
+from prevail.results.evaluation import Evaluation
+from prevail.results.listing import Facts, Listing
+from prevail.uploads.inputs import Given, prepared
+from prevail.uploads.progress import Watcher, watcher
+from prevail.wire.exchange import exchange
+from prevail.wire.steps import Call, Flow, operation
+
+Intervals = Literal["headline", "all", "none"]
+_READ = "/v1/evaluations/{}"
+# Seconds: a report of ten million rows is computed in less.
+_PATIENCE = 600.0
+
+
+class Evaluating(Asking):
+    """Operations on evaluations."""
+
+    def _evaluation_call(
+        self,
+        *,
+        model: Name | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        metrics: Sequence[str] = (),
+        intervals: Intervals | None = None,
+        level: float | None = None,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        store: bool | None = None,
+        progress: bool | Watcher = False,
+        file: str | Path | None = None,
+        **given: Any,
+    ) -> Call:
+        """The request of `evaluate`, which says what the arguments are."""
+        chosen = _options(metrics, intervals, level, seed, options)
+        names = {"model": model_ref(model), "dataset": dataset_ref(dataset, split)}
+        keep = all(names.values()) if store is None else store
+        request: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
+        request |= {"tags": dict(tags)} if tags else {}
+        request |= {"options": chosen} if chosen else {}
+        source = Given(file=None if file is None else Path(file), **given)
+        json, parts, headers = prepared(request, source, watcher(progress))
+        params = {} if keep else {"store": False}
+        return Call("POST", "/v1/evaluations", params, json, parts, headers, _PATIENCE if parts is not None else None)
+
+    @operation
+    def evaluate(
+        self,
+        y_true: Any = None,
+        y_pred: Any = None,
+        *,
+        probabilities: Any = None,
+        scores: Any = None,
+        matrix: Any = None,
+        input: Mapping[str, Any] | None = None,
+        file: str | Path | None = None,
+        labels: Any = None,
+        positive: Any = None,
+        threshold: float | None = None,
+        sample_ids: Any = None,
+        group_ids: Any = None,
+        sample_weight: Any = None,
+        model: Name | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        metrics: Sequence[str] = (),
+        intervals: Intervals | None = None,
+        level: float | None = None,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        store: bool | None = None,
+        progress: bool | Watcher = False,
+    ) -> Flow[Evaluation]:
+        """Evaluate predictions, probabilities, scores, a confusion matrix, or any input of the service.
+
+        It is kept when a model and a data set are named, and only then; ``store`` says otherwise.
+
+        Args:
+            y_true: The actual classes: a list, or an array of numpy, pandas, polars, Arrow, torch, JAX.
+            y_pred: The predicted classes.
+            probabilities: n x K, columns in the order of ``labels``; a data frame names its columns itself.
+            scores: Any numbers, higher for the positive class; or n x K.
+            matrix: A confusion matrix of counts, rows actual.
+            input: In place of these an ``input`` as the service takes it: multilabel, rankings, clusterings, folds.
+            file: A Parquet, Arrow, CSV or NPZ file; the arguments above are then names of its columns.
+            labels: The classes in order. A mapping translates codes into names.
+            sample_ids: One per sample: runs on the same samples are compared pair by pair.
+            model, dataset: ``"name"`` or ``"name:version"``.
+            metrics: Metric expressions, such as ``min(recall@*)``.
+            options: Further ``options`` as the service takes them.
+            progress: True draws a bar of the upload; a function is told of it.
+
+        Raises:
+            InvalidInput: the data or an option is refused; nothing was kept.
+            PrevailError: another reason, see `prevail.errors`.
+        """
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        return (yield from self._made(Evaluation, self._evaluation_call(**arguments), _READ))
+
+    @operation
+    def report_of(
+        self, /, media: str = "text/plain", *, style: str = "ascii", width: int = 80, **arguments: Any
+    ) -> Flow[str]:
+        """The report of ``evaluate(**arguments)`` alone, so that what is not kept is sent and computed once only."""
+        call = self._evaluation_call(**arguments)
+        params, headers = {**call.params, "style": style, "width": width}, {**call.headers, "Accept": media}
+        return (yield from exchange(replace(call, params=params, headers=headers), self.retries)).text
+
+    @operation
+    def evaluate_later(self, *, request: Mapping[str, Any]) -> Flow[Facts]:
+        """Have an evaluation made by a job: an answer at once, and the result by `wait`.
+
+        Args:
+            request: The body of ``POST /v1/evaluations``.
+
+        Returns:
+            The job; or the evaluation, where the service has made it already.
+        """
+        call = Call("POST", "/v1/evaluations", {}, dict(request), None, {"Prefer": "respond-async"})
+        reply = yield from exchange(call, self.retries)
+        if reply.status == 202:
+            return (yield from self._facts("GET", reply.headers["location"]))
+        return Facts(reply.json())
+
+    @operation
+    def evaluate_many(
+        self, requests: Sequence[Mapping[str, Any]], *, store: bool = True
+    ) -> Flow[list[Evaluation | PrevailError]]:
+        """Many evaluations in one request; each succeeds or fails on its own.
+
+        Args:
+            requests: Bodies of ``POST /v1/evaluations``; names of models and data sets may be ``"name:version"``.
+
+        Returns:
+            In the same order; in place of one that failed the error, which is not raised.
+        """
+        bodies = [
+            {
+                **one,
+                **({"model": model_ref(one["model"])} if "model" in one else {}),
+                **({"dataset": dataset_ref(one["dataset"])} if "dataset" in one else {}),
+            }
+            for one in requests
+        ]
+        params = {} if store else {"store": False}
+        data = yield from self._answered(Call("POST", "/v1/evaluations/batch", params, {"evaluations": bodies}))
+        return [
+            problem_error(one["problem"])
+            if one.get("evaluation") is None
+            else Evaluation(
+                one["evaluation"],
+                Call("GET", _READ.format(one["evaluation"]["id"])) if one["evaluation"].get("id") else None,
+                self.ask,
+            )
+            for one in data["items"]
+        ]
+
+    @operation
+    def compute(self, *, request: Mapping[str, Any]) -> Flow[Evaluation]:
+        """An evaluation of a body of ``POST /v1/metrics/compute``, which keeps nothing."""
+        return (yield from self._made(Evaluation, Call("POST", "/v1/metrics/compute", {}, dict(request))))
+
+    @operation
+    def evaluation(self, run: Run, *, dataset: Name | None = None, split: str | None = None) -> Flow[Evaluation]:
+        """A kept evaluation by its id, by ``"model:version"`` or ``"tag=value"``: the latest that matches."""
+        identifier = yield from self._identified(run, dataset, split)
+        return (yield from self._made(Evaluation, Call("GET", _READ.format(identifier)), _READ))
+
+    @operation
+    def evaluations(
+        self,
+        /,
+        *,
+        model: Name | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        sort: str | None = None,
+        limit: int | None = 1000,
+        **filters: Any,
+    ) -> Flow[Listing]:
+        """Kept evaluations, the latest first unless ``sort`` says otherwise, such as ``-h_mean``; all with limit None.
+
+        Further filters of the service are given by their names.
+        """
+        of_model, of_data = model_ref(model) or {}, dataset_ref(dataset) or {}
+        tag = [f"{key}:{value}" for key, value in (tags or {}).items()]
+        return (
+            yield from self._listed(
+                "/v1/evaluations",
+                limit,
+                model=of_model.get("name"),
+                model_version=of_model.get("version"),
+                dataset=of_data.get("name"),
+                dataset_version=of_data.get("version"),
+                split=split,
+                tag=tag,
+                created_after=created_after,
+                created_before=created_before,
+                sort=sort,
+                **filters,
+            )
+        )
+
+    @operation
+    def tag(self, run: Run, tags: Mapping[str, str | None]) -> Flow[Evaluation]:
+        """Set tags of an evaluation; None takes one away, others stay."""
+        identifier = yield from self._identified(run)
+        path = _READ.format(identifier)
+        before = yield from self._answered(Call("GET", path, {"fields": "tags"}))
+        merged = {**before["tags"], **tags}
+        body = {"tags": {key: value for key, value in merged.items() if value is not None}}
+        return (yield from self._made(Evaluation, Call("PATCH", path, {}, body), _READ))
+
+    @operation
+    def delete_evaluation(self, run: Run) -> Flow[None]:
+        """Delete one evaluation. Comparisons and checks that used it stay as they are."""
+        identifier = yield from self._identified(run)
+        yield from exchange(Call("DELETE", _READ.format(identifier)), self.retries)
+
+    @operation
+    def confusion_matrix(self, run: Run, *, normalized: str | None = None) -> Flow[Facts]:
+        """The confusion matrix of an evaluation, as counts or as shares of rows, columns or all."""
+        identifier = yield from self._identified(run)
+        path = f"{_READ.format(identifier)}/confusion-matrix"
+        return (yield from self._facts("GET", path, normalized=normalized))
+
+
+def _options(
+    metrics: Sequence[str],
+    intervals: Intervals | None,
+    level: float | None,
+    seed: int | None,
+    options: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    if isinstance(metrics, str):
+        raise InvalidInput(f"metrics: expected a list of expressions, got the text {metrics!r}", code="list_type")
+    chosen = {"metrics": [*metrics] or None, "intervals": intervals, "level": level, "seed": seed}
+    return {**(options or {}), **{name: value for name, value in chosen.items() if value is not None}}

@@ -1,0 +1,122 @@
+"""The catalogue of metrics, models and data sets, jobs, keys, and how the service is."""
+
+from typing import Any
+
+from prevail.operations.asking import Asking
+from prevail.results.listing import Facts, Listing
+from prevail.wire.exchange import exchange, followed
+from prevail.wire.steps import Call, Flow, operation
+
+
+class Looking(Asking):
+    """Operations that look at what there is."""
+
+    @operation
+    def metrics(self, /, word: str | None = None, **filters: Any) -> Flow[Listing]:
+        """The metrics that the service knows, those with a word in them; names of other libraries are found too."""
+        data = yield from self._answered(Call("GET", "/v1/metrics", {"q": word, **filters}))
+        return Listing(data["items"])
+
+    @operation
+    def metric(self, key: str, *, task: str | None = None) -> Flow[Facts]:
+        """A metric: formula, range, when it has no value, what the class mix does to it."""
+        return (yield from self._facts("GET", f"/v1/metrics/{key}", task=task))
+
+    @operation
+    def recommend(self, /, *, classes: str, balanced: bool, **options: Any) -> Flow[Facts]:
+        """Which metrics fit: ``classes`` is ``binary`` or ``multiclass``."""
+        body = {"classes": classes, "balanced": balanced, **options}
+        return (yield from self._facts("POST", "/v1/metrics/recommendations", body))
+
+    @operation
+    def models(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The models that have evaluations."""
+        return (yield from self._listed("/v1/models", limit))
+
+    @operation
+    def datasets(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The data sets that have evaluations."""
+        return (yield from self._listed("/v1/datasets", limit))
+
+    @operation
+    def wait(self, job: Facts | str, *, timeout: float | None = None) -> Flow[Facts]:
+        """The result of a job, once there is one.
+
+        Raises:
+            JobFailed: it was cancelled, or has not ended in time; then it goes on.
+            PrevailError: what it failed with.
+        """
+        if isinstance(job, Facts) and "status" not in job:
+            return job  # the service has answered at once
+        identifier = job if isinstance(job, str) else str(job["id"])
+        ended = yield from followed(f"/v1/jobs/{identifier}", self.retries, timeout)
+        return (yield from self._facts("GET", str(ended["result"])))
+
+    @operation
+    def job(self, identifier: str) -> Flow[Facts]:
+        """How far a job is."""
+        return (yield from self._facts("GET", f"/v1/jobs/{identifier}"))
+
+    @operation
+    def jobs(self, /, *, limit: int | None = 1000, **filters: Any) -> Flow[Listing]:
+        """The jobs, the latest first."""
+        return (yield from self._listed("/v1/jobs", limit, **filters))
+
+    @operation
+    def cancel(self, identifier: str) -> Flow[None]:
+        """Cancel a job."""
+        yield from exchange(Call("DELETE", f"/v1/jobs/{identifier}"), self.retries)
+
+    @operation
+    def status(self) -> Flow[Facts]:
+        """The version of the service that answers."""
+        return (yield from self._facts("GET", "/version"))
+
+    @operation
+    def is_alive(self) -> Flow[bool]:
+        """Does the service answer?"""
+        reply = yield from exchange(Call("GET", "/healthz"), self.retries)
+        return reply.status == 200
+
+    @operation
+    def is_ready(self) -> Flow[bool]:
+        """Can it serve, database included?"""
+        reply = yield from exchange(Call("GET", "/readyz"), self.retries)
+        return reply.status == 200
+
+    @operation
+    def problem(self, code: str) -> Flow[Facts]:
+        """What a code of a problem means, and what to do."""
+        return (yield from self._facts("GET", f"/problems/{code}"))
+
+    @operation
+    def create_key(self, /, name: str, scopes: list[str], **options: Any) -> Flow[Facts]:
+        """Make a key; its text is answered this once."""
+        return (yield from self._facts("POST", "/v1/keys", {"name": name, "scopes": scopes, **options}))
+
+    @operation
+    def keys(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The keys of the project, never their text."""
+        return (yield from self._listed("/v1/keys", limit))
+
+    @operation
+    def key(self, identifier: str) -> Flow[Facts]:
+        """A key, never its text."""
+        return (yield from self._facts("GET", f"/v1/keys/{identifier}"))
+
+    @operation
+    def rotate_key(self, identifier: str, *, overlap_seconds: int = 0) -> Flow[Facts]:
+        """Give a key another text; the one before stays good for some seconds."""
+        return (
+            yield from self._facts("POST", f"/v1/keys/{identifier}/rotations", {"overlap_seconds": overlap_seconds})
+        )
+
+    @operation
+    def revoke_key(self, identifier: str) -> Flow[None]:
+        """End a key for good."""
+        yield from exchange(Call("DELETE", f"/v1/keys/{identifier}"), self.retries)
+
+    @operation
+    def audit(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """Who did what to which object, the latest first."""
+        return (yield from self._listed("/v1/audit", limit))

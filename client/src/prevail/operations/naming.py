@@ -1,0 +1,82 @@
+"""How runs, models and data sets are named."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from prevail.errors import InvalidInput, NotFound
+from prevail.results.evaluation import Evaluation
+from prevail.wire.exchange import Retries, answered
+from prevail.wire.steps import Call, Flow
+
+# An evaluation, its id, "tumor-rf:7", "stage=champion", or a reference as the service takes it.
+Run = Evaluation | UUID | str | Mapping[str, Any]
+# "tumor-rf:7", or name and version as the service takes them.
+Name = str | Mapping[str, Any]
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def model_ref(model: Name | None) -> dict[str, Any] | None:
+    """A model as the service takes it: the version stands behind the last colon."""
+    if model is None or isinstance(model, Mapping):
+        return None if model is None else dict(model)
+    name, colon, version = model.rpartition(":")
+    return {"name": name, "version": version} if colon and name and version else {"name": model}
+
+
+def dataset_ref(dataset: Name | None, split: str | None = None) -> dict[str, Any] | None:
+    """A data set as the service takes it, and the split of it."""
+    found = model_ref(dataset)
+    if split is None:
+        return found
+    if found is None:
+        raise InvalidInput(f"split: {split!r} is a split of a data set, and none is named", code="no_dataset")
+    return {**found, "split": split}
+
+
+def run_ref(run: Run, dataset: Name | None = None, split: str | None = None) -> str | dict[str, Any]:
+    """A run as the service takes it where one is named: an id, or a reference.
+
+    Raises:
+        InvalidInput: it names nothing, or is an evaluation that was not kept.
+    """
+    if isinstance(run, Evaluation):
+        if run.id is None:
+            raise InvalidInput("this evaluation was not kept: name a model and a data set", code="not_kept")
+        return run.id
+    if isinstance(run, UUID) or (isinstance(run, str) and _ID.fullmatch(run)):
+        return str(run)
+    if isinstance(run, Mapping):
+        return dict(run)
+    if not run:
+        raise InvalidInput("a run: expected an id, MODEL:VERSION or TAG=VALUE, got nothing", code="no_run")
+    key, sign, value = run.partition("=")
+    found: dict[str, Any] = {"tags": {key: value}} if sign else {"model": model_ref(run)}
+    place = dataset_ref(dataset, split)
+    return found if place is None else {**found, "dataset": place}
+
+
+def identified(run: Run, retries: Retries, dataset: Name | None = None, split: str | None = None) -> Flow[str]:
+    """The id of a run; of a reference that of the latest evaluation that matches.
+
+    Raises:
+        NotFound: nothing matches.
+    """
+    reference = run_ref(run, dataset, split)
+    if isinstance(reference, str):
+        return reference
+    model, data = reference.get("model") or {}, reference.get("dataset") or {}
+    params = {
+        "model": model.get("name"),
+        "model_version": model.get("version"),
+        "dataset": data.get("name"),
+        "dataset_version": data.get("version"),
+        "split": data.get("split"),
+        "tag": [f"{key}:{value}" for key, value in (reference.get("tags") or {}).items()],
+        "limit": 1,
+    }
+    page = yield from answered(Call("GET", "/v1/evaluations", params), retries)
+    if not page["items"]:
+        raise NotFound(f"there is no evaluation of {run}", code="not_found")
+    return str(page["items"][0]["id"])

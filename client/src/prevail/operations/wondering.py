@@ -1,0 +1,89 @@
+"""What if: other class shares, other decision rules, curves, and whether reported scores can be true."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prevail.operations.asking import Asking
+from prevail.operations.naming import Run
+from prevail.results.listing import Facts
+from prevail.wire.steps import Flow, operation
+
+
+class Wondering(Asking):
+    """Operations that keep nothing."""
+
+    @operation
+    def project(self, /, run: Run, **scenario: Any) -> Flow[Facts]:
+        """Metrics at other class shares: ``prevalence={"D": 0.01}``, ``prevalence_range=…`` or ``sweep=…``."""
+        identifier = yield from self._identified(run)
+        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/projections", scenario))
+
+    @operation
+    def project_input(self, /, input: Mapping[str, Any], **scenario: Any) -> Flow[Facts]:
+        """The same of an input that is not kept."""
+        return (yield from self._facts("POST", "/v1/projections", {"input": dict(input), **scenario}))
+
+    @operation
+    def threshold(self, /, run: Run, objective: str = "h_mean", **options: Any) -> Flow[Facts]:
+        """The decision rule that is best for an objective, under ``constraints=[{"metric": …, "min": …}]``."""
+        identifier = yield from self._identified(run)
+        body = {"objective": objective, **options}
+        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/thresholds", body))
+
+    @operation
+    def threshold_of_input(
+        self,
+        /,
+        input: Mapping[str, Any],
+        objective: str = "h_mean",
+        **options: Any,
+    ) -> Flow[Facts]:
+        """The same of an input that is not kept."""
+        body = {"input": dict(input), "objective": objective, **options}
+        return (yield from self._facts("POST", "/v1/thresholds", body))
+
+    @operation
+    def curve(self, /, run: Run, name: str, *, of: str | None = None, **options: Any) -> Flow[Facts]:
+        """The points of a curve, such as ``roc``, of a class or of all."""
+        identifier = yield from self._identified(run)
+        return (
+            yield from self._facts("GET", f"/v1/evaluations/{identifier}/curves/{name}", **{"class": of, **options})
+        )
+
+    @operation
+    def curve_of_input(
+        self,
+        /,
+        input: Mapping[str, Any],
+        name: str,
+        *,
+        of: str | None = None,
+        **options: Any,
+    ) -> Flow[Facts]:
+        """The same of an input that is not kept."""
+        body = {"input": dict(input), **({} if of is None else {"class": of}), **options}
+        return (yield from self._facts("POST", f"/v1/curves/{name}", body))
+
+    @operation
+    def estimate_prevalence(self, /, run: Run, **options: Any) -> Flow[Facts]:
+        """The class shares where a model is used, from ``predicted={…}`` or ``probabilities=[…]`` without labels."""
+        identifier = yield from self._identified(run)
+        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/prevalence-estimates", options))
+
+    @operation
+    def bounds(self, /, run: Run | None = None, **options: Any) -> Flow[Facts]:
+        """Bounds of H, of a run or of what ``classes``, ``weak``, ``recalls`` and ``target`` say."""
+        if run is None:
+            return (yield from self._facts("POST", "/v1/bounds/h-mean", options))
+        identifier = yield from self._identified(run)
+        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/bounds/h-mean", options))
+
+    @operation
+    def consistency(self, /, scores: Mapping[str, str], **options: Any) -> Flow[Facts]:
+        """Could any confusion matrix have these scores? Scores are texts, which keep their decimals."""
+        return (yield from self._facts("POST", "/v1/consistency-checks", {"scores": dict(scores), **options}))
+
+    @operation
+    def isocurves(self, /, tpr: float | Sequence[float], tnr: float | Sequence[float], **options: Any) -> Flow[Facts]:
+        """Curves on which metrics are constant, through a point."""
+        return (yield from self._facts("POST", "/v1/isocurves", {"tpr": tpr, "tnr": tnr, **options}))

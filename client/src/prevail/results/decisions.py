@@ -1,0 +1,162 @@
+"""Comparisons, leaderboards, checks and gates."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from prevail.errors import GateFailed, GateInconclusive
+from prevail.results.answer import Answer
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+_DEMANDS = {"min": ">= {}", "max": "<= {}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What two runs differ by in a metric: the value of ``a`` less that of ``b``; ids are those of the evaluations."""
+
+    metric: str
+    a: str
+    b: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    probability_a_better: float | None
+    probability_equivalent: float | None
+
+
+class Comparison(Answer):
+    """Runs compared: ``str(comparison)`` is the report, ``comparison.differences["h_mean"]`` has the numbers."""
+
+    columns: ClassVar[Sequence[str]] = (
+        *("metric", "a", "b", "value_a", "value_b", "difference", "low", "high"),
+        *("p_value", "p_adjusted", "probability_a_better", "probability_equivalent"),
+    )
+
+    @property
+    def id(self) -> str:
+        """Under which it is kept."""
+        return str(self.data["id"])
+
+    @property
+    def differences(self) -> dict[str, list[Difference]]:
+        """Of every metric, and class where it has one, the differences of all pairs."""
+        return {
+            name: [Difference(name, *(one.get(fact) for fact in _FACTS)) for one in metric["differences"]]
+            for name, metric in self.data["metrics"].items()
+        }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every metric and pair of runs."""
+        runs = [run["id"] for run in self.data["evaluations"]]
+        for name, metric in self.data["metrics"].items():
+            values = dict(zip(runs, metric["values"], strict=True))
+            for pair in metric["differences"]:
+                a, b = pair["a"], pair["b"]
+                yield name, a, b, values[a], values[b], *(pair.get(fact) for fact in self.columns[5:])
+
+
+_FACTS = ("a", "b", "difference", "low", "high", *Comparison.columns[8:])
+
+
+class Tournament(Answer):
+    """Models compared across data sets."""
+
+    columns: ClassVar[Sequence[str]] = ("model", "version", "average_rank")
+
+    @property
+    def id(self) -> str:
+        """Under which it is kept."""
+        return str(self.data["id"])
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every model."""
+        for model, rank in zip(self.data["models"], self.data["average_ranks"], strict=True):
+            yield model["name"], model.get("version"), rank
+
+
+class Leaderboard(Answer):
+    """The models of a data set, the best first."""
+
+    columns: ClassVar[Sequence[str]] = (
+        *("rank", "model", "version", "value", "low", "high"),
+        *("n_samples", "evaluation", "reason"),
+    )
+
+    @property
+    def items(self) -> list[Mapping[str, Any]]:
+        """A mapping for every model version."""
+        return list(self.data["items"])
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every model version."""
+        for item in self.items:
+            model = item["model"]
+            yield item["rank"], model["name"], model.get("version"), *(item.get(fact) for fact in self.columns[3:])
+
+
+class Check(Answer):
+    """An evaluation held against a gate."""
+
+    columns: ClassVar[Sequence[str]] = ("rule", "verdict", "value", "low", "high", "needed_samples", "message")
+
+    @property
+    def id(self) -> str:
+        """Under which it is kept."""
+        return str(self.data["id"])
+
+    @property
+    def gate(self) -> str:
+        """The name of the gate."""
+        return str(self.data["gate"]["name"])
+
+    @property
+    def verdict(self) -> Verdict:
+        """``pass``, ``fail``, or ``inconclusive``: there is not enough data to decide."""
+        found: Verdict = self.data["verdict"]
+        return found
+
+    @property
+    def passed(self) -> bool:
+        """Is the verdict ``pass``?"""
+        return self.verdict == "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 2 inconclusive."""
+        return int(self.data["exit_code"])
+
+    @property
+    def results(self) -> list[Mapping[str, Any]]:
+        """What each rule says."""
+        return list(self.data["results"])
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every rule."""
+        for one in self.results:
+            yield rule_text(one["rule"]), one["verdict"], *(one.get(fact) for fact in self.columns[2:])
+
+    def require(self) -> Self:
+        """The check itself, when the gate passes.
+
+        Raises:
+            GateFailed, GateInconclusive: it does not; the message is the report.
+        """
+        if self.passed:
+            return self
+        kind = GateFailed if self.verdict == "fail" else GateInconclusive
+        raise kind(str(self), code=f"gate_{self.verdict}", problem=self.data)
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """A rule in a few words, such as ``h_mean >= 0.8``."""
+    if "minimum_samples" in rule:
+        return f"at least {rule['minimum_samples']:,} samples"
+    metric = rule.get("metric", "")
+    for demand, words in _DEMANDS.items():
+        if rule.get(demand) is not None:
+            return f"{metric} {words.format(rule[demand])}"
+    demand = next((one for one in ("not_worse_than", "better_than", "equivalent_to") if rule.get(one)), "")
+    return f"{metric} {demand.replace('_', ' ')} {rule.get(demand, '')}, margin {rule.get('margin') or 0}"

@@ -1,0 +1,209 @@
+"""An evaluation: its values by name, with their limits."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, Final
+
+from prevail.errors import UndefinedValue
+from prevail.results.answer import Answer
+from prevail.results.html import evaluation_html, shown
+
+TWIN: Final = "at_balanced_prevalence"
+_PLAIN_LABEL: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A value of a metric.
+
+    A value that does not exist is None and has a reason; to use it as a number is an error, so that no condition on it
+    is silently false.
+
+    Attributes:
+        group: What the mix of the classes does to it, as the service sorts it; empty for what was requested.
+        at_equal_prevalence: The same if all classes were equally frequent, for what changes with their mix.
+    """
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    group: str = ""
+    at_equal_prevalence: float | None = None
+    reason: str | None = None
+
+    def __float__(self) -> float:
+        if self.value is None:
+            raise UndefinedValue(f"{self.name} has no value: {self.reason or 'no reason is given'}", code="undefined")
+        return self.value
+
+    def __lt__(self, other: Any) -> bool:
+        return float(self) < float(other)
+
+    def __le__(self, other: Any) -> bool:
+        return float(self) <= float(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return float(self) > float(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return float(self) >= float(other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Value):
+            return (self.name, self.value, self.low, self.high) == (other.name, other.value, other.low, other.high)
+        return self.value == other if isinstance(other, int | float) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.value))
+
+    def __str__(self) -> str:
+        limits = "" if self.low is None or self.high is None else f" ({shown(self.low)} to {shown(self.high)})"
+        return f"{shown(self.value)}{limits}"
+
+
+def label_text(label: str) -> str:
+    """A label as expressions write it: in quotes where it is more than a word."""
+    if _PLAIN_LABEL.fullmatch(label) and label.isprintable():
+        return label
+    escaped = label.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class Evaluation(Answer):
+    """What the service says of a model on a data set.
+
+    ``evaluation["h_mean"]`` and ``evaluation["recall@D"]`` are a `Value`; ``str(evaluation)`` is the report.
+    """
+
+    columns: ClassVar[Sequence[str]] = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
+
+    @property
+    def id(self) -> str | None:
+        """Under which it is kept, None for what is not."""
+        found = self.data.get("id")
+        return None if found is None else str(found)
+
+    @property
+    def model(self) -> Mapping[str, Any] | None:
+        """Name and version."""
+        return self.data.get("model")
+
+    @property
+    def dataset(self) -> Mapping[str, Any] | None:
+        """Name, version and split."""
+        return self.data.get("dataset")
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """What it can be found by."""
+        return self.data.get("tags") or {}
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes."""
+        return [str(one) for one in self.data["input"].get("labels") or ()]
+
+    @property
+    def confusion_matrix(self) -> list[list[float]] | None:
+        """Rows are actual classes; None for inputs that have none."""
+        found: list[list[float]] | None = self.data["input"].get("confusion_matrix")
+        return found
+
+    @property
+    def findings(self) -> list[Mapping[str, Any]]:
+        """What the numbers mean, in words, each with its evidence."""
+        return list(self.data.get("findings") or ())
+
+    @property
+    def headline(self) -> Mapping[str, Any]:
+        """What to look at first."""
+        found: Mapping[str, Any] = self.data.get("headline") or {}
+        return found
+
+    def __getitem__(self, name: str) -> Value:
+        found = self._values.get(name)
+        if found is None:
+            near = get_close_matches(name, self._values, 3)
+            hint = f" Did you mean {', '.join(near)}?" if near else ""
+            raise KeyError(f"{name} was not computed.{hint} Ask for it: evaluate(..., metrics=[{name!r}])")
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    @property
+    def _values(self) -> Mapping[str, Value]:
+        if not hasattr(self, "_kept"):
+            self._kept = self._named()
+        return self._kept
+
+    def _named(self) -> dict[str, Value]:
+        twins: dict[str, float | None] = {}
+        found: dict[str, Value] = {}
+        for scope, label, group, metric, value, low, high, reason in self.rows():
+            name = metric
+            if scope == "class" or (scope == "requested" and label is not None):
+                name = f"{metric.removesuffix('@*')}@{label_text(label)}"
+            if group == TWIN:
+                twins[name] = value
+            else:
+                found[name] = Value(name, value, low, high, group, None, reason)
+        for name, twin in twins.items():
+            if name in found:
+                one = found[name]
+                found[name] = Value(name, one.value, one.low, one.high, one.group, twin, one.reason)
+        return found
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every value: the lines of the service's CSV."""
+        intervals = self.data.get("intervals") or {}
+        reasons = {
+            (one.get("metric"), one.get("class"), one.get("group")): one.get("reason")
+            for one in self.data.get("undefined") or ()
+        }
+
+        def line(scope: str, label: str | None, group: str, metric: str, value: float | None) -> Sequence[Any]:
+            of = "" if scope != "class" or label is None else f"@{label_text(label)}"
+            limits = intervals.get(metric + of, {}) if group != TWIN else {}
+            places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
+            reason = next((reasons[one] for one in places if one in reasons), "no value") if value is None else None
+            return scope, label, group, metric, value, limits.get("low"), limits.get("high"), reason
+
+        for group, metrics in (self.data.get("metrics") or {}).items():
+            for key, value in metrics.items():
+                yield line("overall", None, group, key, value)
+        for label, groups in (self.data.get("per_class") or {}).items():
+            for group, metrics in groups.items():
+                for key, value in metrics.items():
+                    yield line("class", label, group, key, value)
+        for text, value in (self.data.get("requested") or {}).items():
+            for label, one in value.items() if isinstance(value, Mapping) else [(None, value)]:
+                yield line("requested", label, "", text, one)
+
+    @property
+    def name(self) -> str:
+        """Model and data set in words."""
+        model, dataset = self.model or {}, self.dataset or {}
+        said = " ".join(str(one) for one in (model.get("name"), model.get("version")) if one)
+        place = ", ".join(str(one) for one in (dataset.get("name"), dataset.get("split")) if one)
+        return f"{said or 'an evaluation'} on {place}" if place else said or "an evaluation that is not kept"
+
+    def summary(self) -> str:
+        """The findings and the headline."""
+        count = self.headline.get("n_samples")
+        size = "" if count is None or not math.isfinite(count) else f", {count:,.0f} samples"
+        lines = [f"{self.name}{size}"]
+        lines += [f"{str(one.get('severity', '')).upper()}  {one.get('message', '')}" for one in self.findings]
+        for name, value in {**self.headline.get("metrics", {}), **self.headline.get("requested", {})}.items():
+            lines.append(f"  {name:26} {Value(name, value.get('value'), value.get('low'), value.get('high'))}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self.name, self.data)

@@ -1,0 +1,84 @@
+"""Answers as HTML for notebooks: tables without scripts, which look right on light and on dark."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any, Final
+
+_MOST_ROWS: Final = 60
+_LARGEST_MATRIX: Final = 30
+_CELL = "padding:2px 8px;text-align:{};border:none;white-space:nowrap"
+
+
+def shown(value: Any) -> str:
+    """A value in a cell: three decimals, and never 0 or 1 for what is not."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, float):
+        return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+    text = f"{value:.3f}"
+    if float(text) in (0.0, 1.0) and value != float(text):
+        text = f"{value:.2g}" if abs(value) < 0.5 else f"{value:.6f}".rstrip("0")
+    return text
+
+
+def table_html(columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+    """A table; of a long one its beginning."""
+    kept = [*islice(rows, _MOST_ROWS + 1)]
+    head = "".join(f'<th style="{_CELL.format("left")}">{escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in kept[:_MOST_ROWS])
+    more = "<p>and more: to_pandas() has all</p>" if len(kept) > _MOST_ROWS else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: Any) -> str:
+    side = "right" if isinstance(value, int | float) and not isinstance(value, bool) else "left"
+    return f'<td style="{_CELL.format(side)}">{shown(value)}</td>'
+
+
+def evaluation_html(title: str, data: Mapping[str, Any]) -> str:
+    """Findings, the headline with a bar for each value, the matrix as a heat map."""
+    findings = "".join(
+        f"<li><b>{escape(str(one.get('severity', '')))}</b> {escape(str(one.get('message', '')))}</li>"
+        for one in data.get("findings") or ()
+    )
+    headline = data.get("headline") or {}
+    values = {**(headline.get("metrics") or {}), **(headline.get("requested") or {})}
+    lines = "".join(_line(name, value) for name, value in values.items())
+    parts = [f"<h4>{escape(title)}</h4>", f"<ul>{findings}</ul>" if findings else "", f"<table>{lines}</table>"]
+    matrix = (data.get("input") or {}).get("confusion_matrix")
+    if matrix and len(matrix) <= _LARGEST_MATRIX:
+        parts.append(_heat_map([*map(str, data["input"]["labels"])], matrix))
+    return "".join(parts)
+
+
+def _line(name: str, value: Mapping[str, Any]) -> str:
+    low, high, point = value.get("low"), value.get("high"), value.get("value")
+    limits = "-" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    cells = (f"<code>{escape(name)}</code>", shown(point), limits, _bar(point, low, high))
+    return "<tr>" + "".join(f'<td style="{_CELL.format("left")}">{one}</td>' for one in cells) + "</tr>"
+
+
+def _bar(point: float | None, low: float | None, high: float | None) -> str:
+    if point is None or not 0 <= point <= 1:
+        return ""
+    start, end = (point, point) if low is None or high is None else (max(low, 0.0), min(high, 1.0))
+    return (
+        '<svg width="200" height="12" role="img"><rect x="0" y="5" width="200" height="2" fill="currentColor" '
+        f'opacity="0.2"/><rect x="{200 * start:.1f}" y="3" width="{200 * (end - start):.1f}" height="6" '
+        f'fill="#4a90d9" opacity="0.6"/><circle cx="{200 * point:.1f}" cy="6" r="4" fill="#4a90d9"/></svg>'
+    )
+
+
+def _heat_map(labels: Sequence[str], matrix: Sequence[Sequence[float]]) -> str:
+    head = "".join(f'<th style="{_CELL.format("right")}">{escape(label)}</th>' for label in labels)
+    lines = ""
+    for label, row in zip(labels, matrix, strict=True):
+        total = sum(row) or 1
+        cells = "".join(
+            f'<td style="{_CELL.format("right")};background:rgba(74,144,217,{count / total:.2f})">{shown(count)}</td>'
+            for count in row
+        )
+        lines += f'<tr><th style="{_CELL.format("left")}">{escape(label)}</th>{cells}</tr>'
+    return f"<table><caption>rows actual, columns predicted</caption><tr><th></th>{head}</tr>{lines}</table>"

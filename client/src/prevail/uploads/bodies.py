@@ -1,0 +1,204 @@
+"""Bodies of requests with data: JSON, or a form of two parts whose second is a stream of Arrow batches or a file."""
+
+import importlib.util
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from prevail.errors import InvalidInput
+from prevail.uploads.arrays import Column, Data, Rows
+from prevail.uploads.progress import Watcher, watched
+from prevail.wire.steps import Parts
+
+# From so many numbers and texts on data is sent part by part.
+STREAMED_CELLS: Final = 20_000
+_BATCH_CELLS: Final = 1 << 18
+_FILE_PART: Final = 1 << 18
+# Names of columns in a file, by their names in JSON.
+_IN_FILES: Final = {"sample_ids": "sample_id", "group_ids": "group_id", "scores": "score"}
+
+
+def compact(value: Any, place: str = "") -> bytes:
+    """As JSON.
+
+    Raises:
+        InvalidInput: JSON has no form for it: NaN, infinity, or an object.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_number).encode()
+    except ValueError as error:
+        raise InvalidInput(
+            f"{place or 'data'}: expected finite numbers, got NaN or infinity", code="not_finite"
+        ) from error
+    except TypeError as error:
+        raise InvalidInput(f"{place or 'data'}: {error}", code="array_type") from error
+
+
+def _number(value: Any) -> Any:
+    """Numbers, lists and such of other libraries."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"expected numbers, texts and lists of them, got {type(value).__name__}")
+
+
+def json_body(request: Mapping[str, Any], columns: Sequence[Data]) -> dict[str, Any]:
+    """The request with its arrays in it, for few samples."""
+    arrays = {one.name: one.part(0, len(one)) for one in columns}
+    for name, values in arrays.items():
+        compact(values, name)
+    return {**request, "input": {**request["input"], **arrays}}
+
+
+def check_lengths(columns: Sequence[Data]) -> int:
+    """The number of samples.
+
+    Raises:
+        InvalidInput: the columns are not equally long.
+    """
+    lengths = {one.name: len(one) for one in columns}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+        raise InvalidInput(f"expected as many entries in each: {said}", code="wrong_length")
+    return next(iter(lengths.values()), 0)
+
+
+def json_parts(request: Mapping[str, Any], columns: Sequence[Data], watch: Watcher | None) -> Parts:
+    """The same as JSON that is made while it is sent: it is never in memory as a whole."""
+    total = sum(one.cells for one in columns)
+
+    def parts() -> Iterator[tuple[int, bytes]]:
+        source = compact(request["input"])
+        others = {name: value for name, value in request.items() if name != "input"}
+        yield 0, compact(others)[:-1] + (b"," if others else b"") + b'"input":' + source[:-1]
+        done = 0
+        for one in columns:
+            yield done, b"," + compact(one.name) + b":["
+            size = max(_BATCH_CELLS // (one.width if isinstance(one, Rows) else 1), 1)
+            for start in range(0, len(one), size):
+                stop = min(start + size, len(one))
+                text = compact(one.part(start, stop), one.name)[1:-1]
+                done += one.cells * (stop - start) // max(len(one), 1)
+                yield done, (b"," if start else b"") + text
+            yield done, b"]"
+        yield total, b"}}"
+
+    return lambda: watched(parts(), "data", total, "numbers", watch)
+
+
+def has_arrow() -> bool:
+    """Is pyarrow installed?"""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def arrow_form(
+    request: Mapping[str, Any], columns: Sequence[Data], labels: Sequence[str] | None, watch: Watcher | None
+) -> tuple[Parts, dict[str, str]]:
+    """A form with a stream of Arrow batches, each made when it is sent; and the headers that say so."""
+    count = check_lengths(columns)
+    size = max(_BATCH_CELLS // sum(one.width if isinstance(one, Rows) else 1 for one in columns), 1)
+
+    def batches() -> Iterator[tuple[int, bytes]]:
+        import pyarrow as pa  # only where much is sent
+
+        sink, table = _Sink(), _Table(columns, labels, pa)
+        with pa.ipc.new_stream(sink, table.batch(0, 0).schema) as writer:
+            for start in range(0, count, size):
+                stop = min(start + size, count)
+                writer.write_batch(table.batch(start, stop))
+                yield stop, sink.taken()
+        yield count, sink.taken()
+
+    return _form(request, "data.arrow", lambda: watched(batches(), "data", count, "rows", watch))
+
+
+class _Table:
+    """Columns as batches of Arrow. Of rows of numbers only what is sent is ever copied."""
+
+    def __init__(self, columns: Sequence[Data], labels: Sequence[str] | None, arrow: Any) -> None:
+        self._arrow, self._labels = arrow, labels or ()
+        # Whole, so that all batches have one type.
+        self._whole = {one.name: _arrow_array(arrow, one) for one in columns if isinstance(one, Column)}
+        self._rows = [one for one in columns if isinstance(one, Rows)]
+
+    def batch(self, start: int, stop: int) -> Any:
+        """Some of the samples."""
+        found = {_IN_FILES.get(name, name): whole[start:stop] for name, whole in self._whole.items()}
+        for one in self._rows:
+            for place, label in enumerate(self._labels):
+                part = one.column(place, start, stop)
+                kind = self._arrow.float64() if isinstance(part, list) else None
+                found[label] = self._arrow.array(part, type=kind)
+        return self._arrow.RecordBatch.from_pydict(found)
+
+
+def _arrow_array(arrow: Any, one: Column) -> Any:
+    try:
+        return arrow.array(one.values)
+    except (arrow.ArrowException, TypeError, ValueError) as error:
+        raise InvalidInput(f"{one.name}: {error}", code="array_type") from error
+
+
+class _Sink:
+    """A file that is written to by Arrow, and emptied whenever something is sent."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def write(self, data: Any) -> int:
+        self._held += data
+        return len(data)
+
+    def taken(self) -> bytes:
+        held, self._held = bytes(self._held), bytearray()
+        return held
+
+    def flush(self) -> None:
+        """Everything is here already."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def file_form(request: Mapping[str, Any], path: Path, watch: Watcher | None) -> tuple[Parts, dict[str, str]]:
+    """A form with a file as it is, read while it is sent; and the headers that say so.
+
+    Raises:
+        InvalidInput: there is no such file.
+    """
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}", code="no_such_file")
+    total = path.stat().st_size
+
+    def parts() -> Iterator[tuple[int, bytes]]:
+        done = 0
+        with path.open("rb") as file:
+            while part := file.read(_FILE_PART):
+                done += len(part)
+                yield done, part
+
+    return _form(request, path.name, lambda: watched(parts(), path.name, total, "bytes", watch))
+
+
+def _form(request: Mapping[str, Any], name: str, data: Parts) -> tuple[Parts, dict[str, str]]:
+    boundary = secrets.token_hex(16)
+    shown = "".join(one if one.isalnum() or one in "._-" else "_" for one in name)
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="evaluation"\r\nContent-Type: application/json\r\n\r\n'
+    ).encode()
+    between = (
+        f'\r\n--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="{shown}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    ).encode()
+
+    def parts() -> Iterator[bytes]:
+        yield head + compact(request) + between
+        yield from data()
+        yield f"\r\n--{boundary}--\r\n".encode()
+
+    return parts, {"Content-Type": f"multipart/form-data; boundary={boundary}"}

@@ -1,0 +1,240 @@
+"""The `input` of an evaluation made of what a user gives: which kind it is, its facts, and its arrays."""
+
+import csv
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from prevail.errors import InvalidInput
+from prevail.uploads.arrays import Data, Rows, column, has_rows, plain, rows
+from prevail.uploads.bodies import (
+    STREAMED_CELLS,
+    arrow_form,
+    check_lengths,
+    file_form,
+    has_arrow,
+    json_body,
+    json_parts,
+)
+from prevail.uploads.progress import Watcher
+from prevail.wire.steps import Parts
+
+_RESERVED: Final = frozenset({"y_true", "y_pred", "score", "scores", "probabilities", "sample_id", "group_id"})
+_BESIDE: Final = {"sample_ids": "sample_id", "group_ids": "group_id", "sample_weight": "sample_weight"}
+Prepared = tuple[Any, Parts | None, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a user gives to be evaluated, see `Client.evaluate`; with a file names of its columns."""
+
+    y_true: Any = None
+    y_pred: Any = None
+    probabilities: Any = None
+    scores: Any = None
+    matrix: Any = None
+    input: Mapping[str, Any] | None = None
+    file: Path | None = None
+    labels: Any = None
+    positive: Any = None
+    threshold: float | None = None
+    sample_ids: Any = None
+    group_ids: Any = None
+    sample_weight: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        """What is said of the input beside its arrays."""
+        labels = self.labels
+        if isinstance(labels, Mapping):
+            labels = [*labels.values()]
+        found = {
+            "labels": None if labels is None else _label_list(labels),
+            "positive": self.positive.item() if hasattr(self.positive, "item") else self.positive,
+            "threshold": self.threshold,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _label_list(labels: Any) -> list[Any]:
+    found = plain(labels, "labels")
+    return found if isinstance(found, list) else list(found.tolist())
+
+
+def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) -> Prepared:
+    """The body of a request: JSON, or what makes it part by part and the headers that say what it is.
+
+    Raises:
+        InvalidInput: what is given makes no input.
+    """
+    what = {
+        "y_pred": given.y_pred,
+        "probabilities": given.probabilities,
+        "scores": given.scores,
+        "matrix": given.matrix,
+        "input": given.input,
+    }
+    names = [name for name, value in what.items() if value is not None]
+    if len(names) > 1:
+        raise InvalidInput(f"expected one of {', '.join(what)}, got {' and '.join(names)}", code="one_of")
+    if given.file is not None:
+        return _of_file(request, given, watch)
+    if not names:
+        raise InvalidInput(f"expected one of {', '.join(what)}, or a file; got none", code="one_of")
+    if given.input is not None:
+        return {**request, "input": {**given.input, **given.facts()}}, None, {}
+    if given.matrix is not None:
+        found, table_labels = rows(given.matrix, "matrix")
+        facts = {"labels": table_labels} if table_labels is not None else {}
+        source = {"kind": "confusion_matrix", "matrix": found.part(0, len(found)), **facts, **given.facts()}
+        return {**request, "input": source}, None, {}
+    return _of_arrays(request, given, names[0], watch)
+
+
+def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watcher | None) -> Prepared:
+    if given.y_true is None:
+        raise InvalidInput("y_true: expected the actual classes, got none", code="missing")
+    facts: dict[str, Any] = {"kind": "predictions" if name == "y_pred" else name, **given.facts()}
+    columns: list[Data] = [column(_translated(given.y_true, given.labels, "y_true"), "y_true")]
+    if name == "y_pred":
+        columns.append(column(_translated(given.y_pred, given.labels, "y_pred"), "y_pred"))
+    elif name == "probabilities" or has_rows(given.scores):
+        found, names = rows(getattr(given, name), name)
+        if names is not None:
+            facts.setdefault("labels", names)
+        columns.append(found)
+    else:
+        columns.append(column(given.scores, "scores"))
+    columns += [column(getattr(given, one), one) for one in _BESIDE if getattr(given, one) is not None]
+    check_lengths(columns)
+    _refuse_logits(columns)
+    asked = {**request, "input": facts}
+    if sum(one.cells for one in columns) <= STREAMED_CELLS:
+        return json_body(asked, columns), None, {}
+    labels = _column_labels(facts, columns)
+    if has_arrow() and labels is not None:
+        parts, headers = arrow_form({**request, "input": {**facts, **_named(labels)}}, columns, labels, watch)
+        return None, parts, headers
+    return None, json_parts(asked, columns, watch), {"Content-Type": "application/json"}
+
+
+def _named(labels: Sequence[str]) -> dict[str, Any]:
+    return {"labels": [*labels]} if labels else {}
+
+
+def _translated(values: Any, labels: Any, name: str) -> Any:
+    """Codes as the names that a mapping of labels gives them; anything else as it is."""
+    if not isinstance(labels, Mapping):
+        return values
+    found = plain(values, name)
+    codes = found if isinstance(found, list) else found.tolist()
+    names = {*labels.values()}
+    unknown = sorted({str(one) for one in codes if one not in labels and one not in names})
+    if unknown:
+        raise InvalidInput(f"{name}: {', '.join(unknown[:5])} is none of the codes of labels", code="unknown_label")
+    return [labels.get(one, one) for one in codes]
+
+
+def _refuse_logits(columns: Sequence[Data]) -> None:
+    """Numbers beyond 0 and 1 are no probabilities; only the first ones are looked at, the service looks at all."""
+    for one in columns:
+        if isinstance(one, Rows) and one.name == "probabilities" and len(one):
+            outside = [value for row in one.part(0, 10) for value in row if not -1e-6 <= value <= 1 + 1e-6]
+            if outside:
+                raise InvalidInput(
+                    f"probabilities: expected numbers from 0 to 1, got {outside[0]:.6g}. Of logits take the softmax "
+                    "first, or give them as scores",
+                    code="not_probabilities",
+                )
+
+
+def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[str] | None:
+    """How the columns of rows are called in a file; None where a file has no way to say it."""
+    wide = next((one for one in columns if isinstance(one, Rows)), None)
+    if wide is None:
+        return []
+    labels = facts.get("labels")
+    if labels is None:
+        truth = columns[0].part(0, len(columns[0]))
+        labels = sorted(set(truth))
+    texts = [str(one) for one in labels]
+    usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not _RESERVED & {*texts}
+    return texts if usable and not any(isinstance(one, bool) for one in labels) else None
+
+
+def _of_file(request: Mapping[str, Any], given: Given, watch: Watcher | None) -> Prepared:
+    path = given.file
+    if path is None:
+        raise InvalidInput("file: expected a path, got none", code="missing")
+    columns = {
+        "y_true": given.y_true,
+        "y_pred": given.y_pred,
+        "score": given.scores,
+        "probabilities": given.probabilities,
+        "sample_id": given.sample_ids,
+        "group_id": given.group_ids,
+        "sample_weight": given.sample_weight,
+    }
+    named = {
+        name: value if isinstance(value, str) else [*value] for name, value in columns.items() if value is not None
+    }
+    source: dict[str, Any] = {"kind": _kind_of_file(given, path), **(given.input or {}), **given.facts()}
+    if named:
+        source["columns"] = named
+    parts, headers = file_form({**request, "input": source}, path, watch)
+    return None, parts, headers
+
+
+def _kind_of_file(given: Given, path: Path) -> str:
+    if given.input is not None and "kind" in given.input:
+        return str(given.input["kind"])
+    asked = {"predictions": given.y_pred, "scores": given.scores, "probabilities": given.probabilities}
+    found = next((kind for kind, value in asked.items() if value is not None), None)
+    if found is not None:
+        return found
+    names = column_names(path)
+    if names is None:
+        raise InvalidInput(
+            f"{path.name}: say what the columns hold, by y_pred, scores or probabilities; to look into the file "
+            "by itself the client needs pyarrow",
+            code="missing_package",
+        )
+    if "y_pred" in names:
+        return "predictions"
+    return "scores" if "score" in names else "probabilities"
+
+
+def column_names(path: Path) -> list[str] | None:
+    """The names of the columns of a file; None where its format needs a package that is not there.
+
+    Raises:
+        InvalidInput: there is no such file, or it is none of the formats.
+    """
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}", code="no_such_file")
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start.startswith(b"PK"):
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        return _arrow_names(path, start) if has_arrow() else None
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as text:
+            return next(csv.reader(text), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"{path.name}: expected Parquet, Arrow, CSV or NPZ: {error}", code="unreadable") from error
+
+
+def _arrow_names(path: Path, start: bytes) -> list[str]:
+    import pyarrow as pa  # only for its formats
+    import pyarrow.parquet as pq
+
+    try:
+        if start.startswith(b"PAR1"):
+            return list(pq.read_schema(path).names)
+        opened = pa.ipc.open_file if start.startswith(b"ARROW1") else pa.ipc.open_stream
+        return list(opened(path.open("rb")).schema.names)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path.name} cannot be read: {error}", code="unreadable") from error

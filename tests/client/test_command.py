@@ -1,0 +1,279 @@
+"""The command line before the real service: what it prints, and what its exit codes mean."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import prevail
+import pytest
+import yaml
+from prevail.command import operators
+from prevail.command.completion import words_of
+from prevail.command.main import known_commands, main, parser
+
+from app.cli import main as main_of_the_service
+from tests.client.conftest import BETTER, LABELS, MATRIX
+
+ROOT = Path(__file__).resolve().parents[2]
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(base_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs one command; its exit code and what it printed."""
+    monkeypatch.setenv("PREVAIL_URL", base_url)
+
+    def run(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = main([*arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def gated(pv: prevail.Client) -> prevail.Client:
+    """Runs that pass, fail, and cannot be decided, and gates before them."""
+    pv.evaluate(matrix=MATRIX, labels=LABELS, model="rf:7", dataset="hartwig", split="test")
+    pv.evaluate(
+        matrix=BETTER, labels=LABELS, model="rf:8", dataset="hartwig", split="test", tags={"stage": "candidate"}
+    )
+    pv.evaluate(matrix=[[8, 2], [2, 8]], model="small:1", dataset="few")
+    pv.put_gate("promotion", [{"metric": "balanced_accuracy", "min": 0.8}], minimum_samples=10)
+    return pv
+
+
+def test_the_verdict_is_the_exit_code(gated: prevail.Client, command: Command) -> None:
+    for run, code, verdict in (("rf:8", 0, "PASS"), ("rf:7", 2, "INCONCLUSIVE"), ("small:1", 2, "INCONCLUSIVE")):
+        found, out, err = command("gate", "check", "promotion", run)
+        assert (found, err) == (code, "")
+        assert out.startswith(verdict)
+    code, out, _ = command("gate", "put", "strict", "--min", "h_mean=0.95", "--guard", "recall@*=0.05")
+    assert (code, out.splitlines()[0]) == (0, "gate strict, version 1")
+    assert "baseline" in out
+    code, out, _ = command("gate", "check", "strict", "rf:7", "--baseline", "stage=candidate", "--dataset", "hartwig")
+    assert (code, out.split()[0]) == (1, "FAIL")
+
+
+def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command: Command) -> None:
+    assert command("gate", "check", "promotion", "small:1", "--inconclusive", "pass")[0] == 0
+    assert command("gate", "check", "promotion", "small:1", "--inconclusive", "fail")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["gate", "chek", "promotion", "rf:7"], 3, "invalid choice"),
+        (["gate", "check", "promotion"], 3, "which run?"),
+        (["gate", "check"], 3, "required"),
+        (["gate", "check", "promotion", "rf:7", "--baselin"], 3, "expected one argument|unrecognized"),
+        (["gate", "check", "promotion", "rf:7", "--inconclusive", "maybe"], 3, "invalid choice"),
+        (["gate", "check", "promotin", "rf:7"], 6, "promotin"),
+        (["gate", "check", "promotion", "rf:99"], 6, "no evaluation"),
+        (["gate", "check", "promotion", ""], 3, "which run?"),
+        (["gate", "check", "../x?", "rf:7"], 6, ""),
+        (["gate", "check", "promotion", "rf:8", "--url", "http://127.0.0.1:9"], 7, "no answer from http://127.0.0.1:9"),
+        (["gate", "check", "promotion", "rf:8", "--url", "nonsense"], 7, "no answer"),
+        (["gate", "check", "promotion", "rf:8", "--junit", "/nowhere/x.xml"], 3, "cannot be written"),
+        (["gate", "put", "g", "--min", "h_mean"], 3, "METRIC=NUMBER"),
+        (["gate", "put", "g", "--min", "no_such_metric=0.5"], 5, "no_such_metric"),
+        (["gate", "put", "g"], 3, "either a file or rules"),
+        (["gat"], 3, "invalid choice"),
+        ([], 3, "required"),
+        (["evaluate", "/nowhere.csv"], 5, "there is no file"),
+        (["evaluate", "-", "--model", "m"], 3, "both --model and --dataset"),
+        (["evaluate", "-", "--gate", "promotion"], 3, "checks what is kept"),
+        (["evaluate", "-"], 5, "expected JSON"),
+        (["show", "nobody"], 6, "no evaluation of nobody"),
+        (["compare", "rf:7"], 3, "two runs or more"),
+        (["tag", "rf:7", "stage"], 3, "KEY=VALUE"),
+        (["delete", "rf:7"], 3, "--yes"),
+        (["metrics", "show", "balanced_acuracy"], 6, "balanced_accuracy"),
+    ],
+)
+def test_nothing_else_ends_like_a_verdict(
+    gated: prevail.Client,
+    command: Command,
+    arguments: list[str],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("prevail.wire.exchange.Retries.wait", lambda *_: 0.0)
+    found, out, err = command(*arguments)
+    assert (found, out) == (code, "")
+    assert re.search(said, err), err
+    assert "Traceback" not in err
+
+
+def test_a_bug_does_not_look_like_a_verdict_either(
+    gated: prevail.Client, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("prevail.command.gates.judged", broken)
+    code, _, err = command("gate", "check", "promotion", "rf:8")
+    assert code == 70
+    assert "this is a bug" in err
+
+
+def test_verdicts_are_written_for_pipelines(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
+    summary, tests = tmp_path / "summary.md", tmp_path / "out.xml"
+    summary.write_text("before\n")
+    code, _, _ = command(*("gate", "check", "promotion", "small:1", "--junit", str(tests), "--markdown", str(summary)))
+    assert code == 2
+    assert summary.read_text().startswith("before\n<!-- prevail gate=promotion dataset=few")
+    suites = ET.parse(tests).getroot()
+    assert suites.get("tests") == "2"
+    assert suites.get("failures") == "1"
+    failure = suites.find(".//failure")
+    assert failure is not None
+    assert failure.get("type") == "inconclusive"
+    names = [case.get("name") for case in suites.iter("testcase")]
+    assert names == ["balanced_accuracy >= 0.8", "at least 10 samples"]
+    command(*("gate", "check", "promotion", "small:1", "--junit", str(tests), "--inconclusive", "pass"))
+    assert ET.parse(tests).getroot().get("failures") == "0"
+
+
+def test_evaluates_files_matrices_and_what_the_service_takes(command: Command, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": ["a", "b", "b"], "guess": ["a", "b", "a"]})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    code, out, err = command("evaluate", str(tmp_path / "p.csv"))
+    assert code == 5
+    assert "p.csv has no column y_true. It has: label, guess. Name it: --y-true" in err
+    code, out, _ = command("evaluate", str(tmp_path / "p.csv"), "--y-true", "label", "--y-pred", "guess", "--json")
+    assert json.loads(out)["input"]["confusion_matrix"] == [[1, 0], [1, 1]]
+    code, out, _ = command("evaluate", "-", stdin="[[45, 5], [10, 40]]")
+    assert (code, "balanced_accuracy" in out) == (0, True)
+    source = {"input": {"kind": "binary_counts", "tp": 4, "fn": 1, "fp": 0, "tn": 5}}
+    (tmp_path / "r.json").write_text(json.dumps(source))
+    code, out, _ = command("evaluate", str(tmp_path / "r.json"), "-o", "csv", "-m", "f_beta(beta=2)")
+    assert out.startswith("scope,class,group,metric,value,low,high,undefined")
+    assert "requested,,,f_beta(beta=2)," in out
+    target = tmp_path / "out.md"
+    code, out, _ = command("evaluate", "-", "-o", "markdown", "--write", str(target), stdin="[[5, 1], [2, 9]]")
+    assert (code, out) == (0, "")
+    assert "balanced_accuracy" in target.read_text()
+
+
+def test_evaluates_and_checks_in_one_line(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(json.dumps({"kind": "confusion_matrix", "matrix": BETTER, "labels": LABELS}))
+    names = ("--model", "rf:9", "--dataset", "hartwig", "--split", "test", "--tag", "git=abc")
+    code, out, _ = command("evaluate", str(tmp_path / "m.json"), *names, "--gate", "promotion")
+    assert (code, out.split()[0]) == (0, "PASS")
+    code, out, _ = command("evaluate", str(tmp_path / "m.json"), *names, "-q")
+    assert prevail.Client(gated.url).evaluation(out.strip()).tags == {"git": "abc"}
+
+
+def test_what_else_can_be_asked(gated: prevail.Client, command: Command) -> None:
+    expected = {
+        ("compare", "rf:8", "rf:7", "-m", "h_mean"): "rf 8 against rf 7",
+        ("leaderboard", "hartwig", "-m", "min(recall@*)"): "hartwig by min(recall@*)",
+        ("leaderboard", "hartwig", "-o", "csv"): "rank,model,version",
+        ("show", "rf:7"): "rf 7 on hartwig, test",
+        ("list", "--dataset", "hartwig"): "id ",
+        ("metrics", "youden_j"): "informedness",
+        ("metrics", "show", "h_mean"): "key ",
+        ("models",): "name",
+        ("datasets", "--json"): "{",
+        ("gate", "list"): "name",
+        ("gate", "show", "promotion"): "gate promotion, version 1",
+        ("project", "rf:7", "D=0.5", "-m", "accuracy", "--json"): "{",
+        ("consistency", "accuracy=0.9567", "recall=0.8545", "-p", "100", "-n", "200"): "consistent",
+        ("status",): "version",
+        ("api", "get", "/v1/models"): '{"items"',
+    }
+    for arguments, beginning in expected.items():
+        code, out, err = command(*arguments)
+        assert (code, err) == (0, ""), arguments
+        assert out.lstrip().startswith(beginning), arguments
+        assert "\x1b" not in out
+
+
+def test_names_do_nothing_to_a_terminal(pv: prevail.Client, command: Command) -> None:
+    pv.evaluate(matrix=[[5, 1], [1, 5]], model="=cmd()|x", dataset="hostile `names`")
+    for arguments in (("list", "--dataset", "hostile `names`"), ("models",)):
+        assert "\x1b" not in command(*arguments)[1]
+    _, out, _ = command("models", "-o", "csv")
+    assert "'=cmd()|x" in out
+
+
+def test_a_model_card_has_metadata_that_can_be_read(gated: prevail.Client, command: Command) -> None:
+    code, out, _ = command("card", "rf:8")
+    assert code == 0
+    _, front, report = out.split("---\n", 2)
+    (entry,) = yaml.safe_load(front)["model-index"]
+    assert entry["name"] == "rf"
+    (result,) = entry["results"]
+    assert result["dataset"] == {"name": "hartwig", "type": "hartwig", "split": "test"}
+    values = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    assert values["h_mean"] == pytest.approx(float(gated.evaluation("rf:8")["h_mean"]))
+    assert None not in values.values()
+    assert "h_mean" in report
+
+
+def test_every_command_is_completed_and_has_help(command: Command) -> None:
+    words = words_of(parser())
+    assert {name.split(":")[0] for name in words} == known_commands()
+    assert "--junit" in words["gate:check"]
+    for shell in ("bash", "zsh", "fish"):
+        code, out, _ = command("completion", shell)
+        assert code == 0
+        assert "leaderboard" in out
+        if shell == "bash" or shutil.which(shell):
+            program = shutil.which(shell)
+            assert program is not None
+            done = subprocess.run([program, "-n"], input=out, text=True, capture_output=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+    for name in words:
+        code, out, _ = command(*name.split(":"), "--help")
+        assert (code, "usage: prevail" in out) == (0, True)
+
+
+def test_completes_in_bash(command: Command) -> None:
+    _, script, _ = command("completion", "bash")
+    program = shutil.which("bash")
+    assert program is not None
+    ask = 'COMP_WORDS=(prevail gate check --ju); COMP_CWORD=3; _prevail; echo "${COMPREPLY[@]}"'
+    done = subprocess.run([program, "-c", f"{script}\n{ask}"], text=True, capture_output=True, check=True)
+    assert done.stdout.strip() == "--junit"
+
+
+def test_commands_of_the_service_are_found_by_their_entry_points(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main_of_the_service(["--help"])
+    commands = re.search(r"\{([a-z,]+)\}", capsys.readouterr().out)
+    assert commands is not None
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = project["entry-points"][operators.GROUP]
+    # A new command of the service needs a line there.
+    assert {*declared} == {*commands[1].split(",")}
+    assert not {*declared} & known_commands()
+
+    def found(*, group: str, name: str | None = None) -> list[EntryPoint]:
+        every = [EntryPoint(one, value, group) for one, value in declared.items()]
+        return [one for one in every if name in (None, one.name)]
+
+    monkeypatch.setattr(operators, "entry_points", found)
+    monkeypatch.delenv("PREVAIL_URL")
+    code, out, _ = command("keys", "--help")
+    assert (code, "rotate" in out) == (0, True)
+    assert command("migrate", "--nonsense")[0] == 3
+    monkeypatch.setattr(operators, "entry_points", lambda **_: [])
+    code, _, err = command("serve")
+    assert code == 3
+    assert "install prevail-server" in err

@@ -1,0 +1,253 @@
+"""Data of every library, sent as JSON and as Arrow, is the same data."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import prevail
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from prevail.uploads import bodies, inputs
+from prevail.uploads.progress import drawn
+
+from tests.client.conftest import LABELS, MATRIX
+
+TRUE = ["cat", "dog", "dog", "bird", "cat", "dog"]
+GUESS = ["cat", "dog", "cat", "bird", "cat", "dog"]
+CODES = [1, 2, 2, 0, 1, 2]
+SHARES = [[0.1, 0.8, 0.1], [0.1, 0.2, 0.7], [0.1, 0.5, 0.4], [0.9, 0.05, 0.05], [0.2, 0.6, 0.2], [0.0, 0.3, 0.7]]
+
+
+class Tensor:
+    """Has what a tensor of torch has, and needs gradients."""
+
+    def __init__(self, values: Any) -> None:
+        self._values, self.dtype = np.asarray(values), "torch.float32"
+
+    def detach(self) -> "Tensor":
+        return self
+
+    def cpu(self) -> "Tensor":
+        return self
+
+    def numpy(self) -> Any:
+        return self._values
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+
+
+class Capsule:
+    """Speaks Arrow and nothing else."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = pa.chunked_array([values])
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._values.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        list,
+        tuple,
+        np.array,
+        pd.Series,
+        pd.Index,
+        pd.Categorical,
+        pa.array,
+        lambda values: pa.chunked_array([values[:2], values[2:]]),
+        Capsule,
+        iter,
+    ],
+)
+def test_labels_of_every_library(pv: prevail.Client, made: Any) -> None:
+    found = pv.evaluate(made(TRUE), made(GUESS))
+    assert found.confusion_matrix == [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
+    assert found.labels == ["bird", "cat", "dog"]
+    assert found.id is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        list,
+        np.array,
+        lambda rows: [np.array(row) for row in rows],
+        lambda rows: np.asfortranarray(rows),
+        lambda rows: np.array(rows, dtype=np.float32),
+        Tensor,
+        lambda rows: pd.DataFrame(rows, columns=["bird", "cat", "dog"]),
+        lambda rows: pa.table(
+            {name: [row[place] for row in rows] for place, name in enumerate(["bird", "cat", "dog"])}
+        ),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_probabilities_of_every_library(
+    pv: prevail.Client, made: Any, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if streamed:
+        monkeypatch.setattr(inputs, "STREAMED_CELLS", 0)
+        monkeypatch.setattr(bodies, "_BATCH_CELLS", 8)
+    found = pv.evaluate(np.array(TRUE), probabilities=made(SHARES), options={"metrics": ["log_loss"]}, input=None)
+    expected = -np.log([0.8, 0.7, 0.4, 0.9, 0.6, 0.7]).mean()
+    assert float(found["log_loss"]) == pytest.approx(expected, rel=1e-6)
+    assert found.labels == ["bird", "cat", "dog"]
+
+
+def test_without_arrow_much_data_is_sent_as_json_in_parts(pv: prevail.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "STREAMED_CELLS", 0)
+    monkeypatch.setattr(inputs, "has_arrow", lambda: False)
+    monkeypatch.setattr(bodies, "_BATCH_CELLS", 4)
+    told: list[prevail.Progress] = []
+    found = pv.evaluate(
+        TRUE, probabilities=SHARES, sample_ids=range(6), labels=["bird", "cat", "dog"], progress=told.append
+    )
+    assert found.confusion_matrix == [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
+    assert told[-1].share == 1.0
+    assert [one.done for one in told] == sorted(one.done for one in told)
+
+
+def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Client) -> None:
+    names = {0: "bird", 1: "cat", 2: "dog"}
+    assert pv.evaluate(CODES, probabilities=Tensor(SHARES), labels=names).labels == ["bird", "cat", "dog"]
+    with pytest.raises(prevail.InvalidInput, match="7 is none of the codes"):
+        pv.evaluate([7, *CODES[1:]], probabilities=SHARES, labels=names)
+    with pytest.raises(prevail.InvalidInput) as refused:
+        pv.evaluate(CODES, CODES, labels=["bird", "cat", "dog"])
+    assert refused.value.faults[0].pointer.startswith("/input/")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"y_true": TRUE}, "expected one of y_pred"),
+        ({"y_pred": GUESS}, "y_true: expected the actual classes"),
+        ({"y_true": TRUE, "y_pred": GUESS, "scores": [1.0] * 6}, "got y_pred and scores"),
+        ({"y_true": TRUE, "y_pred": GUESS[:5]}, "y_true has 6, y_pred has 5"),
+        ({"y_true": TRUE, "probabilities": [[float("nan"), 1.0]] * 6}, "not_probabilities|from 0 to 1|finite"),
+        ({"y_true": TRUE, "probabilities": [[-3.0, 8.0]] * 6}, "take the softmax"),
+        ({"y_true": TRUE, "probabilities": np.zeros(6)}, "samples x classes"),
+        ({"y_true": "cat", "y_pred": GUESS}, "expected a list or an array, got str"),
+        ({"y_true": TRUE, "scores": [1.0, float("inf"), 0, 0, 0, 0]}, "finite"),
+        ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "expected a list of expressions"),
+        ({"file": "/nowhere/x.parquet"}, "there is no file"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_is_sent(wrong: dict[str, Any], said: str) -> None:
+    with prevail.Client("http://127.0.0.1:9", retries=0) as client, pytest.raises(prevail.InvalidInput, match=said):
+        client.evaluate(**wrong)
+
+
+def test_files_are_sent_as_they_are(pv: prevail.Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": TRUE, "guess": GUESS, "row": range(6)})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.rename(columns={"label": "y_true", "guess": "y_pred", "row": "sample_id"}).to_parquet(tmp_path / "a.parquet")
+    told: list[prevail.Progress] = []
+    by_name = pv.evaluate("label", "guess", sample_ids="row", file=tmp_path / "a.csv", progress=told.append)
+    assert by_name.confusion_matrix == pv.evaluate(file=tmp_path / "a.parquet").confusion_matrix
+    assert told[-1].unit == "bytes"
+    assert told[-1].total == (tmp_path / "a.csv").stat().st_size
+
+
+def test_the_table_is_the_csv_of_the_service(pv: prevail.Client) -> None:
+    metrics = ["recall@*", "gps(recall@*, precision@D)"]
+    found = pv.evaluate(matrix=MATRIX, labels=["A", "B x", '"C"', "D"], metrics=metrics)
+    lines = [*csv.reader(io.StringIO(found.text("text/csv")))]
+    assert lines[0] == [*found.columns]
+    ours = [["" if cell is None else cell for cell in row] for row in found.rows()]
+    assert len(ours) == len(lines) - 1
+    for mine, theirs in zip(ours, lines[1:], strict=True):
+        for cell, text in zip(mine, theirs, strict=True):
+            assert (float(text) == cell) if isinstance(cell, float | int) else (text.lstrip("'") == cell)
+
+
+def test_values_by_name(pv: prevail.Client) -> None:
+    found = pv.evaluate(matrix=MATRIX, labels=LABELS, metrics=["min(recall@*)"])
+    assert found["recall@D"] == 0.16
+    assert found["accuracy"].at_equal_prevalence == pytest.approx(0.79)
+    low, high = found["h_mean"].low, found["h_mean"].high
+    assert low is not None
+    assert high is not None
+    assert low < found["h_mean"] < high
+    assert str(found["recall@D"]) == "0.160 (0.101 to 0.244)"
+    assert "min(recall@*)" in found
+    with pytest.raises(KeyError, match=r"f_beta was not computed.*metrics="):
+        found["f_beta"]
+    never = pv.evaluate(matrix=[[5, 0], [5, 0]])
+    assert never["precision@1"].value is None
+    with pytest.raises(prevail.UndefinedValue, match="precision@1 has no value"):
+        assert never["precision@1"] > 0.5
+
+
+def test_reports_frames_and_notebooks(pv: prevail.Client) -> None:
+    found = pv.evaluate(matrix=MATRIX, labels=["A", "B", "<script>", "D"], model="rf:7", dataset="reports")
+    text = str(found)
+    assert text.startswith("rf 7 on reports")
+    assert "WARNING  Class D is found in 16 of 100 cases" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert found.text("text/markdown") != text
+    frame = found.to_pandas()
+    assert [*frame.columns] == [*found.columns]
+    assert frame.loc[frame.metric == "h_mean", "value"].iloc[0] == pytest.approx(0.4324, abs=1e-4)
+    page = found._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "0.432" in page
+    assert repr(found).startswith("<Evaluation rf 7 on reports, 2,000 samples")
+    assert json.loads(json.dumps(found.to_dict())) == found.data
+    assert found.to_dict()["id"] == found.id
+
+
+def test_kept_only_with_names_unless_told(pv: prevail.Client) -> None:
+    assert pv.evaluate(matrix=MATRIX, model="kept").id is None
+    with pytest.raises(prevail.InvalidInput) as refused:
+        pv.evaluate(matrix=MATRIX, store=True)
+    assert [one.place for one in refused.value.faults] == ["model", "dataset"]
+    kept = pv.evaluate(matrix=MATRIX, model="kept:1", dataset="d", split="s", tags={"stage": "candidate"})
+    assert kept.id is not None
+    assert pv.evaluation("kept:1").id == pv.evaluation("stage=candidate", dataset="d", split="s").id == kept.id
+    assert pv.tag(kept, {"stage": None, "by": "me"}).tags == {"by": "me"}
+    assert [one["id"] for one in pv.evaluations(model="kept")] == [kept.id]
+    pv.delete_evaluation(kept)
+    with pytest.raises(prevail.NotFound, match="no evaluation of kept:1"):
+        pv.evaluation("kept:1")
+
+
+def test_batches_fail_one_by_one(pv: prevail.Client) -> None:
+    source = {"kind": "confusion_matrix", "matrix": MATRIX}
+    requests = [
+        {"model": "many:1", "dataset": "d", "input": source},
+        {"model": "many:2", "dataset": "d", "input": {"kind": "confusion_matrix", "matrix": [[1, -1], [0, 1]]}},
+    ]
+    good, bad = pv.evaluate_many(requests)
+    assert isinstance(good, prevail.Evaluation)
+    assert good["h_mean"] > 0.4
+    assert isinstance(bad, prevail.InvalidInput)
+
+
+def test_lists_are_read_to_their_end(pv: prevail.Client) -> None:
+    source = {"kind": "confusion_matrix", "matrix": [[5, 1], [1, 5]]}
+    pv.evaluate_many([{"model": f"paged:{number}", "dataset": "pages", "input": source} for number in range(203)])
+    every = pv.evaluations(dataset="pages", limit=None)
+    assert len(every) == 203
+    assert every.is_complete
+    some = pv.evaluations(dataset="pages", limit=201)
+    assert len(some) == 201
+    assert not some.is_complete
+    assert "and more" in str(some)
+    assert len(every.to_pandas()) == 203
+
+
+def test_the_line_of_progress() -> None:
+    progress = prevail.Progress("p.parquet", 31_500_000, 42_000_000, "bytes", 31_500_000, 3.0)
+    assert drawn(progress, unicode=False) == (
+        "uploading  p.parquet  31.5 of 42.0 MB   75 %  ###############.....  1 s left"
+    )

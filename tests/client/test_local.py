@@ -1,0 +1,40 @@
+"""The service inside the process."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import prevail
+import pytest
+
+from tests.client.conftest import MATRIX
+
+
+def test_the_same_client_and_the_same_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with prevail.local(folder) as pv:
+        kept = pv.evaluate(matrix=MATRIX, model="rf:7", dataset="hartwig")
+        assert float(kept["h_mean"]) == pytest.approx(0.4324, abs=1e-4)
+        assert str(kept).startswith("rf 7 on hartwig")
+        assert pv.evaluations()[0]["id"] == kept.id
+        with pytest.raises(prevail.InvalidInput, match=r"matrix\[0\]\[1\]"):
+            pv.evaluate(matrix=[[1, -1], [0, 1]])
+
+    async def again() -> None:
+        async with prevail.local_async(folder) as client:
+            assert (await client.evaluation("rf:7")).id == kept.id
+
+    # What is kept in a folder is there the next time.
+    asyncio.run(again())
+
+
+def test_without_the_service_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "app.inside", None)
+    with pytest.raises(prevail.MissingPackage, match=r"pip install 'prevail-server\[embedded\]'"):
+        prevail.local()
+
+
+def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(prevail.PrevailError, match="does not start"):
+        prevail.local(tmp_path / "file")
