@@ -11,7 +11,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api import documentation, operations, pages, problems
-from app.api.access import PROJECT_HEADER
+from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER
+from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.v1 import (
     batches,
     comparisons,
@@ -24,6 +25,7 @@ from app.api.v1 import (
     metrics,
     projections,
 )
+from app.api.v1.replays import replay
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
 from app.api.wire.request_log import RequestLog
@@ -82,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app)
+    app.add_exception_handler(Replay, replay)
     documentation.install(app)
     pages.install(app)
     routes = [route for router in (app.router, *ROUTERS) for route in router.routes if isinstance(route, Route)]
@@ -101,8 +104,12 @@ def create_app(settings: Settings) -> FastAPI:
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "If-None-Match", PROJECT_HEADER, "X-Request-ID"],
-            expose_headers=["ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "If-None-Match", IDEMPOTENCY_KEY, PROJECT_HEADER, "X-Request-ID")
+            ],
+            expose_headers=[
+                *("ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID", *REPLAYED)
+            ],
             max_age=3600,
         )
     return app

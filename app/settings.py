@@ -182,6 +182,17 @@ class Settings(BaseSettings):
     admission_wait_seconds: float = Field(
         2.0, ge=0, description="How long a write waits for a place before it is answered `503` with `Retry-After`."
     )
+    idempotency_seconds: int = Field(
+        86_400,
+        ge=60,
+        description="How long it is remembered what was kept under an `Idempotency-Key`.",
+    )
+    idempotency_lease_seconds: float = Field(
+        15.0,
+        ge=1,
+        description="How long a request with an `Idempotency-Key` counts as under way when its process is gone: until "
+        "then a retry is answered `409`.",
+    )
     max_body_bytes: int = Field(
         256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
     )

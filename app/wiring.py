@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from app.api.deps import Services
 from app.domain.errors import SchemaOutdated
@@ -18,6 +19,7 @@ from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
 from app.services.gate.gates import GateService
+from app.services.idempotency import IdempotencyService
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.worker import Limits
@@ -28,6 +30,7 @@ from app.store.database.schema import SchemaReadiness
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
+from app.store.idempotency import PostgresIdempotencyStore
 from app.store.keys import PostgresKeyStore
 
 _log = logging.getLogger("prevail.wiring")
@@ -63,6 +66,11 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     keys = PostgresKeyStore(engine)
+    idempotency = IdempotencyService(
+        PostgresIdempotencyStore(engine),
+        keep=timedelta(seconds=settings.idempotency_seconds),
+        lease=timedelta(seconds=settings.idempotency_lease_seconds),
+    )
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     try:
         if await _is_current(readiness):
@@ -83,12 +91,14 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             what_if=WhatIfService(store, compute=compute),
             keys=KeyService(keys),
             guard=guard,
+            idempotency=idempotency,
             compute=compute,
             readiness=readiness,
         )
     finally:
         compute.close()
         await guard.close()
+        await idempotency.close()
         await store.close()
         await engine.dispose()
 

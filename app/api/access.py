@@ -16,6 +16,9 @@ SECURITY_SCHEME: Final = {
     }
 }
 PROJECT_HEADER: Final = "X-Prevail-Project"
+# Of requests that make something; how many characters it may have.
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+LONGEST_KEY: Final = 255
 # They compute by POST, since what they are asked does not fit into an address, and keep nothing.
 READING: Final = frozenset(
     {
@@ -41,6 +44,11 @@ def needed_scope(operation: str, method: str) -> Scope:
     if operation in ADMINISTRATION:
         return Scope.ADMIN
     return Scope.READ if method in ("GET", "HEAD") or operation in READING else Scope.WRITE
+
+
+def keeps(operation: str, method: str) -> bool:
+    """Does an operation make or put something, so that it takes an `Idempotency-Key`?"""
+    return method in ("POST", "PUT") and operation not in READING
 
 
 def is_local(request: Request) -> bool:

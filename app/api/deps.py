@@ -14,7 +14,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from app.api.access import PROJECT_HEADER, is_local, needed_scope, rate_headers
+from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, is_local, keeps, needed_scope, rate_headers
+from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
 from app.api.wire.etags import unless_known
@@ -28,6 +29,7 @@ from app.services.compare.tournaments import TournamentService
 from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate.gates import GateService
+from app.services.idempotency import IdempotencyService
 from app.services.ports import Readiness
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
@@ -45,6 +47,7 @@ class Services:
     what_if: WhatIfService
     keys: KeyService
     guard: Guard
+    idempotency: IdempotencyService
     compute: ComputePool
     readiness: Readiness
 
@@ -80,9 +83,14 @@ class StrictRoute(APIRoute):
         method = next(iter(self.methods or ()), "")
         scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
+        keeping = keeps(self.operation_id or "", method)
+
         async def check_and_handle(request: Request) -> Response:
             request.scope["state"]["route"] = path
             await _let_pass(request, scope)
+            if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
+                asked = await context(request)
+                return await keyed_by(request, key, asked.services.idempotency, asked.project).answer(answered, request)
             answer = await answered(request)
             return unless_known(request, answer) if reads else answer
 

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api.access import SECURITY_SCHEME, needed_scope
+from app.api.access import IDEMPOTENCY_KEY, LONGEST_KEY, SECURITY_SCHEME, keeps, needed_scope
 from app.api.answers import Documented, answer_model, answers
 from app.api.problems import ProblemValue
 
@@ -62,6 +62,25 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_IDEMPOTENCY_KEY = {
+    "name": IDEMPOTENCY_KEY,
+    "in": "header",
+    "description": "Made up by the client for this request, such as a UUID: however often the request comes with it, "
+    "it is done once, and answered what it made. Remembered for a day.",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"},
+}
+_REPLAYED = {
+    "description": "It was done before with this `Idempotency-Key`: this is what it made then.",
+    "schema": {"type": "string", "const": "true"},
+}
+_OF_KEYS = {
+    "409": _problem(
+        "A request with this `Idempotency-Key` is under way, or was answered a secret that is shown once.",
+        {"Retry-After": _RETRY_AFTER},
+    ),
+    "410": _problem("What was made for this `Idempotency-Key` was deleted since."),
+}
 # Of routes that need the samples of an evaluation.
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
 
@@ -161,6 +180,8 @@ def install(app: FastAPI) -> None:
                     # Or nothing, where no key is needed.
                     scope = needed_scope(operation["operationId"], method.upper())
                     operation["security"] = [{"key": [scope.value]}, {}]
+                    if keeps(operation["operationId"], method.upper()):
+                        _say_of_keys(operation)
                 _say_of_members(operation, components)
                 for answer in operation["responses"].values():
                     answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}
@@ -168,6 +189,15 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # the documented way to replace it
+
+
+def _say_of_keys(operation: dict[str, Any]) -> None:
+    """What is made or put takes an `Idempotency-Key`."""
+    operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
+    for status, answer in operation["responses"].items():
+        if status.startswith("2"):
+            answer.setdefault("headers", {})["Idempotent-Replayed"] = _REPLAYED
+    operation["responses"] |= _OF_KEYS
 
 
 def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:

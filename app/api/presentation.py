@@ -187,6 +187,17 @@ def view_of(request: Request, kind: Kind, asked: Asked) -> View:
         NotAcceptable: nothing that it accepts is written here.
         InvalidQuery: there is no member of such a name, or members are asked for of a text.
     """
+    view: View = request.scope["state"].setdefault("view", _view_of(request, kind, asked))
+    return view
+
+
+def requested_view(request: Request) -> View:
+    """What a request was found to ask for."""
+    view: View = request.scope["state"]["view"]
+    return view
+
+
+def _view_of(request: Request, kind: Kind, asked: Asked) -> View:
     media = _negotiated(request.headers.get("accept", "*/*"))
     if asked.fields is not None:
         return View(kind, media, _members(kind, asked.fields, media), asked.style)

@@ -18,6 +18,7 @@ from app.domain.errors import (
     DomainError,
     Fault,
     Forbidden,
+    IdempotencyKeyInFlight,
     InvalidExpression,
     InvalidExpressions,
     InvalidInput,
@@ -26,7 +27,9 @@ from app.domain.errors import (
     NotFound,
     Overloaded,
     ProcessLost,
+    ResultDeleted,
     SchemaOutdated,
+    ShownOnce,
     TooLarge,
     TooManyRequests,
     Unauthenticated,
@@ -44,6 +47,9 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (Forbidden, HTTPStatus.FORBIDDEN),
     (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
     (NoSamples, HTTPStatus.CONFLICT),
+    (IdempotencyKeyInFlight, HTTPStatus.CONFLICT),
+    (ShownOnce, HTTPStatus.CONFLICT),
+    (ResultDeleted, HTTPStatus.GONE),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
@@ -251,6 +257,8 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
     if isinstance(error, TooManyRequests):
         wait = error.retry_after
         return {"Retry-After": str(wait), **rate_headers(error.times, error.window, 0, wait)}
+    if isinstance(error, IdempotencyKeyInFlight):
+        return {"Retry-After": str(error.retry_after)}
     return {}
 
 

@@ -86,6 +86,31 @@ class QuotaUsedUp(TooManyRequests):
     code = "quota_used_up"
 
 
+class IdempotencyKeyReused(DomainError):
+    """The key belongs to another request."""
+
+    code = "idempotency_key_reused"
+
+
+class IdempotencyKeyInFlight(DomainError):
+    """A request with the key is under way; a retry after ``retry_after`` seconds is sensible."""
+
+    code = "idempotency_key_in_flight"
+    retry_after = 1
+
+
+class ResultDeleted(DomainError):
+    """What was kept for the first request with the key was deleted since."""
+
+    code = "result_deleted"
+
+
+class ShownOnce(DomainError):
+    """What was answered to the first request with the key holds a secret, which is kept nowhere."""
+
+    code = "shown_once"
+
+
 class TooLarge(DomainError):
     """What was sent holds more than one request may; the detail says what was counted, and how much may be."""
 

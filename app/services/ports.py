@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from app.domain.evaluation import (
     Position,
     Standing,
 )
+from app.domain.idempotency import ClaimOutcome, KeptResult
 from app.domain.inputs.samples import Samples
 
 
@@ -34,6 +35,10 @@ class StoreOverloadedError(Exception):
 
 class StoreFullError(Exception):
     """There is no space left where the store keeps its files. Nothing of what was to be written was kept."""
+
+
+class KeyTakenError(Exception):
+    """Something was kept already under the key of the request. Nothing of this one was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,4 +269,28 @@ class KeyStore(Protocol):
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
         """List what was changed in the project, latest first."""
+        ...
+
+
+class IdempotencyStore(Protocol):
+    """The memory of keys of requests. What is kept under them is written by whoever keeps it, in its transaction."""
+
+    async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
+        """Claim a key, unless somebody has it or the request was kept already."""
+        ...
+
+    async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
+        """Let a claim last for another lease."""
+        ...
+
+    async def release(self, project: str, key: str, claim: UUID) -> None:
+        """End a claim."""
+        ...
+
+    async def results(self, project: str, key: str) -> Sequence[KeptResult]:
+        """Return what was kept under a key and has not expired."""
+        ...
+
+    async def purge(self) -> None:
+        """Forget what has expired, in all projects."""
         ...

@@ -13,6 +13,7 @@ from app.domain.identifiers import time_of
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import comparisons
+from app.store.idempotency import keep_result
 
 
 class PostgresComparisonStore:
@@ -26,6 +27,7 @@ class PostgresComparisonStore:
         row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
         async with writing(self._engine) as connection:
             await connection.execute(insert(comparisons).values(row))
+            await keep_result(connection, Kind.COMPARISON, record.id)
             await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:

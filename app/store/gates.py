@@ -1,6 +1,7 @@
 """Gates and their checks in Postgres: the port `app.services.ports.GateStore`."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import gate_checks, gates
+from app.store.idempotency import keep_result
 
 
 class PostgresGateStore:
@@ -30,8 +32,11 @@ class PostgresGateStore:
             latest = await _latest(connection, project, name)
             absent = latest is None or latest.definition is None
             if latest is not None and latest.definition == definition:
+                await keep_result(connection, Kind.GATE, str(latest.version), status=HTTPStatus.OK)
                 return _gate(latest), False
             gate = await _add(connection, project, name, definition, latest)
+            status = HTTPStatus.CREATED if absent else HTTPStatus.OK
+            await keep_result(connection, Kind.GATE, str(gate.version), status=status)
             await note(connection, project, Change.CREATED if absent else Change.CHANGED, Kind.GATE, name)
             return gate, absent
 
@@ -86,6 +91,7 @@ class PostgresGateStore:
         }
         async with writing(self._engine) as connection:
             await connection.execute(insert(gate_checks).values(row))
+            await keep_result(connection, Kind.CHECK, check.id)
             await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:

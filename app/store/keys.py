@@ -14,6 +14,7 @@ from app.domain.evaluation import Page
 from app.store.audit import note, read_entries
 from app.store.database.engine import reading, writing
 from app.store.database.tables import api_keys, key_usage
+from app.store.idempotency import keep_result
 
 
 class PostgresKeyStore:
@@ -48,6 +49,7 @@ class PostgresKeyStore:
         }
         async with writing(self._engine) as connection:
             await connection.execute(insert(api_keys).values(row))
+            await keep_result(connection, Kind.KEY, key.id)
             await note(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
     async def get(self, project: str, identifier: UUID) -> ApiKey | None:
@@ -74,6 +76,7 @@ class PostgresKeyStore:
         async with writing(self._engine) as connection:
             if (await connection.execute(changed)).rowcount == 0:
                 return None
+            await keep_result(connection, Kind.KEY, identifier)
             await note(connection, project, Change.ROTATED, Kind.KEY, identifier)
             row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
         return _key(row)

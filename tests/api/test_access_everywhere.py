@@ -14,7 +14,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.access import needed_scope
+from app.api.access import keeps, needed_scope
 from app.api.v1.requests.metrics import RECOMMENDATIONS
 from app.domain.access import KeyMade
 from app.main import create_app
@@ -252,6 +252,27 @@ def test_the_project_itself_succeeds(world: World, operation: str) -> None:
     scope = needed_scope(operation, DOCUMENTED[operation][0]).value
     reply = world.ask(operation, bearer(world.mine[scope]))
     assert reply.status_code < 300, reply.text
+
+
+KEEPING = [name for name in OPERATIONS if keeps(name, DOCUMENTED[name][0])]
+
+
+@pytest.mark.parametrize("operation", KEEPING)
+def test_with_an_idempotency_key_it_is_done_once(world: World, operation: str) -> None:
+    """What makes or puts something remembers the key; a key of that name of another project is another one."""
+    scope = needed_scope(operation, DOCUMENTED[operation][0]).value
+    key = {"Idempotency-Key": f"once-{operation}"}
+    elsewhere = world.ask(operation, bearer(world.others["admin"]) | key)
+    first, second = (world.ask(operation, bearer(world.mine[scope]) | key) for _ in range(2))
+    assert first.status_code < 300, first.text
+    assert "idempotent-replayed" not in elsewhere.headers
+    assert "idempotent-replayed" not in first.headers
+    if first.headers.get("cache-control") == "no-store":
+        check_problem(second, 409, "shown_once")
+        return
+    assert second.headers["idempotent-replayed"] == "true"
+    assert (second.status_code, second.content) == (first.status_code, first.content)
+    assert second.headers.get("location") == first.headers.get("location")
 
 
 def test_an_admin_key_names_another_project(world: World) -> None:

@@ -87,5 +87,7 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         if isinstance(node.args[0], ast.Constant)
     }
     assert {text for text in texts if any(table.name in str(text) for table in _of_projects())} == {
-        "SELECT EXISTS (SELECT FROM api_keys)"
+        "SELECT EXISTS (SELECT FROM api_keys)",
+        "DELETE FROM idempotency_results WHERE expires_at <= now()",
+        "DELETE FROM idempotency_claims WHERE leased_until <= now()",
     }

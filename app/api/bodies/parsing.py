@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
+from app.api.bodies.keyed import received
 from app.api.problems import MalformedRequest, worded
 from app.domain.errors import Fault
 
@@ -56,6 +57,7 @@ async def read_body(request: Request) -> Body:
     """The bytes of a JSON body that has no columns of samples.
 
     Raises:
+        Replay, DomainError: as `received`, for a request with an Idempotency-Key.
         HTTPException: 415 when the body says it is something else, 413 when it is larger than any such body is.
     """
     check_media_type(request)
@@ -68,7 +70,9 @@ async def read_body(request: Request) -> Body:
                 f"expected a body of at most {MOST_PLAIN_BYTES} bytes here",
                 headers={"Connection": "close"},
             )
-    return as_utf8(body)
+    text = as_utf8(body)
+    await received(request, text)
+    return text
 
 
 def as_utf8(body: bytearray) -> bytearray:

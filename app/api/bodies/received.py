@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app.api.bodies.columns import ARRAYS, Model, parse_large_body
+from app.api.bodies.keyed import received
 from app.api.bodies.multipart import is_multipart, parse_upload, read_upload
 from app.api.bodies.parsing import Body, as_utf8, check_media_type, parse_body
 from app.services.compute import ComputePool
@@ -42,9 +43,11 @@ async def receive(
     Raises:
         HTTPException: 415 when the body says it is something else, 507 when there is no room to put it down.
         MalformedRequest: a form without its parts.
+        Replay, DomainError: as `received`, for a request with an Idempotency-Key.
     """
     if forms and is_multipart(request):
         upload = await read_upload(request)
+        await received(request, upload.evaluation, upload.data)
         yield LargeBody(upload.data, partial(_parse_upload, upload.evaluation))
         return
     check_media_type(request)
@@ -55,7 +58,9 @@ async def receive(
         if len(held) > HEAVY_BYTES:
             break
     else:
-        yield as_utf8(held)
+        text = as_utf8(held)
+        await received(request, text)
+        yield text
         return
     as_utf8(held)
     with tempfile.TemporaryFile(prefix="prevail-") as file:
@@ -72,6 +77,7 @@ async def receive(
                 HTTPStatus.INSUFFICIENT_STORAGE,
                 "there is no space for a body of this size in the folder for temporary files; nothing was kept",
             ) from error
+        await received(request, file)
         yield LargeBody(file, partial(_parse_file, arrays))
 
 

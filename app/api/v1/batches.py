@@ -1,7 +1,7 @@
 """The route of many evaluations at once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.columns import byte_size
+from app.api.bodies.keyed import REPLAYED, keyed_work
 from app.api.bodies.parsing import parse_body, parse_value
 from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Items
@@ -21,11 +22,13 @@ from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.presentation import EVALUATION, View
 from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
-from app.api.v1.evaluating import Store, evaluated, identifier_of, keep_evaluation
+from app.api.v1.evaluating import Store, evaluated, identifier_of, keep_evaluation, kept_evaluation
 from app.api.v1.requests import evaluations as requests
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
 from app.services.evaluate.evaluations import Evaluation
+from app.services.idempotency import KeyedWork, keep_under
+from app.services.ports import KeyTakenError
 
 router = routes("evaluations")
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
@@ -67,7 +70,15 @@ async def create_batch(
             return await _batch_item(request, context, index, value, store=store, heavy=heavy)
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
-    return json_response(Items(items), HTTPStatus.MULTI_STATUS)
+    return json_response(Items(items), HTTPStatus.MULTI_STATUS, _said_of(items, keyed_work(request)))
+
+
+def _said_of(items: Sequence[BatchItem], work: KeyedWork | None) -> dict[str, str] | None:
+    """Whether everything that was kept for the batch was kept before."""
+    if work is None or not work.results:
+        return None
+    kept = {place for place, item in enumerate(items, start=1) if item.status == HTTPStatus.CREATED}
+    return None if kept - work.results.keys() else dict(REPLAYED)
 
 
 def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
@@ -81,20 +92,39 @@ async def _batch_item(
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
-        if heavy:
-            written, record = await context.services.compute.run_in_turn(
-                partial(_evaluate_value, value, identifier_of(context, keep=store))
-            )
-            if record is not None:
-                await context.services.evaluations.keep(context.project, record)
-        else:
-            written = await _evaluate_light(context, value, keep=store)
+        evaluate = partial(_evaluate_heavy if heavy else _evaluate_light, context, value, keep=store)
+        written = await _evaluated_once(context, keyed_work(request), index + 1, evaluate)
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
         )
     # As JSON, which takes a tenth of the memory that the values take as objects.
     return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
+
+
+async def _evaluated_once(
+    context: Context, work: KeyedWork | None, item: int, evaluate: Callable[[], Awaitable[bytes]]
+) -> bytes:
+    """One evaluation, or what was kept for it when the batch came before with the same key."""
+    if work is None:
+        return await evaluate()
+    kept = work.results.get(item)
+    if kept is None:
+        mark = work.mark.of_item(item)
+        keep_under(mark)
+        try:
+            return await evaluate()
+        except KeyTakenError:
+            kept = await context.services.idempotency.result(mark)
+    return write_json(await kept_evaluation(context, kept))
+
+
+async def _evaluate_heavy(context: Context, value: Any, *, keep: bool) -> bytes:
+    identifier = identifier_of(context, keep=keep)
+    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, identifier))
+    if record is not None:
+        await context.services.evaluations.keep(context.project, record)
+    return written
 
 
 async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:

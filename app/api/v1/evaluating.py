@@ -1,6 +1,7 @@
 """What routes that make evaluations share: names, ids, and the way of bodies that take a process of their own."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, BinaryIO
@@ -9,13 +10,14 @@ from uuid import UUID
 from fastapi import Query
 from starlette.responses import Response
 
-from app.api.bodies.received import LargeBody
+from app.api.bodies.received import HEAVY_BYTES, LargeBody
 from app.api.deps import Context
 from app.api.presentation import View
 from app.api.v1.requests import evaluations as requests
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import Fault, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.services.evaluate.evaluations import NewEvaluation, PendingWrite, evaluate_alone
+from app.domain.idempotency import KeptResult
+from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
 
@@ -36,6 +38,36 @@ def _evaluate_file(
     read: Callable[..., requests.EvaluationRequest], view: View, identifier: UUID | None, file: BinaryIO
 ) -> tuple[bytes, EvaluationRecord | None]:
     return evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier, view)
+
+
+async def kept_evaluation(context: Context, result: KeptResult) -> Evaluation:
+    """The evaluation that was kept under the key of a request.
+
+    Raises:
+        ResultDeleted: it was deleted since.
+    """
+    try:
+        return await context.services.evaluations.read(context.project, result.identifier)
+    except NotFound as missing:
+        raise deleted(result) from missing
+
+
+def deleted(result: KeptResult) -> ResultDeleted:
+    """What was kept under the key of a request is gone."""
+    return ResultDeleted(
+        f"the {result.kind} {result.object} was made for this Idempotency-Key and deleted since; another key makes it "
+        "again"
+    )
+
+
+async def evaluation_answer(
+    view: View, evaluation: Evaluation, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer, written in a thread where it is long."""
+    # Of so many classes.
+    if len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64:
+        return await asyncio.to_thread(view.answer, evaluation, status, headers)
+    return view.answer(evaluation, status, headers)
 
 
 def identifier_of(context: Context, *, keep: bool) -> UUID | None:

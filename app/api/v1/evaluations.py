@@ -1,6 +1,5 @@
 """Routes of evaluations, and of the models and datasets they were made for."""
 
-import asyncio
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -11,13 +10,13 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
+from app.api.bodies.received import LargeBody, receive
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, View, view_of, written_as
+from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.v1.evaluating import Store, evaluate_large, keep_evaluation
+from app.api.v1.evaluating import Store, evaluate_large, evaluation_answer, keep_evaluation
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
 from app.domain.catalogue import overall_key
@@ -65,11 +64,11 @@ async def create_evaluation(
             return await evaluate_large(context, body, view, keep=store)
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
-        return await _answer(view, await context.services.evaluations.compute(new))
+        return await evaluation_answer(view, await context.services.evaluations.compute(new))
     keeping = await keep_evaluation(context, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
-    answer = await _answer(view, keeping.evaluation, HTTPStatus.CREATED, headers)
+    answer = await evaluation_answer(view, keeping.evaluation, HTTPStatus.CREATED, headers)
     await keeping.done()
     return answer
 
@@ -94,20 +93,7 @@ async def compute_metrics(
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.compute_headline(new))
-    return await _answer(view, await context.services.evaluations.compute(new))
-
-
-async def _answer(
-    view: View, evaluation: Evaluation, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
-) -> Response:
-    if _is_long(evaluation):
-        return await asyncio.to_thread(view.answer, evaluation, status, headers)
-    return view.answer(evaluation, status, headers)
-
-
-def _is_long(evaluation: Evaluation) -> bool:
-    """Has its answer so many classes that writing it takes a thread?"""
-    return len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64
+    return await evaluation_answer(view, await context.services.evaluations.compute(new))
 
 
 @router.get(
@@ -210,7 +196,7 @@ async def get_evaluation(
     view = view_of(request, EVALUATION, asked)
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.read_headline(context.project, identifier))
-    return await _answer(view, await context.services.evaluations.read(context.project, identifier))
+    return await evaluation_answer(view, await context.services.evaluations.read(context.project, identifier))
 
 
 @router.get(
@@ -246,7 +232,9 @@ async def patch_evaluation(
     """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
     view = view_of(request, EVALUATION, asked)
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    return await _answer(view, await context.services.evaluations.replace_tags(context.project, identifier, tags))
+    return await evaluation_answer(
+        view, await context.services.evaluations.replace_tags(context.project, identifier, tags)
+    )
 
 
 @router.delete(

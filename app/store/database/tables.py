@@ -259,6 +259,35 @@ audit_entries = Table(
     PrimaryKeyConstraint("project", "id"),
 )
 
+# What was kept under the key of a request, written in the transaction that keeps it: the primary key makes a second one
+# impossible (docs/adr/0008-idempotency-keys.md).
+idempotency_results = Table(
+    "idempotency_results",
+    metadata,
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("item", Integer, nullable=False, comment="0: the whole of the request; from 1: an item of a batch."),
+    Column("status", SmallInteger, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False, comment="SHA-256 of what was asked."),
+    Column("kind", Text, nullable=False),
+    Column("object", Text, nullable=False, comment="Id of what was kept; the version of a gate."),
+    PrimaryKeyConstraint("project", "key", "item"),
+)
+Index("ix_idempotency_results_expires_at", idempotency_results.c.expires_at)
+
+# Who is at work on a request with a key.
+idempotency_claims = Table(
+    "idempotency_claims",
+    metadata,
+    Column("claim", Uuid, nullable=False),
+    Column("leased_until", DateTime(timezone=True), nullable=False),
+    Column("project", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "key"),
+)
+
 
 def value_in_slot(slot: int) -> ColumnElement[float]:
     """Return the value of the metric in a slot as SQL: NULL where undefined or absent.

@@ -21,13 +21,15 @@ from app.domain.evaluation import (
     Standing,
 )
 from app.domain.inputs.samples import Samples
+from app.services.idempotency import present_mark
 from app.services.ports import SampleLabels
 from app.store.audit import note
 from app.store.database.engine import reading, require_room, writing
 from app.store.database.failures import translated
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import decode_record, decode_summary, encode_record
-from app.store.evaluations.writer import COLUMNS, INSERT, EvaluationWriter
+from app.store.evaluations.writer import INSERT, EvaluationWriter
+from app.store.idempotency import keep_result, mark_values
 from app.store.lists import statements
 from app.store.lists.maintainer import TopEntriesMaintainer
 from app.store.lists.pages import fetch_by_metric
@@ -68,7 +70,8 @@ class PostgresEvaluationStore:
             slots = await self._names.slots_of(record.values)
         row = encode_record(project, record, names=names, slots=slots)
         if record.samples is None and record.part is None:
-            await self._writer.add(row)
+            mark = present_mark()
+            await self._writer.add(row if mark is None else row | mark_values(mark))
         else:
             await self._add_with_samples(project, record, row)
 
@@ -76,13 +79,14 @@ class PostgresEvaluationStore:
         """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""
         packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
         async with writing(self._engine, 0 if packed is None else packed.size) as connection:
+            await keep_result(connection, Kind.EVALUATION, record.id)
             if packed is not None:
                 await add_samples(connection, project, record.id, packed)
             if record.part is not None:
                 await add_report(connection, project, record.id, record.part)
             driver: Any = (await connection.get_raw_connection()).driver_connection
             # The same statement as the writer's, within the transaction that the lines above began.
-            await driver.execute(INSERT, *(row[name] for name in COLUMNS))
+            await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is kept of the samples of an evaluation."""

@@ -16,17 +16,25 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.access import Change, Kind
-from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
 from app.store.database.tables import audit_entries, evaluations
+from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 from app.store.lists.visibility import late_at
 
 
-def compile_insert() -> tuple[str, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    sql: str
+    columns: tuple[str, ...]
+
+
+def compile_insert(*, keyed: bool = False) -> _Statement:
     """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values.
 
-    Who made it is written by the same statement, so that it costs no round trip and neither is there without the other.
+    Who made it is written by the same statement, so that it costs no round trip and neither is there without the other;
+    so is, of a request with an Idempotency-Key, what was kept under it.
     """
     given: dict[str, Any] = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
     # They come as text: `rows.encode_values`.
@@ -42,15 +50,18 @@ def compile_insert() -> tuple[str, tuple[str, ...]]:
         "kind": literal_column(f"'{Kind.EVALUATION.value}'"),
     }
     statement = audit_entries.insert().values(told | WHO_PARAMETERS).add_cte(kept)
+    if keyed:
+        statement = statement.add_cte(*beside_evaluation(given["id"]))
     compiled = statement.compile(dialect=dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
-    return str(compiled), tuple(compiled.positiontup or ())
+    return _Statement(str(compiled), tuple(compiled.positiontup or ()))
 
 
-INSERT, COLUMNS = compile_insert()
+INSERT, KEYED_INSERT = compile_insert(), compile_insert(keyed=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
+    statement: _Statement
     row: tuple[Any, ...]
     size: int
     done: asyncio.Future[None]
@@ -81,7 +92,10 @@ class EvaluationWriter:
     async def add(self, row: Mapping[str, Any]) -> None:
         """Commit one row of `evaluations`. A caller that is cancelled before its commit began leaves nothing.
 
+        A row that has what `mark_values` gives too is kept under the key of a request.
+
         Raises:
+            KeyTakenError: something was kept under that key already.
             StoreOverloadedError: too many are waiting.
             StoreUnavailableError: no connection, it broke, or the writer is closed.
             StoreFullError: the disk of the database is full.
@@ -94,7 +108,8 @@ class EvaluationWriter:
             self._task = asyncio.create_task(self._run(), name="evaluation-writer")
         done = asyncio.get_running_loop().create_future()
         size = len(row["counts"]) + len(row["fold_counts"] or b"")
-        self._queue.append(_Waiting(tuple(row[name] for name in COLUMNS), size, done))
+        statement = KEYED_INSERT if MARKED in row else INSERT
+        self._queue.append(_Waiting(statement, tuple(row[name] for name in statement.columns), size, done))
         self._arrived.set()
         await done
 
@@ -135,7 +150,7 @@ class EvaluationWriter:
     async def _commit(self, group: Sequence[_Waiting]) -> None:
         """Commit a group, one by one if it fails as a whole, and answer every caller."""
         try:
-            await self._insert([waiting.row for waiting in group])
+            await self._insert(group)
         except (StoreUnavailableError, StoreFullError) as error:
             _fail(group, error)
         except asyncio.CancelledError:
@@ -151,15 +166,17 @@ class EvaluationWriter:
             for waiting in group:
                 _answer(waiting.done)
 
-    async def _insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows in one round trip and one transaction: `executemany` is atomic by itself."""
+    async def _insert(self, group: Sequence[_Waiting]) -> None:
+        """Insert rows in one transaction."""
         with translated():
             connection = await self._connect()
             try:
-                await connection.executemany(INSERT, rows)
+                await _execute(connection, group)
             except DRIVER_ERRORS as error:
                 if is_unavailable(error):
                     await self._disconnect()
+                if getattr(error, "constraint_name", None) == PRIMARY_KEY:
+                    raise KeyTakenError(str(error)) from error
                 raise
 
     async def _connect(self) -> asyncpg.Connection:
@@ -181,6 +198,18 @@ class EvaluationWriter:
         if connection is not None:
             await connection.invalidate()
             await connection.close()
+
+
+async def _execute(connection: asyncpg.Connection, group: Sequence[_Waiting]) -> None:
+    """Insert rows: those of one statement in one round trip, since `executemany` is atomic by itself."""
+    rows = {statement: [one.row for one in group if one.statement is statement] for statement in (INSERT, KEYED_INSERT)}
+    used = [(statement.sql, those) for statement, those in rows.items() if those]
+    if len(used) == 1:
+        await connection.executemany(*used[0])
+        return
+    async with connection.transaction():
+        for sql, those in used:
+            await connection.executemany(sql, those)
 
 
 def _answer(done: asyncio.Future[None], error: Exception | None = None) -> None:

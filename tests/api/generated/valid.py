@@ -7,6 +7,7 @@ evaluation has, runs that exist) is brought about here, from what was generated.
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import uuid4
 
 from schemathesis.checks import CheckFunction
 from schemathesis.core.parameters import ParameterLocation
@@ -76,6 +77,9 @@ def make_valid(case: Case, kept: Kept) -> None:
     if case.query:
         # A page gives it; none can be made up.
         case.query.pop("cursor", None)
+    if case.headers and "Idempotency-Key" in case.headers:
+        # One that was used goes with its request only.
+        case.headers["Idempotency-Key"] = uuid4().hex
     if not isinstance(case.body, bytes | str) and case.media_type in (None, "application/json"):
         # JSON Schema calls 5.0 an integer; the service wants whole numbers written as such.
         case.body = _whole(case.body)

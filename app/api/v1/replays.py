@@ -1,0 +1,73 @@
+"""What a request with an `Idempotency-Key` is answered when it comes again: what it made, as that is now."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.answers import json_response
+from app.api.bodies.keyed import REPLAYED, Replay
+from app.api.deps import Context, context
+from app.api.presentation import requested_view
+from app.api.v1.evaluating import deleted, evaluation_answer, kept_evaluation
+from app.domain.access import Kind
+from app.domain.errors import NotFound, ShownOnce
+from app.domain.idempotency import KeptResult
+
+
+async def replay(request: Request, error: Exception) -> Response:
+    """The answer once more: the handler of `Replay`.
+
+    Raises:
+        ResultDeleted: what was made is there no more.
+        ShownOnce: it was answered with a secret.
+    """
+    assert isinstance(error, Replay)  # noqa: S101 - registered for this class only
+    result = error.result
+    try:
+        answer = await _REPLAYS[result.kind](request, await context(request), result)
+    except NotFound as missing:
+        raise deleted(result) from missing
+    answer.headers.update(REPLAYED)
+    return answer
+
+
+async def _evaluation(request: Request, context: Context, result: KeptResult) -> Response:
+    evaluation = await kept_evaluation(context, result)
+    headers = {"Location": f"/v1/evaluations/{result.object}"}
+    return await evaluation_answer(requested_view(request), evaluation, result.status, headers)
+
+
+async def _comparison(request: Request, context: Context, result: KeptResult) -> Response:
+    answer = await context.services.comparisons.read(context.project, result.identifier)
+    return requested_view(request).answer(answer, result.status, {"Location": f"/v1/comparisons/{result.object}"})
+
+
+async def _check(request: Request, context: Context, result: KeptResult) -> Response:
+    gate = request.path_params["name"]
+    answer = await context.services.gates.read_check(context.project, gate, result.identifier)
+    headers = {"Location": f"/v1/gates/{gate}/checks/{result.object}"}
+    return requested_view(request).answer(answer, result.status, headers)
+
+
+async def _gate(request: Request, context: Context, result: KeptResult) -> Response:
+    name = request.path_params["name"]
+    gate = await context.services.gates.read(context.project, name, int(result.object))
+    return json_response(gate, result.status, {"Location": f"/v1/gates/{name}"} if result.status == 201 else None)
+
+
+async def _key(_: Request, __: Context, result: KeptResult) -> Response:
+    raise ShownOnce(
+        f"the key {result.object} was made, or given another secret, for this Idempotency-Key; its secret was shown "
+        "then and is kept nowhere: rotate the key for another one"
+    )
+
+
+_REPLAYS: Final[Mapping[Kind, Callable[[Request, Context, KeptResult], Awaitable[Response]]]] = {
+    Kind.EVALUATION: _evaluation,
+    Kind.COMPARISON: _comparison,
+    Kind.CHECK: _check,
+    Kind.GATE: _gate,
+    Kind.KEY: _key,
+}

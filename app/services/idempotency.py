@@ -1,0 +1,172 @@
+"""One effect for a request that comes several times: the use of an `Idempotency-Key`.
+
+Two things are kept of a key. A result says what was kept under it. It is written by the transaction that keeps the
+object, and its primary key makes a second one impossible, in whatever process and after whatever crash. A claim says
+that somebody is at work. It has a lease, is renewed as long as the work lasts, and only spares the work: nothing is
+wrong when it is lost. Why so: docs/adr/0008-idempotency-keys.md.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
+from app.domain.idempotency import KeptResult
+from app.domain.identifiers import new_id
+from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
+
+PURGE_SECONDS: Final = 300.0
+_WHOLE: Final = 0
+_log = logging.getLogger("prevail.idempotency")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is written beside an object that is kept for a request with a key.
+
+    Attributes:
+        project: Of the request, to which the key belongs.
+        claim: Which claim of the key it is; the transaction that keeps the whole of a request ends it.
+        item: As `KeptResult` has it.
+    """
+
+    project: str
+    key: str
+    fingerprint: bytes
+    claim: UUID
+    expires_at: datetime
+    item: int = _WHOLE
+
+    @property
+    def ends_claim(self) -> bool:
+        """Is nothing left to do for the request once this is kept?"""
+        return self.item == _WHOLE
+
+    def of_item(self, item: int) -> "Mark":
+        """That of one item of the request."""
+        return replace(self, item=item)
+
+
+_MARK: ContextVar[Mark | None] = ContextVar("idempotency", default=None)
+
+
+def keep_under(mark: Mark | None) -> None:
+    """What this task, and those it starts, keeps from now on is kept under a key, or under none."""
+    _MARK.set(mark)
+
+
+def present_mark() -> Mark | None:
+    """The key that what is kept now is kept under."""
+    return _MARK.get()
+
+
+class KeyedWork:
+    """The work on a request with a key: the key stays claimed until `end`.
+
+    Attributes:
+        results: What was kept before by a request like this one that did not come to its end, by item.
+    """
+
+    def __init__(
+        self, store: IdempotencyStore, mark: Mark, lease: timedelta, results: Mapping[int, KeptResult]
+    ) -> None:
+        self._store, self._lease = store, lease
+        self.mark, self.results = mark, results
+        self._renewing = asyncio.create_task(self._renew(), name="idempotency-lease")
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease.total_seconds() / 3)
+            try:
+                await self._store.renew(self.mark.project, self.mark.key, self.mark.claim, self._lease)
+            except StoreUnavailableError as error:
+                _log.warning("the lease of a key was not renewed: %s", error)
+
+    async def end(self, *, kept: bool) -> None:
+        """Let go of the key: what was kept has done so already."""
+        self._renewing.cancel()
+        if kept:
+            return
+        # To its end, though the client may have gone and this request be cancelled.
+        await asyncio.shield(asyncio.create_task(self._release()))
+
+    async def _release(self) -> None:
+        try:
+            await self._store.release(self.mark.project, self.mark.key, self.mark.claim)
+        except (StoreUnavailableError, StoreFullError) as error:
+            _log.warning("a key stays claimed until its lease ends: %s", error)
+
+
+class IdempotencyService:
+    """Claims of keys. Every key belongs to one project."""
+
+    def __init__(self, store: IdempotencyStore, *, keep: timedelta, lease: timedelta) -> None:
+        """Take how long results are kept, and how long a claim lasts that is not renewed."""
+        self._store, self._keep, self._lease = store, keep, lease
+        self._purged = time.monotonic()
+        self._purging: asyncio.Task[None] | None = None
+
+    async def begin(self, project: str, key: str, fingerprint: bytes) -> KeyedWork | KeptResult:
+        """Begin the work on a request, or say what was kept for it.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request.
+            IdempotencyKeyInFlight: a request like this one is under way.
+            StoreUnavailableError: nobody knows whether there was one.
+        """
+        self._purge_now_and_then()
+        claim = new_id()
+        found = await self._store.claim(project, key, fingerprint, claim, self._lease)
+        results = {one.item: one for one in found.results}
+        for one in (found.holder, *(one.fingerprint for one in found.results)):
+            if one is not None and one != fingerprint:
+                raise _reused(key)
+        if _WHOLE in results:
+            return results[_WHOLE]
+        if not found.taken:
+            raise IdempotencyKeyInFlight(f"a request with the Idempotency-Key {key!r} is under way; ask again shortly")
+        mark = Mark(project, key, fingerprint, claim, datetime.now(UTC) + self._keep)
+        return KeyedWork(self._store, mark, self._lease, results)
+
+    async def result(self, mark: Mark) -> KeptResult:
+        """What another request like this one has kept, which was quicker.
+
+        Raises:
+            IdempotencyKeyReused: it was another request.
+            IdempotencyKeyInFlight: it is gone already; the next attempt is the first one again.
+        """
+        found = {one.item: one for one in await self._store.results(mark.project, mark.key)}.get(mark.item)
+        if found is None:
+            raise IdempotencyKeyInFlight(f"the Idempotency-Key {mark.key!r} has just expired; ask again shortly")
+        if found.fingerprint != mark.fingerprint:
+            raise _reused(mark.key)
+        return found
+
+    def _purge_now_and_then(self) -> None:
+        if time.monotonic() - self._purged >= PURGE_SECONDS and (self._purging is None or self._purging.done()):
+            self._purged = time.monotonic()
+            self._purging = asyncio.create_task(self._purge(), name="idempotency-purge")
+
+    async def _purge(self) -> None:
+        try:
+            await self._store.purge()
+        except (StoreUnavailableError, StoreFullError) as error:
+            _log.warning("expired keys are still there: %s", error)
+
+    async def close(self) -> None:
+        """Wait for what goes on in the background."""
+        if self._purging is not None:
+            await asyncio.wait([self._purging])
+
+
+def _reused(key: str) -> IdempotencyKeyReused:
+    return IdempotencyKeyReused(
+        f"the Idempotency-Key {key!r} belongs to another request: the same key goes with the same method, address and "
+        "body only"
+    )

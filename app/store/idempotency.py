@@ -1,0 +1,175 @@
+"""Keys of requests in Postgres: the port `app.services.ports.IdempotencyStore`, and results beside what is kept."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    DateTime,
+    Integer,
+    LargeBinary,
+    Row,
+    Select,
+    Text,
+    Uuid,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.access import Kind
+from app.domain.idempotency import ClaimOutcome, KeptResult
+from app.services.idempotency import Mark, present_mark
+from app.services.ports import KeyTakenError
+from app.store.database.engine import reading, require_room, writing
+from app.store.database.failures import translated
+from app.store.database.tables import idempotency_claims, idempotency_results
+
+_claims, _kept = idempotency_claims.c, idempotency_results.c
+
+
+class PostgresIdempotencyStore:
+    """The memory of keys of requests."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
+        """Claim a key, unless somebody has it or the request was kept already."""
+        require_room(self._engine)
+        with translated():
+            async with self._engine.connect() as connection, connection.begin() as transaction:
+                # First: what somebody is about to commit under the key is waited for, and seen by what is read next.
+                asked = _claim(project, key, fingerprint, claim, lease)
+                taken = (await connection.execute(asked)).one_or_none() is not None
+                results = await _standing_results(connection, project, key)
+                if taken and any(one.item == 0 or one.fingerprint != fingerprint for one in results):
+                    await transaction.rollback()
+                    return ClaimOutcome(taken=False, results=results)
+                holder = None
+                if not taken:
+                    mine = (_claims.project == project, _claims.key == key)
+                    holder = await connection.scalar(select(_claims.fingerprint).where(*mine))
+        return ClaimOutcome(taken=taken, holder=holder, results=results)
+
+    async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
+        """Let a claim last for another lease."""
+        changed = update(idempotency_claims).where(*_own(project, key, claim)).values(leased_until=func.now() + lease)
+        async with writing(self._engine) as connection:
+            await connection.execute(changed)
+
+    async def release(self, project: str, key: str, claim: UUID) -> None:
+        """End a claim."""
+        async with writing(self._engine) as connection:
+            await connection.execute(delete(idempotency_claims).where(*_own(project, key, claim)))
+
+    async def results(self, project: str, key: str) -> Sequence[KeptResult]:
+        """Return what was kept under a key and has not expired."""
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(_under(project, key))).all()
+        return [_result(row) for row in rows if not row.expired]
+
+    async def purge(self) -> None:
+        """Forget what has expired, in all projects."""
+        async with writing(self._engine) as connection:
+            # Of all projects, which a statement that is compiled may not touch.
+            await connection.execute(text("DELETE FROM idempotency_results WHERE expires_at <= now()"))
+            await connection.execute(text("DELETE FROM idempotency_claims WHERE leased_until <= now()"))
+
+
+async def keep_result(connection: AsyncConnection, kind: Kind, kept: UUID | str, *, status: int = 201) -> None:
+    """Say under the key of the present request, if it has one, what this transaction keeps.
+
+    Raises:
+        KeyTakenError: a request with that key was quicker; nothing of this transaction may stay.
+    """
+    mark = present_mark()
+    if mark is None:
+        return
+    row = {name: getattr(mark, name) for name in _PARAMETERS}
+    row |= {"kind": kind.value, "object": str(kept), "status": status}
+    added = await connection.execute(insert(idempotency_results).values(row).on_conflict_do_nothing())
+    if added.rowcount != 1:
+        raise KeyTakenError(f"expected a key under which nothing was kept, got {mark.key!r}")
+    if mark.ends_claim:
+        await connection.execute(delete(idempotency_claims).where(*_own(mark.project, mark.key, mark.claim)))
+
+
+async def _standing_results(connection: AsyncConnection, project: str, key: str) -> list[KeptResult]:
+    """What was kept under a key; what has expired and was not purged yet makes room."""
+    rows = (await connection.execute(_under(project, key))).all()
+    if any(row.expired for row in rows):
+        old = (_kept.project == project, _kept.key == key, _kept.expires_at <= func.now())
+        await connection.execute(delete(idempotency_results).where(*old))
+    return [_result(row) for row in rows if not row.expired]
+
+
+def _claim(project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> Insert:
+    """A claim, also of a key that somebody has had whose lease is over; it returns nothing when that cannot be."""
+    row = {"claim": claim, "fingerprint": fingerprint, "leased_until": func.now() + lease}
+    asked = insert(idempotency_claims).values(project=project, key=key, **row)
+    return asked.on_conflict_do_update(
+        index_elements=["project", "key"], set_=row, where=_claims.leased_until <= func.now()
+    ).returning(_claims.claim)
+
+
+def _own(project: str, key: str, claim: UUID) -> tuple[ColumnElement[bool], ...]:
+    return (_claims.project == project, _claims.key == key, _claims.claim == claim)
+
+
+def _under(project: str, key: str) -> Select[Any]:
+    expired = (_kept.expires_at <= func.now()).label("expired")
+    mine = (_kept.project == project, _kept.key == key)
+    return select(idempotency_results, expired).where(*mine).order_by(_kept.item)
+
+
+def _result(row: Row[Any]) -> KeptResult:
+    return KeptResult(
+        item=row.item, fingerprint=row.fingerprint, kind=Kind(row.kind), object=row.object, status=row.status
+    )
+
+
+# --- beside an evaluation, in the statement of the writer ------------------------------------------------------------
+
+# The constraint that a second result violates, and a parameter that only rows with a key have.
+PRIMARY_KEY, MARKED = "pk_idempotency_results", "mark_key"
+_PARAMETERS: Mapping[str, Any] = {
+    "project": Text,
+    "key": Text,
+    "item": Integer,
+    "fingerprint": LargeBinary,
+    "expires_at": DateTime(timezone=True),
+}
+
+
+def mark_values(mark: Mark) -> dict[str, Any]:
+    """The parameters that `beside_evaluation` adds to a statement."""
+    values = {f"mark_{name}": getattr(mark, name) for name in _PARAMETERS}
+    # NULL is nobody's claim.
+    return values | {"mark_claim": mark.claim if mark.ends_claim else None}
+
+
+def beside_evaluation(identifier: ColumnElement[UUID]) -> tuple[CTE, CTE]:
+    """What a statement that keeps the evaluation of that id does beside it for a request with a key.
+
+    A key under which something was kept violates the primary key, and the whole statement fails.
+    """
+    given: dict[str, Any] = {name: bindparam(f"mark_{name}", type_=type_) for name, type_ in _PARAMETERS.items()}
+    told = {
+        "kind": literal_column(f"'{Kind.EVALUATION.value}'"),
+        "object": cast(identifier, Text),
+        "status": literal_column("201"),
+    }
+    mine = (_claims.project == given["project"], _claims.key == given["key"])
+    ended = delete(idempotency_claims).where(*mine, _claims.claim == bindparam("mark_claim", type_=Uuid))
+    return insert(idempotency_results).values(given | told).cte("remembered"), ended.cte("ended")
