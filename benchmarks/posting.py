@@ -1,4 +1,7 @@
-"""Clients that post small evaluations without a pause and remember what was acknowledged, and the count afterwards."""
+"""Clients that post small evaluations without a pause and remember what was acknowledged, and the count afterwards.
+
+Clients with several ports have keys: they send each evaluation again, at whichever replica, until it is acknowledged.
+"""
 
 import asyncio
 import http.client
@@ -8,7 +11,7 @@ import threading
 import time
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import TracebackType
@@ -22,6 +25,8 @@ _PAUSE = 0.02
 CLIENTS = 4
 # Every so many posts one with samples, which are rows of other tables in the same transaction.
 _SAMPLES_EVERY = 5
+# Clients with keys: for how long they send again what is not acknowledged at the end, and how many send again what is.
+_PATIENCE, _SENT_TWICE = 60.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,22 @@ class Kept:
 
 @dataclass
 class Posting:
-    """Several clients at work until the end of the block."""
+    """Several clients at work until the end of the block.
+
+    Attributes:
+        port: Of the service.
+        others: Those of its replicas. Where there are any, every request is sent with a key, again and again until it
+            is acknowledged.
+        never: Posts with a key that were not acknowledged in the end.
+        replayed: Answers that said that they were repeated.
+        different: Repeated answers that were not the first one.
+    """
 
     port: int
+    others: Sequence[int] = ()
+    never: int = 0
+    replayed: int = 0
+    different: int = 0
     acknowledged: dict[str, Kept] = field(default_factory=dict)
     # When each of them was acknowledged, in this order, and when it began.
     moments: list[tuple[float, float]] = field(default_factory=list)
@@ -67,12 +85,19 @@ class Posting:
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """One request on a connection of its own: after a fault none that was kept is of any use."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_TIMEOUT)
+        status, _, text = self._ask(self.port, method, path, body)
+        return status, text
+
+    def _ask(
+        self, port: int, method: str, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> tuple[int, bool, bytes]:
+        """Status, whether it is a repetition, and the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT)
         try:
-            headers = {"content-type": "application/json"}
+            headers = {"content-type": "application/json", **({} if key is None else {"idempotency-key": key})}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            return answer.status, answer.headers["idempotent-replayed"] == "true", answer.read()
         finally:
             connection.close()
 
@@ -106,20 +131,47 @@ class Posting:
         begun = time.monotonic()
         with self._lock:
             self.sent.add(tag)
+        if not self.others:
+            self._try(self.port, body, begun)
+            return
+        until = None
+        # All faults are over by then: what is sent again for so long is acknowledged.
+        while until is None or time.monotonic() < until:
+            if self._try(chance.choice((self.port, *self.others)), body, begun):
+                break
+            if until is None and self._ending.is_set():
+                until = time.monotonic() + _PATIENCE
+            time.sleep(_PAUSE)
+        else:
+            with self._lock:
+                self.never += 1
+            return
+        if chance.random() < _SENT_TWICE:
+            # As one whose answer was lost on the way.
+            self._try(chance.choice((self.port, *self.others)), body, begun)
+
+    def _try(self, port: int, body: Mapping[str, Any], begun: float) -> bool:
+        """Send an evaluation once; whether it was acknowledged."""
+        tag = body["tags"]["tag"]
+        status, replayed = 0, False
         try:
-            status, text = self.ask("POST", "/v1/evaluations", body)
+            status, replayed, text = self._ask(port, "POST", "/v1/evaluations", body, tag if self.others else None)
         except (OSError, http.client.HTTPException):
             said = "no answer"
         else:
             said = str(status)
-            if status == http.client.CREATED:
-                answer = json.loads(text)
-                with self._lock:
-                    self.twice += answer["id"] in self.acknowledged
-                    self.acknowledged[answer["id"]] = Kept(tag, digest_of(answer), with_samples)
-                    self.moments.append((time.monotonic(), begun))
         with self._lock:
             self.answers[said] += 1
+            self.replayed += replayed
+            if status == http.client.CREATED:
+                answer = json.loads(text)
+                kept = Kept(tag, digest_of(answer), body["input"]["kind"] == "predictions")
+                before = self.acknowledged.get(answer["id"])
+                self.different += replayed and before not in (None, kept)
+                self.twice += not replayed and before is not None
+                self.acknowledged[answer["id"]] = kept
+                self.moments.append((time.monotonic(), begun))
+        return status == http.client.CREATED
 
     def _read_on(self, chance: random.Random) -> None:
         while not self._ending.wait(2 * _PAUSE):
