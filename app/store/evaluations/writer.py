@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import asyncpg
@@ -24,7 +25,7 @@ from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 from app.store.lists.visibility import late_at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Statement:
     sql: str
     columns: tuple[str, ...]
@@ -57,6 +58,7 @@ def compile_insert(*, keyed: bool = False) -> _Statement:
 
 
 INSERT, KEYED_INSERT = compile_insert(), compile_insert(keyed=True)
+_KEY_OF = itemgetter(*(KEYED_INSERT.columns.index(name) for name in ("mark_project", "mark_key", "mark_item")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,14 +204,19 @@ class EvaluationWriter:
 
 async def _execute(connection: asyncpg.Connection, group: Sequence[_Waiting]) -> None:
     """Insert rows: those of one statement in one round trip, since `executemany` is atomic by itself."""
-    rows = {statement: [one.row for one in group if one.statement is statement] for statement in (INSERT, KEYED_INSERT)}
-    used = [(statement.sql, those) for statement, those in rows.items() if those]
-    if len(used) == 1:
-        await connection.executemany(*used[0])
+    rows: dict[_Statement, list[tuple[Any, ...]]] = {}
+    for one in group:
+        rows.setdefault(one.statement, []).append(one.row)
+    if KEYED_INSERT in rows:
+        # In one order everywhere, so that two replicas with the same keys never wait for each other.
+        rows[KEYED_INSERT].sort(key=_KEY_OF)
+    if len(rows) == 1:
+        statement, those = rows.popitem()
+        await connection.executemany(statement.sql, those)
         return
     async with connection.transaction():
-        for sql, those in used:
-            await connection.executemany(sql, those)
+        for statement, those in rows.items():
+            await connection.executemany(statement.sql, those)
 
 
 def _answer(done: asyncio.Future[None], error: Exception | None = None) -> None:
