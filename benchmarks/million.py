@@ -37,7 +37,7 @@ from app.store.database.engine import create_engine
 from app.store.database.tables import evaluations
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.rows import encode_record
-from app.store.evaluations.writer import COLUMNS, EvaluationWriter
+from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.names import Names
 
 PROJECT = "default"
@@ -122,8 +122,8 @@ async def load(engine: AsyncEngine, rows: int) -> None:
             for record in make_records(rng, shares, owners[first : first + CHUNK], first):
                 ids = await names.resolve(PROJECT, record.model, record.dataset)
                 row = encode_record(PROJECT, record, names=ids, slots=slots)
-                chunk.append(tuple(row[name] for name in COLUMNS))
-            await driver.copy_records_to_table(evaluations.name, records=chunk, columns=COLUMNS)
+                chunk.append(tuple(row[name] for name in INSERT.columns))
+            await driver.copy_records_to_table(evaluations.name, records=chunk, columns=INSERT.columns)
     async with engine.begin() as connection:
         await connection.execute(text("SET LOCAL statement_timeout = 0"))
         await connection.execute(text("SET LOCAL maintenance_work_mem = '512MB'"))

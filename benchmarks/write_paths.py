@@ -36,7 +36,7 @@ from app.settings import normalize_database_url
 from app.store.database.engine import create_engine
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import encode_record
-from app.store.evaluations.writer import COLUMNS, INSERT, EvaluationWriter
+from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.names import NameIds
 
 POOL = 16
@@ -122,7 +122,7 @@ async def driver(engine: AsyncEngine) -> AsyncIterator[Write]:
 
         async def write(row: dict[str, Any]) -> None:
             async with pool.acquire() as connection:
-                await connection.execute(INSERT, *(row[name] for name in COLUMNS))
+                await connection.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
 
         yield write
 

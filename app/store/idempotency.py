@@ -24,8 +24,9 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.sql.dml import ReturningInsert
 
 from app.domain.access import Kind
 from app.domain.idempotency import ClaimOutcome, KeptResult
@@ -114,7 +115,7 @@ async def _standing_results(connection: AsyncConnection, project: str, key: str)
     return [_result(row) for row in rows if not row.expired]
 
 
-def _claim(project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> Insert:
+def _claim(project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ReturningInsert[tuple[UUID]]:
     """A claim, also of a key that somebody has had whose lease is over; it returns nothing when that cannot be."""
     row = {"claim": claim, "fingerprint": fingerprint, "leased_until": func.now() + lease}
     asked = insert(idempotency_claims).values(project=project, key=key, **row)

@@ -134,7 +134,7 @@ def test_another_request_is_refused(client: httpx.Client, replica: httpx.Client,
 
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
 def test_what_is_no_key(client: httpx.Client, project: str, key: str) -> None:
-    asked = {"Idempotency-Key": key.encode("latin-1"), "X-Prevail-Project": project.encode()}
+    asked = [(b"Idempotency-Key", key.encode("latin-1")), (b"X-Prevail-Project", project.encode())]
     problem = check_problem(client.post(PATH, json=evaluation(), headers=asked), 422, "invalid_query")
     assert [(one["parameter"], one["code"]) for one in problem["errors"]] == [
         ("Idempotency-Key", "invalid_idempotency_key")
@@ -239,7 +239,7 @@ def test_who_was_quicker_is_answered(
 ) -> None:
     """A lease that is over while its work goes on: both come to their end, and one of them is kept."""
     keep = EvaluationService.keep
-    replies = []
+    replies: list[httpx.Response | None] = []
 
     async def overtaken(service: EvaluationService, project: str, record: Any) -> None:
         if not replies:

@@ -6,7 +6,7 @@ whatever reads bodies. What was kept for the same request before is then answere
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from http import HTTPStatus
 from typing import BinaryIO, Final
 
@@ -22,6 +22,7 @@ from app.services.ports import KeyTakenError
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 # They say how an answer is written, not what is done.
 _OF_THE_ANSWER: Final = frozenset({"fields", "style", "width"})
+_PIECE: Final = 1 << 20
 _STATE: Final = "idempotency"
 
 
@@ -117,6 +118,13 @@ async def received(request: Request, *parts: bytes | bytearray | BinaryIO) -> No
 
 async def _of(file: BinaryIO) -> bytes:
     file.seek(0)
-    digest = await asyncio.to_thread(file_digest, file, "sha256")
+    digest = await asyncio.to_thread(_digest, file)
     file.seek(0)
+    return digest
+
+
+def _digest(file: BinaryIO) -> bytes:
+    digest = sha256()
+    while piece := file.read(_PIECE):
+        digest.update(piece)
     return digest.digest()
