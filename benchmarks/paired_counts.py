@@ -65,19 +65,31 @@ def errors_of_predictive_values(replicates: int) -> list[list[object]]:
 
 
 def errors_of_predictions(replicates: int) -> list[list[object]]:
-    """Of runs that are alike: rejections by the tests of the tables of predictions and of the recalls."""
+    """Of runs that are alike: rejections by the tests of the tables of predictions and of the recalls.
+
+    Weights are gamma variates with shape 2 that have nothing to do with the outcome.
+    """
     rows: list[list[object]] = []
-    for classes, size in CLASSES:
+    for (classes, size), weighted in itertools.product(CLASSES, (False, True)):
         random, truth = generator(classes * size), np.repeat(np.arange(classes), size)
         rejected = np.zeros(len(TESTS))
         for _ in range(replicates):
             wrong = (truth + random.integers(1, classes, (2, truth.size))) % classes
             right = random.random((2, truth.size)) < np.where(random.random(truth.size) < 0.3, 0.5, 0.98)
-            joint = combine(truth, np.where(right, truth, wrong), classes)
-            table = prediction_table(joint)
-            found = (equal_recalls(*discordant(joint)), stuart_maxwell(table), bhapkar(table), bowker(table))
+            weights = random.gamma(2.0, 0.5, truth.size) if weighted else None
+            joint = combine(truth, np.where(right, truth, wrong), classes, weights=weights)
+            table, recalls = prediction_table(joint), discordant(joint)
+            squares, spread = None, None
+            if weighted:
+                squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
+            found = (
+                equal_recalls(*recalls, spread),
+                stuart_maxwell(table, squares),
+                bhapkar(table, squares),
+                bowker(table, squares),
+            )
             rejected += np.array([one.p < ALPHA for one in found]) / replicates
-        rows.append([classes, size, *rejected.tolist()])
+        rows.append([classes, size, "gamma" if weighted else "none", *rejected.tolist()])
     return rows
 
 
@@ -118,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["value", "prevalence", "samples", "generalised score", "weighted", "ratio", "limits hold 1", "undefined"]
     print_table(head, errors_of_predictive_values(replicates))
     print("Runs that are alike, tests at 5 %.\n")
-    print_table(["K", "per class", *TESTS], errors_of_predictions(replicates))
+    print_table(["K", "per class", "weights", *TESTS], errors_of_predictions(replicates))
     print("The ratio of costs at which two runs cost the same: how often it is said to be decided (nominal 5 %).\n")
     head = ["runs", "prevalence", "samples", "ratio", "same samples", "different samples"]
     print_table(head, errors_of_cost_ranges(replicates))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
-from app.domain.inputs.kinds import size_of, task_of
+from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.samples import Samples
 from app.kernel.metrics.card import Task
 
@@ -97,7 +97,23 @@ class EvaluationRecord:
     @property
     def task(self) -> Task | None:
         """What is judged; None for classes, two or more."""
-        return task_of(self.kind)
+        return task_of(self.kind, self.extra)
+
+    @property
+    def decisions(self) -> Sequence[str] | None:
+        """What was decided, in the order of the columns, where that is no class."""
+        found: Sequence[str] | None = self.extra.get(DECISIONS_FACT)
+        return found
+
+    @property
+    def n_decisions(self) -> int | None:
+        """How many there are; None where the columns are the classes."""
+        return None if self.decisions is None else len(self.decisions)
+
+    @property
+    def judged(self) -> tuple[Task | None, int | None]:
+        """What is judged, and how many things can be decided where these are no classes."""
+        return self.task, self.n_decisions
 
     @property
     def n_rows(self) -> float:

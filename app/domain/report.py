@@ -13,6 +13,7 @@ from app.domain.inputs.content import Content, InputFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.uncertainty.design import Alternative as Alternative
+from app.kernel.uncertainty.design import AreaInterval as AreaInterval
 from app.kernel.uncertainty.design import Prior as Prior
 from app.kernel.uncertainty.design import ProportionInterval as ProportionInterval
 from app.kernel.uncertainty.design import Shares as Shares
@@ -121,6 +122,7 @@ class Options:
         sampling: How intervals of everything are made.
         costs: Of decisions, for metrics of costs that name none.
         proportion_interval: Limits of what is a proportion of the samples.
+        area_interval: Limits of the area under the ROC curve of a class.
         alternative: Limits on both sides, or one of them alone.
         retain: What is kept of the samples, for curves, thresholds and paired comparisons.
     """
@@ -133,6 +135,7 @@ class Options:
     sampling: Sampling = Sampling()
     costs: Costs | None = None
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
+    area_interval: AreaInterval = AreaInterval.DELONG
     alternative: Alternative = Alternative.TWO_SIDED
     retain: Retain = Retain.FULL
 
@@ -280,6 +283,52 @@ class QueryValues(TypedDict):
     lowest: Sequence[LowQuery]
 
 
+class Share(TypedDict):
+    """A share with Wilson's limits, `null` where there are none."""
+
+    value: Value
+    low: Value
+    high: Value
+
+
+class ConstantDecision(TypedDict):
+    """To decide always the same, and what that costs for each sample."""
+
+    decision: str
+    expected_cost: float
+
+
+class DecisionCosts(TypedDict):
+    """What decisions cost.
+
+    Attributes:
+        expected_cost: Of a sample.
+        normalized_cost: As a share of what the best constant decision costs; `null` where that costs nothing.
+        cost_savings: What is missing of that to 1.
+    """
+
+    expected_cost: float
+    normalized_cost: Value
+    cost_savings: Value
+    best_constant: ConstantDecision
+
+
+class DecisionRates(TypedDict):
+    """What was decided about the classes.
+
+    Attributes:
+        share: How often each decision is taken.
+        share_of_class: By class, how often each decision is taken about it. Prevalence does not move these.
+        share_of_decision: By decision, how often it is taken about each class.
+        costs: With `options.costs`.
+    """
+
+    share: Mapping[str, Share]
+    share_of_class: Mapping[str, Mapping[str, Share]]
+    share_of_decision: Mapping[str, Mapping[str, Share]]
+    costs: NotRequired[DecisionCosts]
+
+
 class SectionName(StrEnum):
     """What sections of a report are about that need more than the matrix."""
 
@@ -342,7 +391,9 @@ class InputSummary(SummarisedInput):
                 label: groups["prevalence_sensitive"]["prevalence"]
                 for label, groups in per_class.items()
                 if "prevalence" in groups["prevalence_sensitive"]
-            },
+            }
+            if source.n_decisions is None
+            else dict(zip(source.labels, (source.counts.sum(axis=1) / source.counts.sum()).tolist(), strict=True)),
             facts={**source.facts, **(counts or {})},
         )
 
@@ -396,6 +447,7 @@ class Report:
         groups: For samples with group_ids.
         weights: For samples with sample_weight and without group_ids.
         queries: For rankings: how the values are spread over the queries, and which are lowest.
+        decisions: For matrices of classes and decisions: how often each is taken, and of `options.costs` what they are.
     """
 
     input: InputSummary
@@ -412,5 +464,6 @@ class Report:
     groups: GroupDesign | None = field(default=None, metadata=LEFT_OUT)
     weights: WeightDesign | None = field(default=None, metadata=LEFT_OUT)
     queries: QueryValues | None = field(default=None, metadata=LEFT_OUT)
+    decisions: DecisionRates | None = field(default=None, metadata=LEFT_OUT)
     folds: Mapping[str, FoldValues] | None = field(default=None, metadata=LEFT_OUT)
     interpretation: Mapping[str, Mapping[str, str]] | None = field(default=None, metadata=LEFT_OUT)

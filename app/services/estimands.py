@@ -112,6 +112,7 @@ def parse_estimands(
     pointer: str = "/metrics",
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
+    n_decisions: int | None = None,
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
 
@@ -122,6 +123,7 @@ def parse_estimands(
         pointer: Where the texts stand in the request.
         inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
+        n_decisions: How many things can be decided, where these are no classes.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -130,7 +132,7 @@ def parse_estimands(
     return tuple(
         all_understood(
             dict.fromkeys(texts),
-            lambda text: make_estimand(text, labels, positive, inputs, task),
+            lambda text: make_estimand(text, labels, positive, inputs, task, n_decisions),
             lambda text: pointer_to(pointer, texts, text),
         )
     )
@@ -147,13 +149,15 @@ def make_estimand(
     positive: int | None,
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
+    n_decisions: int | None = None,
 ) -> Estimand:
     """One expression.
 
     Raises:
         InvalidExpression: it is none.
     """
-    return estimand_of(parse(text, labels, positive, inputs=inputs, task=task), text, labels, task=task)
+    expression = parse(text, labels, positive, inputs=inputs, task=task, n_decisions=n_decisions)
+    return estimand_of(expression, text, labels, task=task)
 
 
 def estimand_of(

@@ -11,7 +11,7 @@ from app.domain.inputs.samples import Samples
 from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval, Shares
+from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval, Shares
 from app.services.kinds.registry import inputs_of
 
 _DEFAULTS = Options()
@@ -107,6 +107,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "retain": options.retain.value,
         "costs": _costs_as_json(options.costs),
         "proportion_interval": options.proportion_interval.value,
+        "area_interval": options.area_interval.value,
         "alternative": options.alternative.value,
         **_sampling_as_json(options.sampling),
     }
@@ -119,6 +120,7 @@ def options_as_json(options: Options) -> dict[str, Any]:
         "retain": defaults.retain.value,
         "costs": None,
         "proportion_interval": defaults.proportion_interval.value,
+        "area_interval": defaults.area_interval.value,
         "alternative": defaults.alternative.value,
         **_sampling_as_json(defaults.sampling),
     }
@@ -138,6 +140,7 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         sampling=_sampling_from_json(stored),
         costs=_costs_from_json(stored.get("costs")),
         alternative=Alternative(stored.get("alternative", defaults.alternative)),
+        area_interval=AreaInterval(stored.get("area_interval", defaults.area_interval)),
         proportion_interval=ProportionInterval(stored.get("proportion_interval", defaults.proportion_interval)),
     )
 

@@ -263,3 +263,95 @@ def test_kappas_of_independent_runs(client: httpx.Client) -> None:
     assert (omnibus["of"], omnibus["df"]) == ("equal kappas", 1)
     assert omnibus["statistic"] == pytest.approx((first - second) ** 2 / (of_first + of_second), rel=1e-11)
     assert "omnibus" not in found["mcc"]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_predictive_values(client: httpx.Client, side: str) -> None:
+    """Statistics with one degree of freedom are squares: the sign of the difference tells the side."""
+    random = np.random.default_rng(4)
+    truth = (np.arange(160) % 2).tolist()
+    bodies = [
+        evaluation(
+            model=name,
+            input={
+                "kind": "predictions",
+                "y_true": truth,
+                "y_pred": np.where(random.random(160) < skill, truth, 1 - np.array(truth)).tolist(),
+                "sample_ids": list(range(160)),
+            },
+        )
+        for name, skill in (("a", 0.85), ("b", 0.7))
+    ]
+    answers = [
+        _compared(client, bodies, metrics=["accuracy"], alternative=side),
+        _compared(client, bodies, metrics=["accuracy"], level=0.9),
+    ]
+    found, both = (answer["paired_tests"][0]["predictive_values"]["1"]["ppv"] for answer in answers)
+    for one, other in zip(found["tests"], both["tests"], strict=True):
+        assert one["statistic"] == other["statistic"]
+        z = np.sqrt(one["statistic"]) * np.sign(found["difference"])
+        assert one["p_value"] == pytest.approx(norm.sf(z) if side == "greater" else norm.cdf(z), rel=1e-9)
+    expected = (both["ratio_low"], None) if side == "greater" else (0.0, both["ratio_high"])
+    assert (found["ratio_low"], found["ratio_high"]) == expected
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_projections(client: httpx.Client, side: str) -> None:
+    """At given shares, over a sweep, of samples too: the limit is that of two sides with as much beyond."""
+    scored = {
+        "kind": "probabilities",
+        "y_true": [0, 1] * 40,
+        "probabilities": [[1 - p, p] for p in np.linspace(0.05, 0.95, 80).round(4).tolist()],
+        "labels": ["0", "1"],
+    }
+    questions: list[Json] = [
+        {
+            "input": INPUT,
+            "prevalence": {"C": 0.5},
+            "metrics": ["accuracy", "mcc", "recall@B", "min(recall@*)", "cost_savings"],
+        },
+        {
+            "input": INPUT,
+            "sweep": {"class": "C", "from": 0.1, "to": 0.6, "steps": 3},
+            "metrics": ["accuracy", "macro_f1"],
+        },
+        {"input": scored, "prevalence": {"1": 0.2}, "metrics": ["log_loss", "average_precision@1"]},
+    ]
+    end, bounds = (
+        ("low", {"accuracy": 1.0, "mcc": 1.0}) if side == "greater" else ("high", {"accuracy": 0.0, "mcc": -1.0})
+    )
+    for asked in questions:
+        one = client.post("/v1/projections", json={**asked, "seed": 1, "alternative": side}).json()
+        both = client.post("/v1/projections", json={**asked, "seed": 1, "level": 0.9}).json()
+        assert one["design"]["alternative"] == side
+        assert "alternative" not in both["design"]
+        for name, found in one["metrics"].items():
+            assert found[end] == pytest.approx(both["metrics"][name][end], rel=1e-9, abs=1e-12), name
+            other = found["high" if end == "low" else "low"]
+            if name in bounds:
+                expected = bounds[name]
+                assert other == ([expected] * 3 if isinstance(other, list) else expected)
+            if name == "log_loss":
+                assert other == (None if side == "greater" else 0.0)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_leaderboards(client: httpx.Client, side: str) -> None:
+    dataset = f"one-sided {side}"
+    for name, matrix in (("a", [[40, 5], [5, 40]]), ("b", [[35, 10], [8, 37]])):
+        create(client, evaluation(model=name, dataset=dataset, input=matrix_input(matrix)))
+    for metric in ("accuracy", "f1@1"):
+        asked = {"dataset": dataset, "metric": metric}
+        one = client.get("/v1/leaderboard", params={**asked, "alternative": side}).json()
+        both = client.get("/v1/leaderboard", params={**asked, "level": 0.9}).json()
+        assert one["design"]["alternative"] == side
+        for found, usual in zip(one["items"], both["items"], strict=True):
+            expected = (usual["low"], 1.0) if side == "greater" else (0.0, usual["high"])
+            assert (found["low"], found["high"]) == pytest.approx(expected, rel=1e-9)
+    reply = client.get("/v1/leaderboard", params={**asked, "alternative": side, "level": 0.4})
+    check_problem(reply, 422, reply.json()["code"])
+    assert "above 0.5" in reply.text
+    reply = client.post(
+        "/v1/projections", json={"input": INPUT, "prevalence": {"C": 0.5}, "alternative": side, "level": 0.5}
+    )
+    assert "above 0.5" in check_problem(reply, 422, reply.json()["code"])["detail"] or "above 0.5" in reply.text

@@ -8,11 +8,18 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.fields import EXPRESSION_FORMAT, SOUGHT, ProportionIntervalName
+from app.api.v1.requests.fields import (
+    EXPRESSION_FORMAT,
+    SOUGHT,
+    AlternativeName,
+    ProportionIntervalName,
+    check_one_sided,
+)
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
 from app.domain.report import ProportionInterval
+from app.kernel.uncertainty.design import Alternative
 from app.services.rank.ranking import LeaderboardQuery
 
 router = routes("comparisons")
@@ -46,17 +53,25 @@ async def get_leaderboard(
     proportion_interval: Annotated[
         ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
     ] = "wilson",
+    alternative: Annotated[
+        AlternativeName, Query(description="Limits on both sides, or one at this level: `greater` has a lower one.")
+    ] = "two-sided",
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
     asked: AskedOfLeaderboard = AS_USUAL,
 ) -> Response:
     """Rank the latest evaluation of each model version on a dataset, with intervals and groups."""
     view = view_of(request, LEADERBOARD, asked)
+    try:
+        check_one_sided(level, alternative)
+    except ValueError as error:
+        raise InvalidQuery.at("level", "value_error", str(error)) from None
     query = LeaderboardQuery(
         dataset=DatasetRef(dataset, dataset_version, split),
         metric=metric,
         limit=limit,
         level=level,
         proportion_interval=ProportionInterval(proportion_interval),
+        alternative=Alternative(alternative),
         seed=seed,
     )
     try:

@@ -29,8 +29,8 @@ router = routes("metrics")
 
 
 AskedTask = Annotated[
-    Literal["binary", "multiclass", "multilabel", "clustering", "ranking"] | None,
-    Query(description="What is judged: one of two classes or of more, labels, clusters, orders."),
+    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking"] | None,
+    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders."),
 ]
 
 

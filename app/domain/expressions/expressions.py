@@ -27,7 +27,7 @@ from app.domain.expressions.syntax import (
     write_label,
 )
 from app.domain.expressions.weights import matrix_of, weights_of, write_matrix, write_number, write_weights
-from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, Number, Parameter, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, MatrixOf, Number, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
@@ -48,6 +48,7 @@ class _Context:
     complete: bool
     task: Task | None
     assumed: Mapping[str, Any]
+    n_decisions: int | None
 
 
 def parse(
@@ -59,6 +60,7 @@ def parse(
     complete: bool = True,
     task: Task | None = None,
     assumed: Mapping[str, Any] = MappingProxyType({}),
+    n_decisions: int | None = None,
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -70,6 +72,7 @@ def parse(
         complete: The labels are all there are. If not, weights and matrices are not held against their number.
         task: What is judged, where that is more than classes; metrics that make no sense for it are refused.
         assumed: Values of parameters, by name, where the text gives none.
+        n_decisions: How many things can be decided, where these are no classes.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -77,7 +80,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed))
+    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed, n_decisions))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -330,12 +333,27 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
         values[argument.name] = _value(card.key, parameter, argument.value, context)
     assumed = {name: context.assumed[name] for name in by_name.keys() & context.assumed.keys()}
     found = {**card.defaults, **assumed, **values}
+    _require_costs(card, found, call, context)
     for smaller, larger in pairwise(card.rising):
         if found[smaller] >= found[larger]:
             raise InvalidParameter(
                 f"{smaller} of {card.key} has to lie below {larger}, which is {found[larger]:g}", position=call.position
             )
     return MappingProxyType(found)
+
+
+def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: _Context) -> None:
+    """Where decisions are no classes nobody knows which of them are mistakes."""
+    if context.n_decisions is None:
+        return
+    for one in card.parameters:
+        if isinstance(one, Choice) and one.matrix is MatrixOf.COSTS and isinstance(found[one.name], str):
+            raise InvalidParameter(
+                f"{card.key} needs {one.name}, since what is decided are no classes, and nothing says which decisions are "
+                f"mistakes: a row for each actual class with {context.n_decisions} numbers, as "
+                f'{one.name}="0,1,2;5,0,1", or in the options of the evaluation',
+                position=call.position,
+            )
 
 
 def _misplaced(card: Card, call: Call, argument: Call | Literal, context: _Context) -> InvalidExpression:
@@ -389,7 +407,7 @@ def _value(key: str, parameter: Parameter, literal: Literal, context: _Context) 
             return literal.text
         if parameter.matrix is not None and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
             size = len(context.labels) if context.complete else None
-            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size)
+            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size, context.n_decisions)
         raise refused
     if literal.kind is not TokenKind.NUMBER:
         raise refused

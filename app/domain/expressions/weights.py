@@ -58,14 +58,17 @@ def labels_in(literal: Literal) -> tuple[str, ...]:
         return ()
 
 
-def matrix_of(name: str, literal: Literal, of: MatrixOf, n_classes: int | None) -> tuple[tuple[float, ...], ...]:
+def matrix_of(
+    name: str, literal: Literal, of: MatrixOf, n_classes: int | None, n_decisions: int | None = None
+) -> tuple[tuple[float, ...], ...]:
     """The rows of a matrix, actual classes in label order.
 
     Args:
         name: What they are, for messages.
         literal: As written: rows behind each other with ; between, numbers with commas.
         of: What its numbers are.
-        n_classes: How many rows; None where the classes are not known yet.
+        n_classes: How many rows; None where the classes are not known yet, and with them not what is decided.
+        n_decisions: How many columns of costs, where what is decided are no classes.
 
     Raises:
         InvalidParameter: it has not the size of the classes, holds something that is no number, a cost below 0, or
@@ -78,7 +81,10 @@ def matrix_of(name: str, literal: Literal, of: MatrixOf, n_classes: int | None) 
     size = len(rows) if n_classes is None else n_classes
     if len(rows) != size:
         raise _wrong(literal, f"expected {size} rows in {name}, one for each class, got {len(rows)}")
-    width = max(len(rows[0]), 2) if of is MatrixOf.COSTS_OF_ANYTHING else size
+    any_width = of is MatrixOf.COSTS_OF_ANYTHING or (of is MatrixOf.COSTS and n_classes is None)
+    width = max(len(rows[0]), 2) if any_width else size
+    if of is MatrixOf.COSTS and n_decisions is not None:
+        width = n_decisions
     for i, row in enumerate(rows):
         if len(row) != width:
             raise _wrong(literal, f"expected {width} numbers in row {i + 1} of {name}, got {len(row)}")

@@ -33,6 +33,8 @@ class InputFacts(TypedDict, total=False):
         cutoffs: Of rankings: the k of the metrics at k in the report.
         relevant_items: Items of a relevance above 0.
         queries_without_relevant_items: They have no recall, average precision or rank.
+        decisions: Of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
+        decision_matrix: The same matrix: rows are the actual classes, columns what was decided.
         clusters: Of clusterings: the names of the clusters, in the order of the columns.
         n_features: How many features the samples came with.
         contingency: Numbers of samples, classes by clusters; where no classes are known there is none.
@@ -55,6 +57,8 @@ class InputFacts(TypedDict, total=False):
     cutoffs: list[int]
     relevant_items: int
     queries_without_relevant_items: int
+    decisions: list[str]
+    decision_matrix: list[list[float]]
     clusters: list[str]
     n_features: int
     contingency: list[list[int]]

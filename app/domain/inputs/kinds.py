@@ -31,10 +31,19 @@ class UnitForm:
 MULTILABEL: Final = "multilabel"
 RANKING: Final = "ranking"
 CLUSTERING: Final = "clustering"
+# Among the facts of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
+DECISIONS_FACT: Final = "decisions"
 # Among the facts of clusterings: the names of the clusters, and how many features samples have.
 CLUSTERS_FACT: Final = "clusters"
 FEATURES_FACT: Final = "n_features"
 
+# A confusion matrix of classes by decisions is a kind of its own, whatever its shape.
+_OF_DECISIONS: Final = UnitForm(
+    Task.DECISIONS,
+    lambda n_classes, facts: (n_classes, len(facts[DECISIONS_FACT])),
+    lambda counts: counts.sum().item(),
+    lambda _: False,
+)
 # Every other kind is a matrix of classes, [K, K], with as many samples as its entries sum to.
 UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
     # Of each label a table of two by two: actual rows, absent before present.
@@ -51,15 +60,20 @@ UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
 }
 
 
-def task_of(kind: str) -> Task | None:
+def form_of(kind: str, facts: Mapping[str, Any]) -> UnitForm | None:
+    """The form of what is more than a matrix of classes."""
+    return _OF_DECISIONS if DECISIONS_FACT in facts else UNIT_FORMS.get(kind)
+
+
+def task_of(kind: str, facts: Mapping[str, Any]) -> Task | None:
     """What is judged; None for classes, two or more."""
-    form = UNIT_FORMS.get(kind)
+    form = form_of(kind, facts)
     return None if form is None else form.task
 
 
 def shape_of(kind: str, n_labels: int, facts: Mapping[str, Any]) -> tuple[int, ...]:
     """The shape of the counts of an input."""
-    form = UNIT_FORMS.get(kind)
+    form = form_of(kind, facts)
     return (n_labels, n_labels) if form is None else form.shape(n_labels, facts)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.ignored import classes_left
-from app.domain.inputs.kinds import size_of, task_of
+from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.labels import (
     Coded,
     CodedTexts,
@@ -77,7 +77,13 @@ class MatrixInput:
     @property
     def task(self) -> Task | None:
         """What is judged; None for classes, two or more."""
-        return task_of(self.kind)
+        return task_of(self.kind, self.facts)
+
+    @property
+    def n_decisions(self) -> int | None:
+        """How many columns the matrix has where they are no classes; None where they are."""
+        decisions = self.facts.get(DECISIONS_FACT)
+        return None if decisions is None else len(decisions)
 
     @property
     def n_samples(self) -> float:
@@ -186,7 +192,8 @@ def _square(rows: Sequence[Sequence[float]], labels: Sequence[Label] | None, poi
             raise InvalidInput.at(
                 f"{pointer}/matrix/{index}",
                 "not_square",
-                f"expected {count} entries as there are {count} rows, got {len(row)}",
+                f"expected {count} entries as there are {count} rows, got {len(row)}; name what was decided in "
+                "`decisions` if the columns are no classes",
             )
     if labels is not None and len(labels) != count:
         raise InvalidInput.at(

@@ -55,6 +55,29 @@ def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
     return gap, (either - gap * gap) / total
 
 
+def worth_of_pairs(sums: Array, squares: Array, members: float) -> float:
+    """How many samples of one weight the difference of the error rates of two runs on weighted samples is worth.
+
+    What the variance is per sample over what it is by linearisation, sum w^2 (u - gap)^2 / (sum w)^2, which counts as
+    that of all samples at least. Where nothing varies Kish's effective number. Samples of one weight are worth their
+    number.
+
+    Args:
+        sums: Weights (3) of what the first run only has right, of what the second only has, and of all.
+        squares: The same of squared weights.
+        members: How many samples there are.
+    """
+    better, worse, _ = (sums / sums[2]).tolist()
+    gap = worse - better
+    each = np.array([(1.0 + gap) ** 2, (1.0 - gap) ** 2, gap * gap])
+    parts = np.array([squares[0], squares[1], max(float(squares[2] - squares[0] - squares[1]), 0.0)])
+    variance = float(each @ parts) / float(sums[2]) ** 2
+    spread = better + worse - gap * gap
+    if not (variance > 0.0 and spread > 0.0):
+        return float(sums[2] ** 2 / squares[2])
+    return min(spread / variance, members)
+
+
 def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
     """The same of runs on different samples, from wrong ones and all, with one right and one wrong sample more.
 

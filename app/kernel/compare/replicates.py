@@ -53,8 +53,12 @@ def replicate(
         shares: Class shares (K) that the samples are weighted to; as they are when None.
         weights: (n) of the samples, which stay with them.
     """
-    weighting = weights if shares is None else importance(runs[0].strata, shares, weights)
-    estimates = [values_of(run, functionals, weighting) for run in runs]
+    masses, strata = runs[0].multiplicities, runs[0].strata
+    weighting = whole = weights if shares is None else importance(strata, shares, weights)
+    if masses is not None and shares is not None:
+        # What is drawn of a unit that stands for several samples is how many of these there are.
+        weighting, whole = _scaled(strata, strata, shares, masses), importance(strata, shares, masses)
+    estimates = [values_of(run, functionals, whole) for run in runs]
     return replicated(runs, functionals, resamples(runs[0], made, seed, ClassCounts.FIXED), estimates, weighting)
 
 

@@ -61,10 +61,13 @@ class Inputs(StrEnum):
 
 
 class Task(StrEnum):
-    """What is judged: one of two classes or of more for each sample, any number of labels, clusters, or orders."""
+    """What is judged: one of two classes or of more for each sample, what was decided about them where that is no
+    class, any number of labels, clusters, or orders.
+    """
 
     BINARY = "binary"
     MULTICLASS = "multiclass"
+    DECISIONS = "decisions"
     MULTILABEL = "multilabel"
     CLUSTERING = "clustering"
     RANKING = "ranking"
@@ -84,6 +87,7 @@ _TASK_OF = {
 # What there is to compute from for each task that is more than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
     {
+        Task.DECISIONS: frozenset({Inputs.MATRIX}),
         Task.MULTILABEL: frozenset({Inputs.MATRIX, Inputs.PROBABILITIES, Inputs.LABELS, Inputs.LABEL_SCORES}),
         Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY, Inputs.FEATURES}),
         Task.RANKING: frozenset({Inputs.QUERIES}),
@@ -91,6 +95,8 @@ INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
 )
 # Metrics whose function is the one over labels too, and those of one class that need the cells between two.
 OVER_LABELS = frozenset({Task.MULTILABEL})
+# Metrics of what was decided, which need not be a class.
+OF_DECISIONS = frozenset({Task.DECISIONS})
 # Metrics that do not mind which class belongs to which cluster.
 CLUSTERINGS = frozenset({Task.CLUSTERING})
 CLASSES_ONLY: frozenset[Task] = frozenset()

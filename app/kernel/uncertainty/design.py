@@ -45,6 +45,13 @@ class ProportionInterval(StrEnum):
     WALD = "wald"
 
 
+class AreaInterval(StrEnum):
+    """How limits of the area under a ROC curve are made: from the samples, or from the area and the class sizes."""
+
+    DELONG = "delong"
+    HANLEY_MCNEIL = "hanley_mcneil"
+
+
 class Alternative(StrEnum):
     """Which way a value is taken to lie off: limits on both sides, or on one of them alone.
 

@@ -144,7 +144,9 @@ def _values(
     insensitive = True
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
-            estimand = make_estimand(asked.metric, record.labels, record.positive, inputs_of_all([record]), record.task)
+            estimand = make_estimand(
+                asked.metric, record.labels, record.positive, inputs_of_all([record]), *record.judged
+            )
             require_comparable([estimand], [asked.metric], "/metric")
             if estimand.is_list or estimand.preference is None:
                 raise IncomparableRuns(

@@ -241,7 +241,7 @@ def _omnibus(comparison: Comparison) -> OmnibusTest | None:
 def _drift(comparison: Comparison) -> PredictionDrift | None:
     """Do two paired runs predict the classes equally often?"""
     joint = comparison.runs.pairing.joint
-    if joint is None or not comparison.independent or joint.n_runs != 2:
+    if joint is None or comparison.grouped or joint.n_runs != 2:
         return None
     found = {one.test: one.found for one in label_tests(joint)}
     return PredictionDrift(
@@ -254,7 +254,7 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 
 def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
     """What is left out unless it is asked for."""
-    there = comparison.runs.pairing.joint is not None and comparison.independent
+    there = comparison.runs.pairing.joint is not None and not comparison.grouped
     return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
 
 
@@ -289,4 +289,9 @@ def _notes(comparison: Comparison) -> list[str]:
     positives = {record.labels[record.positive] for record in records if record.positive is not None}
     if len(positives) > 1:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")
+    if comparison.weighted and comparison.runs.pairing.joint is not None and len(records) > 2:
+        notes.append(
+            "The samples have weights: Cochran's test that all runs have the same accuracy is left out, since it takes "
+            "all samples as of one weight."
+        )
     return notes + comparison.notes

@@ -7,6 +7,8 @@ from math import isinf
 from typing import Final
 from uuid import UUID
 
+import numpy as np
+
 from app.domain.errors import InvalidInput
 from app.domain.members import LEFT_OUT
 from app.kernel.compare.cost_ratios import (
@@ -17,8 +19,12 @@ from app.kernel.compare.cost_ratios import (
     curve_cost_ranges,
     independent_gap,
     paired_gap,
+    worth_of_pairs,
 )
 from app.kernel.compare.paired.drift import discordant
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.matrix.table import Table
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingDesign
@@ -27,7 +33,7 @@ from app.services.runs.pairing import PairingDesign
 _MOST_UNASKED: Final = 50
 _NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
 _GROUPED: Final = "the samples come in groups, so how sure the ranges are is not known"
-_WEIGHTED = "the samples have weights, and the variances are those of samples of one weight"
+_WEIGHTED = "the samples have weights, and these are not known here"
 
 _METHODS: Final = {
     PairingDesign.SAMPLES: "fieller, bonett_price",
@@ -125,13 +131,13 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
     positive = 1 if runs.positive is None else runs.positive
     prevalence = _prevalence(comparison, positive) if asked.prevalence is None else asked.prevalence
     known = bool((runs.counts[[*pair]].sum(axis=2) > 0).all())
-    sure = known and comparison.independent
+    sure = known and not comparison.grouped and runs.lacking_weights is None
     ranges, certain, curves = None, None, None
     if known:
         ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
         curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
     if sure:
-        gaps = _estimated(runs, pair, positive)
+        gaps = _estimated(runs, pair, positive, comparison.settings.level)
         certain = _listed(certain_cost_ranges(gaps, prevalence, comparison.settings.level), Cheaper.UNDECIDED)
     return CostComparison(
         a=runs.records[pair[0]].id,
@@ -140,10 +146,15 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
         prevalence=prevalence,
         ranges=ranges,
         beyond_doubt=certain,
-        method=_METHODS[runs.pairing.design] if sure else None,
+        method=_method(runs, weighted=comparison.weighted) if sure else None,
         best_thresholds=curves,
         reason=None if sure else _why(runs) if known else _NO_CLASS,
     )
+
+
+def _method(runs: Runs, *, weighted: bool) -> str:
+    plain = _METHODS[runs.pairing.design]
+    return plain.replace(", ", ", weighted_") if weighted else plain
 
 
 def _why(runs: Runs) -> str:
@@ -170,14 +181,34 @@ def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
     return RateGaps(*(first - second for first, second in rates))
 
 
-def _estimated(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
+def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, float]:
+    """The same; of samples with weights as many of one weight as the rate is worth."""
+    weighted = runs.weighted[run]
+    if weighted is None:
+        return _wrong(runs, run, actual)
+    sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
+    hits, among = (np.array([getattr(one, name)[actual] for one in sums[:2]]) for name in ("tp", "actual"))
+    right, worth = WeightedRate.of_sums(hits, among, sums[2].actual[actual]).as_counts(level)
+    return float(worth - right), float(worth)
+
+
+def _of_pair(joint: JointCounts, k: int) -> tuple[float, float]:
+    """Gap of the error rates of two runs on the samples of a class, and its variance."""
+    sums = np.array([one[k] for one in (*discordant(joint), joint.actual())])
+    if joint.weights is not None:
+        squares = np.array([one[k] for one in (*discordant(joint, squares=True), joint.squares())])
+        sums *= worth_of_pairs(sums, squares, float(joint.members()[k])) / sums[2]
+    better, worse, size = sums.tolist()
+    return paired_gap(better, worse, size)
+
+
+def _estimated(runs: Runs, pair: tuple[int, int], positive: int, level: float) -> RateGaps:
     joint, found = runs.pairing.joint, []
     for k in (positive, 1 - positive):
         if joint is None:
-            found.append(independent_gap(_wrong(runs, pair[0], k), _wrong(runs, pair[1], k)))
+            found.append(independent_gap(_worth(runs, pair[0], k, level), _worth(runs, pair[1], k, level)))
         else:
-            better, worse = discordant(joint.pair(*pair))
-            found.append(paired_gap(float(better[k]), float(worse[k]), float(joint.actual()[k])))
+            found.append(_of_pair(joint.pair(*pair), k))
     (misses, misses_variance), (alarms, alarms_variance) = found
     return RateGaps(misses, alarms, misses_variance, alarms_variance)
 

@@ -21,6 +21,7 @@ from app.kernel.compare.paired.drift import (
 )
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.predictive import PredictiveCounts, p_of, predictive_values
+from app.kernel.uncertainty.design import Alternative
 from app.services.json_values import number
 from app.services.runs.comparison import Comparison
 from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
@@ -43,6 +44,7 @@ _TOO_FEW = (
     f"of the samples that one run only predicts so, fewer than {_FEW} are right, or fewer than {_FEW} wrong: the "
     "weighted score calls equal values different too often then"
 )
+_OF_ONE_WEIGHT = "the samples have weights, and the weighted score statistic is of samples of one weight"
 _NO_RATIO = "a value of 0 has no logarithm"
 _STATISTICS: Final = (
     ("generalized_score", "equal predictive values"),
@@ -58,8 +60,8 @@ class ComparedPredictiveValue:
     Attributes:
         ratio: a over b, the relative predictive value of Moskowitz and Pepe (2006), with limits at the level of the
             comparison.
-        tests: That both values are equal, unadjusted: the generalised score statistic of Leisenring, Alonzo and Pepe
-            (2000), the weighted one of Kosinski (2013), and that of the ratio.
+        tests: That both values are equal, unadjusted; with `design.alternative` p is on that side. The generalised
+            score statistic of Leisenring, Alonzo and Pepe (2000), the weighted one of Kosinski (2013), and that of the ratio.
         reason: Why something is not there, or says little.
     """
 
@@ -90,8 +92,9 @@ class PairedTests:
     """Two runs on the same samples, tested by counts.
 
     Attributes:
-        tests: Unadjusted. `generalized_mcnemar` is about who is right, class by class; the others are about how often
-            classes are predicted, and say nothing about who is right.
+        tests: Unadjusted; of samples with weights by their linearised variance. `generalized_mcnemar` is about who is
+            right, class by class; the others are about how often classes are predicted, and say nothing about who is
+            right.
         predictive_values: By class; of two classes the positive one only.
     """
 
@@ -107,7 +110,7 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
     Raises:
         OutOfReach: it would take too long.
     """
-    if comparison.runs.pairing.joint is None or not comparison.independent or asked is False:
+    if comparison.runs.pairing.joint is None or comparison.grouped or asked is False:
         return False
     pairs, size = len(comparison.pairs), comparison.runs.n_classes
     if asked and pairs * max(size**3, 1000 * size) > _MOST_WORK:
@@ -135,14 +138,17 @@ def paired_tests(comparison: Comparison) -> list[PairedTests]:
 
 def label_tests(joint: JointCounts) -> list[OmnibusTest]:
     """McNemar's test for several classes, in what forms there are."""
-    table = prediction_table(joint)
+    table, (better, worse) = prediction_table(joint), discordant(joint)
+    squares, spread = None, None
+    if joint.weights is not None:
+        squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
     return [
         OmnibusTest(test=name, of=of, found=_found(statistic))
         for name, of, statistic in (
-            ("generalized_mcnemar", "equal recalls in every class", equal_recalls(*discordant(joint))),
-            ("stuart_maxwell", "classes predicted equally often", stuart_maxwell(table)),
-            ("bhapkar", "classes predicted equally often", bhapkar(table)),
-            ("bowker", "each class exchanged for each other equally often both ways", bowker(table)),
+            ("generalized_mcnemar", "equal recalls in every class", equal_recalls(better, worse, spread)),
+            ("stuart_maxwell", "classes predicted equally often", stuart_maxwell(table, squares)),
+            ("bhapkar", "classes predicted equally often", bhapkar(table, squares)),
+            ("bowker", "each class exchanged for each other equally often both ways", bowker(table, squares)),
         )
     ]
 
@@ -154,28 +160,40 @@ def _found(statistic: ChiSquared) -> ChiSquaredTest:
 
 
 def _predictive(comparison: Comparison, joint: JointCounts) -> dict[str, PredictiveComparison]:
-    runs, level = comparison.runs, comparison.settings.level
+    runs, settings = comparison.runs, comparison.settings
     classes: Sequence[int] = range(runs.n_classes)
     if runs.n_classes == 2:
         classes = [1 if runs.positive is None else runs.positive]
-    present = PredictiveCounts.of(joint)
-    ppv, npv = (_values(counts, level) for counts in (present, present.of_absence(joint.actual())))
+    kinds = [_of_both(joint, squares=False)]
+    if joint.weights is not None:
+        kinds.append(_of_both(joint, squares=True))
+    ppv, npv = (
+        _values(counts, settings.level, settings.alternative, *squares) for counts, *squares in zip(*kinds, strict=True)
+    )
     return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
 
 
-def _values(counts: PredictiveCounts, level: float) -> list[ComparedPredictiveValue]:
+def _of_both(joint: JointCounts, *, squares: bool) -> tuple[PredictiveCounts, PredictiveCounts]:
+    """Predictions that a sample is of a class, and that it is not."""
+    present = PredictiveCounts.of(joint, squares=squares)
+    return present, present.of_absence(joint.squares() if squares else joint.actual())
+
+
+def _values(
+    counts: PredictiveCounts, level: float, side: Alternative, squares: PredictiveCounts | None = None
+) -> list[ComparedPredictiveValue]:
     """By class."""
-    found = predictive_values(counts)
-    low, high = found.ratio_limits(level)
+    found = predictive_values(counts, squares)
+    low, high = found.ratio_limits(side.two_sided_level(level))
     statistics = (found.score, found.weighted_score, found.relative)
     alone = np.minimum(counts.first_right + counts.second_right, counts.first_wrong + counts.second_wrong)
     values = (found.first, found.second, np.exp(found.log_ratio), low, high, alone)
     columns = (*values, *statistics, *map(p_of, statistics))
-    return [_value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [_value(side, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _value(
-    first: float, second: float, ratio: float, low: float, high: float, alone: float, *tests: float
+    side: Alternative, first: float, second: float, ratio: float, low: float, high: float, alone: float, *tests: float
 ) -> ComparedPredictiveValue:
     reason = None
     if isnan(first) or isnan(second):
@@ -184,9 +202,14 @@ def _value(
         reason = _NO_RATIO
     elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
         reason = _NOTHING_VARIES
+    elif isnan(tests[1]):
+        reason = _OF_ONE_WEIGHT
     elif alone < _FEW:
         reason = _TOO_FEW
     half = len(_STATISTICS)
+    if not isnan(ratio):
+        low, high = side.opened(low, high, (0.0, None))
+    chances = [side.one_sided(p, first - second) for p in tests[half:]]
     return ComparedPredictiveValue(
         values=(number(first), number(second)),
         difference=number(first - second),
@@ -195,7 +218,7 @@ def _value(
         ratio_high=number(high),
         tests=[
             OmnibusTest(test=name, of=of, found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(p)))
-            for (name, of), statistic, p in zip(_STATISTICS, tests[:half], tests[half:], strict=True)
+            for (name, of), statistic, p in zip(_STATISTICS, tests[:half], chances, strict=True)
         ],
         reason=reason,
     )

@@ -8,7 +8,7 @@ from typing import Final, Self
 from app.domain.report import Interval, Sampling
 from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative, ProportionInterval
+from app.kernel.uncertainty.design import Alternative, AreaInterval, ProportionInterval
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
 
 _SAMPLING: Final = Sampling()
@@ -52,6 +52,7 @@ class LimitSettings:
         simulate: Prefer simulation to approximations in closed form. Rates have their own methods all the same.
         sampling: Of what is simulated.
         proportions: Limits of what is a proportion of independent samples.
+        areas: Limits of areas under ROC curves of independent samples.
         alternative: Limits on both sides, or one of them alone at that level.
     """
 
@@ -61,6 +62,7 @@ class LimitSettings:
     simulate: bool = False
     sampling: Sampling = _SAMPLING
     proportions: ProportionInterval = ProportionInterval.WILSON
+    areas: AreaInterval = AreaInterval.DELONG
     alternative: Alternative = Alternative.TWO_SIDED
 
     @property

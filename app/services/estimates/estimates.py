@@ -20,7 +20,14 @@ from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods import of_labels, of_matrix, of_samples, shifted_matrix, shifted_samples
+from app.services.estimates.methods import (
+    of_labels,
+    of_matrix,
+    of_samples,
+    shifted_matrix,
+    shifted_samples,
+    shifted_units,
+)
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
@@ -69,7 +76,8 @@ def estimate_at(
         known = None if place in found else _at_without_simulation(estimand, run, shares, settings)
         if known is not None:
             found[place] = known
-    for of_samples_too, simulate in ((False, shifted_matrix.simulated), (True, shifted_samples.resampled_all)):
+    by_units = shifted_units.resampled_all if run.source.task is not None else shifted_samples.resampled_all
+    for of_samples_too, simulate in ((False, shifted_matrix.simulated), (True, by_units)):
         places = [
             place
             for place, estimand in enumerate(estimands)
@@ -78,12 +86,17 @@ def estimate_at(
         if places:
             drawn = simulate([estimands[place] for place in places], run, shares, settings)
             found.update(zip(places, drawn, strict=True))
-    return [found[place] for place in range(len(estimands))]
+    return [
+        [tuple(one.opened(settings.alternative, estimand.bounds) for one in at_point) for at_point in found[place]]
+        for place, estimand in enumerate(estimands)
+    ]
 
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
     """Values (G, V) alone."""
     estimand = _in_one_form(estimand, run)
+    if run.source.task is not None:
+        return shifted_units.shifted_values([estimand], run, shares)[0]
     if shares.from_samples(estimand):
         return shifted_samples.shifted_values([estimand], run, shares)[0]
     return shifted_matrix.shifted_values([estimand], run, shares.points)[0]

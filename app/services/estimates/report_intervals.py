@@ -129,6 +129,7 @@ def estimate_for_report(
         simulate=everything,
         sampling=options.sampling,
         proportions=options.proportion_interval,
+        areas=options.area_interval,
         alternative=options.alternative,
     )
     labels, task = run.source.labels, run.source.task

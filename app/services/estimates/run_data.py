@@ -8,7 +8,7 @@ import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
-from app.domain.inputs.kinds import UNIT_FORMS
+from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import Table
@@ -73,7 +73,8 @@ class RunData:
     def has_outputs(self) -> bool:
         """Are its probabilities or scores at hand, or whatever else a metric may need beside the counts?"""
         if self.source.task is not None:
-            return self.source.samples is not None or not UNIT_FORMS[self.source.kind].needs_samples(self.source.facts)
+            form = form_of(self.source.kind, self.source.facts)
+            return self.source.samples is not None or (form is not None and not form.needs_samples(self.source.facts))
         return self.source.samples is not None and self.source.samples.outputs is not None
 
     @property

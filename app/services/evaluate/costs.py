@@ -6,22 +6,26 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidExpression, InvalidInput
+from app.domain.inputs.kinds import DECISIONS_FACT
+from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Costs
 from app.kernel.metrics.card import Choice, MatrixOf
-from app.kernel.metrics.costs import COSTS, costs_of_constants, paid_in_all, relative_cost
+from app.kernel.metrics.costs import COSTS
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost
 from app.kernel.metrics.families.probabilities.costs import cheapest_decisions, minimum_cost
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
-from app.services.json_values import number, numbers
+from app.services.json_values import numbers
+from app.services.kinds.decisions import costs_of
 
 _OF_CLASSES = (expected_cost, normalized_cost, cost_savings)
 
 
 def checked(costs: Costs, source: MatrixInput) -> Costs:
-    """Costs whose rows are the classes, and whose columns are too where the decisions are the classes.
+    """Costs whose rows are the classes, and whose columns are what the input has decisions about: the classes, or what
+    it names.
 
     Raises:
         InvalidInput: they do not fit the input; the pointer says where.
@@ -29,16 +33,19 @@ def checked(costs: Costs, source: MatrixInput) -> Costs:
     labels, rows = source.labels, costs.matrix
     if len(rows) != len(labels):
         raise _refused("matrix", f"expected {len(labels)} rows of costs, one for each actual class, got {len(rows)}")
-    names = labels if costs.decisions is None else costs.decisions
+    columns = source.facts.get(DECISIONS_FACT, labels)
+    names = columns if costs.decisions is None else costs.decisions
     for index, row in enumerate(rows):
         if len(row) != len(names):
             what = "a cost for each class, or decisions that name the columns" if costs.decisions is None else "costs"
             raise _refused(f"matrix/{index}", f"expected {len(names)} numbers, {what}, got {len(row)}")
     if len(set(names)) < len(names):
         raise _refused("decisions", "expected decisions that all differ")
-    if set(names) == set(labels):
-        order = [names.index(label) for label in labels]
-        return Costs(tuple(tuple(row[place] for place in order) for row in rows), tuple(labels))
+    if set(names) == set(columns):
+        order = [names.index(one) for one in columns]
+        return Costs(tuple(tuple(row[place] for place in order) for row in rows), tuple(columns))
+    if source.n_decisions is not None:
+        raise _refused("decisions", f"expected those of the matrix, {listed(columns)}, got {listed(names)}")
     if not _has_probabilities(source):
         raise _refused(
             "decisions",
@@ -84,7 +91,8 @@ def refuse_no_classes(expression: Expression, costs: Costs, source: MatrixInput)
 
 
 def _are_of_classes(costs: Costs, source: MatrixInput) -> bool:
-    return costs.decisions == tuple(source.labels)
+    """Or of what the input has in place of classes."""
+    return costs.decisions == tuple(source.facts.get(DECISIONS_FACT, source.labels))
 
 
 def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
@@ -94,18 +102,11 @@ def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, An
     counts = np.zeros((len(labels), len(names)))
     np.add.at(counts, (scores.y, codes), 1.0 if scores.weights is None else scores.weights)
     with silently():
-        actual = counts.sum(axis=1)
-        constant = costs_of_constants(actual, matrix) / actual.sum()
-        relative = float(relative_cost(counts, actual, matrix))
-        of_class, of_decision = counts / actual[:, None], counts / counts.sum(axis=0)
-    cheapest = int(constant.argmin())
+        of_class, of_decision = counts / counts.sum(axis=1)[:, None], counts / counts.sum(axis=0)
     return {
         "decisions": list(names),
         "matrix": counts.tolist(),
-        expected_cost.key: float(paid_in_all(counts, matrix) / actual.sum()),
-        normalized_cost.key: number(relative),
-        cost_savings.key: number(1.0 - relative),
-        "best_constant": {"decision": names[cheapest], expected_cost.key: float(constant[cheapest])},
+        **costs_of(counts, matrix, names),
         "share_of_class": {
             label: dict(zip(names, numbers(row), strict=True)) for label, row in zip(labels, of_class, strict=True)
         },

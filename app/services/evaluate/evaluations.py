@@ -20,7 +20,7 @@ from app.domain.evaluation import (
     Position,
 )
 from app.domain.identifiers import new_id
-from app.domain.inputs.kinds import UNIT_FORMS
+from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
 from app.domain.report import Headline, Options, Report, Retain, Section, SectionName, Value
@@ -301,7 +301,8 @@ def _keeps_sections(new: NewEvaluation) -> bool:
 def _needs_samples(source: MatrixInput) -> bool:
     """Does the report say more than what follows from the matrix?"""
     if source.task is not None:
-        return UNIT_FORMS[source.kind].needs_samples(source.facts)
+        form = form_of(source.kind, source.facts)
+        return form is not None and form.needs_samples(source.facts)
     return source.is_scored or source.is_grouped or source.is_weighted
 
 

@@ -9,7 +9,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
-from app.kernel.uncertainty.design import Alternative, Prior, ProportionInterval
+from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, assumed_costs, checked, refuse_no_classes
 from app.services.kinds.registry import inputs_of
@@ -92,6 +92,9 @@ def ask(source: MatrixInput, options: Options) -> Question:
     if options.proportion_interval is not ProportionInterval.WILSON:
         _refuse_without_intervals(options, "/options/proportion_interval")
         _check_proportions(source, options)
+    if options.area_interval is not AreaInterval.DELONG:
+        _refuse_without_intervals(options, "/options/area_interval")
+        _check_areas(source, options)
     if options.alternative is not Alternative.TWO_SIDED:
         _refuse_without_intervals(options, "/options/alternative")
     if options.costs is not None:
@@ -105,7 +108,15 @@ def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
     assumed = {} if options.costs is None else assumed_costs(options.costs)
 
     def understood(text: str) -> Expression:
-        expression = parse(text, source.labels, source.positive, inputs=inputs, task=source.task, assumed=assumed)
+        expression = parse(
+            text,
+            source.labels,
+            source.positive,
+            inputs=inputs,
+            task=source.task,
+            assumed=assumed,
+            n_decisions=source.n_decisions,
+        )
         if options.costs is not None:
             refuse_no_classes(expression, options.costs, source)
         return expression
@@ -117,7 +128,7 @@ def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
 
 def _check_unit_options(source: MatrixInput, task: Task, options: Options) -> None:
     """What is asked of a matrix of classes only, and intervals of weights."""
-    if options.costs is not None:
+    if options.costs is not None and task is not Task.DECISIONS:
         raise InvalidInput.at(
             "/options/costs", "not_for_this_kind", f"expected no costs: they have no meaning for {task}"
         )
@@ -178,6 +189,26 @@ def _check_proportions(source: MatrixInput, options: Options) -> None:
             f"expected numbers of samples, which {options.proportion_interval} counts, and the matrix holds "
             f"{source.content}",
         )
+
+
+def _check_areas(source: MatrixInput, options: Options) -> None:
+    """Limits by class sizes are of independent samples of one weight."""
+    where = "/options/area_interval"
+    if not source.is_scored:
+        raise InvalidInput.at(
+            where, "needs_scores", f"expected probabilities or scores, which areas are of, got {source.kind}"
+        )
+    for code, which, meant in (
+        ("not_for_groups", source.is_grouped, "come in groups"),
+        ("not_for_weights", source.is_weighted, "have weights"),
+    ):
+        if which:
+            raise InvalidInput.at(
+                where,
+                code,
+                f"expected delong, which allows for it that the samples {meant}; {options.area_interval} knows no more "
+                "than how many samples each class has",
+            )
 
 
 def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:

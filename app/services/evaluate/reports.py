@@ -83,6 +83,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
         findings=section.findings,
         of_samples={SectionName.UNITS: section},
         queries=section.details.get("queries"),
+        decisions=section.details.get("decisions"),
     )
 
 

@@ -75,7 +75,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
     for index, rule in enumerate(definition.rules):
         try:
             if rule.metric not in known:
-                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, inputs, runs.task)
+                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, inputs, *runs.judged)
                 refuse_about_sample(known[rule.metric].expression, rule.metric)
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"

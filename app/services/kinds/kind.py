@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import GroupedMetrics
+from app.domain.report import GroupedMetrics, Options
 from app.kernel.metrics.card import AnyMetric, Card, Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.uncertainty.of_samples.units import Units
@@ -62,4 +62,4 @@ class UnitKind:
     twin: Callable[[Subject], Subject | None]
     findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]
     variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
-    details: Callable[[MatrixInput, Subject], Mapping[str, Any]] = lambda _, __: {}
+    details: Callable[[MatrixInput, Subject, Options], Mapping[str, Any]] = lambda _, __, ___: {}

@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.rankings import CUTOFFS
-from app.domain.report import LowQuery, Quartiles, QueryValues
+from app.domain.report import LowQuery, Options, Quartiles, QueryValues
 from app.domain.wording import percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
@@ -53,7 +53,7 @@ def _variants(source: MatrixInput, metric: AnyMetric) -> tuple[Reported, ...]:
     return variants(tuple(source.facts["cutoffs"]), metric)
 
 
-def _details(source: MatrixInput, subject: Subject) -> Mapping[str, Any]:
+def _details(source: MatrixInput, subject: Subject, _: Options) -> Mapping[str, Any]:
     """How values are spread over the queries, and those with the lowest nDCG at the middle cutoff."""
     queries: Queries = subject.parts[Inputs.QUERIES]
     measures = [one for metric in catalogue().of_rankings.reported.metrics for one in _variants(source, metric)]

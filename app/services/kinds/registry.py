@@ -9,6 +9,7 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.services.kinds.clustering import CLUSTERING_KIND
+from app.services.kinds.decisions import DECISIONS_KIND
 from app.services.kinds.kind import UnitKind
 from app.services.kinds.multilabel import MULTILABEL_KIND
 from app.services.kinds.ranking import RANKING_KIND
@@ -17,6 +18,7 @@ UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
     Task.MULTILABEL: MULTILABEL_KIND,
     Task.RANKING: RANKING_KIND,
     Task.CLUSTERING: CLUSTERING_KIND,
+    Task.DECISIONS: DECISIONS_KIND,
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.members import LEFT_OUT, named
+from app.kernel.uncertainty.design import Alternative
 
 # At one point, or at every point of a grid.
 Values = float | None | Sequence[float | None]
@@ -90,6 +91,8 @@ class ProjectionDesign:
         prior: Of the rows of the matrix.
         prevalence: `given` exactly, `uncertain`, or in a `range`.
         samples: Of metrics of probabilities, where there are others too.
+        alternative: Where limits are on one side: `greater` has lower ones, `less` upper ones, and the other end is
+            that of the range of the metric, null where it has none.
     """
 
     level: float
@@ -100,6 +103,7 @@ class ProjectionDesign:
     seed: int | None = field(default=None, metadata=LEFT_OUT)
     prevalence: str = "given"
     samples: SampleDesign | None = field(default=None, metadata=LEFT_OUT)
+    alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import ModuleType
 from uuid import UUID
 
 import numpy as np
@@ -12,11 +13,12 @@ from app.domain.report import Sampling
 from app.kernel.matrix.prevalence import sweep_shares
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
-from app.services.estimates.methods import shifted_matrix, shifted_samples
+from app.services.estimates.methods import shifted_matrix, shifted_samples, shifted_units
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.json_values import number, numbers
@@ -51,10 +53,13 @@ class ProjectedRun:
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
         self.estimands, self.scenario = estimands, scenario
         self.identifier: UUID = runs.records[0].id
-        self.classes = ClassSizes(runs.labels, runs.counts[0].sum(axis=1))
         self._run = RunData(runs.source())
+        self.classes = ClassSizes(runs.labels, self._run.source.counts.sum(axis=1).astype(np.float64))
         self._settings = LimitSettings(
-            level=scenario.level, seed=scenario.seed, sampling=Sampling(draws=scenario.draws)
+            level=scenario.level,
+            seed=scenario.seed,
+            sampling=Sampling(draws=scenario.draws),
+            alternative=scenario.alternative,
         )
 
     @cached_property
@@ -112,19 +117,24 @@ class ProjectedRun:
     def _from_samples(self, estimand: Estimand) -> bool:
         return estimand.scored or self.scenario.recalibrate
 
+    @property
+    def _by_units(self) -> ModuleType:
+        """How values of units at other shares come about: of samples, or of classes and decisions."""
+        return shifted_samples if self._run.source.task is None else shifted_units
+
     def sharing_time_with(self, estimand: Estimand) -> list[Estimand]:
         """Which estimands are computed from the same as this one: the matrix, or the samples."""
         return [one for one in self.estimands if self._from_samples(one) is self._from_samples(estimand)]
 
     def most_points(self, estimand: Estimand) -> int:
         """At how many shares values can be had in reasonable time."""
-        return shifted_samples.most_points(self._run) if self._from_samples(estimand) else _MOST_POINTS
+        return self._by_units.most_points(self._run) if self._from_samples(estimand) else _MOST_POINTS
 
     def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
         most = min(self.most_points(estimand) for estimand in estimands)
         if len(shares) > most:
             raise OutOfReach(
-                f"expected at most {most} points for {self._run.scores.n_samples} samples, got {len(shares)}: "
+                f"expected at most {most} points for {self._run.units.n_units} samples, got {len(shares)}: "
                 "metrics of probabilities pass over all samples at every point"
             )
 
@@ -140,7 +150,9 @@ class ProjectedRun:
             designs.append(self._design_of_samples(shares))
         first, *others = designs
         beside = SampleDesign(others[0].method, others[0].draws) if others else None
-        return replace(first, prevalence=prevalence, samples=beside)
+        side = self.scenario.alternative
+        one_sided = None if side is Alternative.TWO_SIDED else side
+        return replace(first, prevalence=prevalence, samples=beside, alternative=one_sided)
 
     @property
     def _is_independent(self) -> bool:
@@ -160,7 +172,7 @@ class ProjectedRun:
         )
 
     def _design_of_samples(self, shares: ClassShares) -> ProjectionDesign:
-        form = shifted_samples.resampling(self._run, shares, self._settings)
+        form = self._by_units.resampling(self._run, shares, self._settings)
         draws = form.draws or 0 if self._is_independent else 0
         return ProjectionDesign(
             level=form.level,
@@ -199,6 +211,8 @@ class ProjectedRun:
         return [finding.message for finding in caution_findings(counts, source.labels)]
 
     def _notes_of_samples(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[str]:
+        if not self._run.has_sampling_error and self._run.source.task is not None:
+            return [f"No intervals: {NoLimits.NO_COUNTS}."]
         if not self._run.has_sampling_error or self._run.lacks_weights:
             return [f"No intervals: {NoLimits.NO_WEIGHTS}."]
         if not self._design_of_samples(shares).draws:

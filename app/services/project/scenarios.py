@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.domain.report import DRAWS
+from app.kernel.uncertainty.design import Alternative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class Scenario:
         samples: How many samples the shares are worth: their uncertainty. None takes them as exact.
         ranges: Lowest and highest share by label.
         recalibrate: Fit the probabilities to the shares, and decide anew by them.
+        alternative: Limits on both sides, or one of them alone at that level.
         old_prevalence: The shares that the probabilities are calibrated to; those of the run when None.
     """
 
@@ -35,5 +37,6 @@ class Scenario:
     recalibrate: bool = False
     old_prevalence: Mapping[str, float] | None = None
     level: float = 0.95
+    alternative: Alternative = Alternative.TWO_SIDED
     seed: int | None = None
     draws: int = DRAWS

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput, NoSamples, NotFound
+from app.domain.errors import Fault, InvalidInput, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import significant
-from app.kernel.metrics.card import INPUTS_OF_CLASSES
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.compute import ComputePool
@@ -32,7 +32,7 @@ from app.services.project.shares import ClassSizes, named_shares
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from app.services.seeds import chosen_seed
-from app.services.stored import refuse_kind, stored_input, unkept_record
+from app.services.stored import inputs_of_all, refuse_kind, stored_input, unkept_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +83,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
         InvalidExpression, InvalidInput, OutOfReach: as `WhatIfService.project` does.
     """
     record = unkept_record(source)
-    estimands = _projectable(metrics, record)
+    estimands = _projectable(metrics, record, scenario)
     outputs: dict[UUID, Samples] = {}
     if _needs_outputs(estimands, scenario):
         if source.samples is None or source.samples.outputs is None:
@@ -99,15 +99,22 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
     return replace(_projected([record], outputs, estimands, scenario), evaluation=None)
 
 
-def _projectable(metrics: tuple[str, ...], record: EvaluationRecord) -> tuple[Estimand, ...]:
-    refuse_kind(record, "other class shares")
-    estimands = parse_estimands(metrics, record.labels, record.positive, inputs=INPUTS_OF_CLASSES)
+def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:
+    task, n_decisions = record.judged
+    if task is Task.DECISIONS:
+        if scenario.recalibrate:
+            raise NotForKind("decisions alone have no probabilities that could be fitted", pointer="/recalibrate")
+    else:
+        refuse_kind(record, "other class shares")
+    estimands = parse_estimands(
+        metrics, record.labels, record.positive, inputs=inputs_of_all([record]), task=task, n_decisions=n_decisions
+    )
     _check_projectable(metrics, estimands)
     return estimands
 
 
 def _needs_outputs(estimands: Sequence[Estimand], scenario: Scenario) -> bool:
-    return scenario.recalibrate or any(estimand.scored for estimand in estimands)
+    return scenario.recalibrate or any(estimand.task is None and estimand.scored for estimand in estimands)
 
 
 class WhatIfService:
@@ -133,7 +140,7 @@ class WhatIfService:
         records, pointers = [await self._get(project, identifier)], (None, "/against")
         if against is not None:
             records.append(await self._get(project, against, "/against"))
-        estimands = _projectable(metrics, records[0])
+        estimands = _projectable(metrics, records[0], scenario)
         outputs: dict[UUID, Samples] = {}
         if _needs_outputs(estimands, scenario):
             for record, pointer in zip(records, pointers, strict=False):

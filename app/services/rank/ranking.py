@@ -13,14 +13,16 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.compare.many.rankings import confidence_set, separable_groups, winner_optimism
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ProportionInterval, seed_of
+from app.kernel.uncertainty.design import Alternative, ProportionInterval, seed_of
 from app.services.estimands import Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.estimates.run_data import RunData, run_data
+from app.services.json_values import number
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingMode
@@ -30,6 +32,8 @@ from app.services.runs.resampling import CommonPrevalence, InferenceSettings
 from app.services.seeds import chosen_seed
 from app.services.stored import inputs_of_all
 
+# Judged by matrices with classes as rows, so that class shares can be compared.
+_OF_CLASSES = (None, Task.DECISIONS)
 # With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
 _FEWEST_DEFINED = 0.95
 
@@ -43,6 +47,7 @@ class LeaderboardQuery:
     limit: int = 20
     level: float = 0.95
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
+    alternative: Alternative = Alternative.TWO_SIDED
     seed: int | None = None
 
 
@@ -101,12 +106,14 @@ class LeaderboardDesign:
     Attributes:
         paired: Were the runs drawn sample by sample together?
         draws: Of all runs; 0 where they are too large.
+        alternative: Where limits are on one side; who can be told apart is judged on both.
     """
 
     paired: bool | None = field(default=None, metadata=LEFT_OUT)
     draws: int | None = field(default=None, metadata=LEFT_OUT)
     seed: int | None = field(default=None, metadata=LEFT_OUT)
     level: float | None = field(default=None, metadata=LEFT_OUT)
+    alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +194,7 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), record.task)
+        estimand = make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), *record.judged)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand
@@ -241,7 +248,7 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
     notes = []
     if len({record.labels for record in records}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
-    elif len(entrants) > 1 and not entrants[0].estimand.insensitive and entrants[0].record.task is None:
+    elif len(entrants) > 1 and not entrants[0].estimand.insensitive and entrants[0].record.task in _OF_CLASSES:
         shares = [entrant.record.counts.sum(axis=1) / entrant.record.n_samples for entrant in entrants]
         if not all(np.allclose(share, shares[0], atol=1e-9) for share in shares):
             notes.append(
@@ -263,7 +270,7 @@ def _judged(
 ) -> Leaderboard:
     """The board with intervals, and with groups where the runs can be simulated."""
     level = query.level
-    settings = LimitSettings(level=level, proportions=query.proportion_interval)
+    settings = LimitSettings(level=level, proportions=query.proportion_interval, alternative=query.alternative)
     seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
     comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
     paired = comparisons[0].runs.pairing.paired
@@ -272,7 +279,8 @@ def _judged(
         lines[entrant.place] = _with_interval(lines[entrant.place], own)
     drawn = _joined([comparison.drawn(0) for comparison in comparisons])
     draws = 0 if drawn is None else len(drawn)
-    design = LeaderboardDesign(paired=paired, draws=draws, seed=seed, level=level)
+    side = None if query.alternative is Alternative.TWO_SIDED else query.alternative
+    design = LeaderboardDesign(paired=paired, draws=draws, seed=seed, level=level, alternative=side)
     board = replace(board, items=tuple(lines), design=design)
     if drawn is None:
         scored = entrants[0].estimand.scored
@@ -292,7 +300,13 @@ def _comparisons(entrants: Sequence[_Entrant], kept: KeptSamples, settings: Infe
     """The runs together where they have the same classes, and else each for itself; all of them as they are."""
     records = [entrant.record for entrant in entrants]
     meant = {
-        (one.task, frozenset(one.labels), None if one.positive is None else one.labels[one.positive]) for one in records
+        (
+            one.task,
+            frozenset(one.labels),
+            None if one.positive is None else one.labels[one.positive],
+            tuple(one.decisions or ()),
+        )
+        for one in records
     }
     as_they_are = CommonPrevalence()
     if len(meant) == 1:
@@ -326,7 +340,7 @@ def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Es
 
 def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:
     if own.reason is None:
-        return replace(line, low=own.low, high=own.high, method=own.method)
+        return replace(line, low=number(own.low), high=number(own.high), method=own.method)
     return replace(line, reason=f"no interval: {own.reason}")
 
 

@@ -81,13 +81,18 @@ class ScoredRun:
             for end, size in zip(ends, self.fold_sizes or (), strict=True)
         ]
 
+    @property
+    def _masses(self) -> Array | None:
+        """What each unit weighs (n), or how many samples it stands for."""
+        return self.weights if self.weights is not None else self.run.multiplicities
+
     def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
         """Values (V) of each estimand; what prevalence moves at the shares (K), if given."""
         plain = values_of(self.run, [estimand.functional for estimand in estimands], self.weights)
         if shares is None:
             return plain
         moved = [index for index, estimand in enumerate(estimands) if not estimand.insensitive]
-        weights = importance(self.run.strata, shares, self.weights)
+        weights = importance(self.run.strata, shares, self._masses)
         found = values_of(self.run, [estimands[index].functional for index in moved], weights)
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
@@ -144,6 +149,12 @@ class Runs:
                 )
             if set(record.labels) != set(labels):
                 raise _different(record, records[0], f"{pointer}/{index}" if pointer.endswith("s") else pointer)
+            if record.decisions != records[0].decisions:
+                raise IncomparableLabels(
+                    f"expected runs with the same decisions in the same order; {record.id} has "
+                    f"{listed(record.decisions or ())}, and {records[0].id} {listed(records[0].decisions or ())}",
+                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                )
             place = np.array([order[label] for label in record.labels], dtype=np.intp)
             places.append(place)
             if task is not None:
@@ -173,6 +184,11 @@ class Runs:
     def task(self) -> Task | None:
         """What is judged; None for classes."""
         return self.records[0].task
+
+    @property
+    def judged(self) -> tuple[Task | None, int | None]:
+        """What is judged, and how many things can be decided where these are no classes."""
+        return self.records[0].judged
 
     @property
     def _unit_task(self) -> Task:

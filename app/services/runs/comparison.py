@@ -58,7 +58,17 @@ class Comparison:
     @property
     def independent(self) -> bool:
         """Are the samples, and of one weight, so that tests may count them?"""
-        return self._groups is None and not any(record.is_weighted for record in self.runs.records)
+        return not (self.grouped or self.weighted)
+
+    @property
+    def grouped(self) -> bool:
+        """Do the samples come in groups?"""
+        return self._groups is not None
+
+    @property
+    def weighted(self) -> bool:
+        """Have the samples weights?"""
+        return any(record.is_weighted for record in self.runs.records)
 
     @cached_property
     def observed(self) -> list[Array]:

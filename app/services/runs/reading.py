@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.kinds import UNIT_FORMS
+from app.domain.inputs.kinds import form_of
 from app.domain.inputs.samples import Samples
 from app.services.ports import PairedLabels, SampleLabels
 from app.services.stored import stored_input
@@ -73,8 +73,9 @@ async def read_outputs(
     found = await port.read_outputs(project, [record.id for record in records])
     for index, record in enumerate(records):
         samples = found.get(record.id)
-        if record.task is not None:
-            absent = samples is None and UNIT_FORMS[record.kind].needs_samples(record.extra)
+        form = form_of(record.kind, record.extra)
+        if form is not None:
+            absent = samples is None and form.needs_samples(record.extra)
         else:
             absent = samples is None or samples.outputs is None
         if absent:

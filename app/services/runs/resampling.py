@@ -11,6 +11,7 @@ import numpy as np
 
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.paired.drift import ChiSquared
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import Alternative
@@ -123,7 +124,9 @@ class CommonPrevalence:
 
     @classmethod
     def of_runs(cls, runs: Runs) -> "CommonPrevalence":
-        """That of runs of classes; all others are compared as they are."""
+        """That of runs of classes, whatever was decided about them; all others are compared as they are."""
+        if runs.task is Task.DECISIONS:
+            return cls.of(np.stack([runs.source(run).counts.astype(np.float64) for run in range(len(runs))]))
         return cls() if runs.task is not None else cls.of(runs.counts)
 
     def moves(self, estimand: Estimand) -> bool:

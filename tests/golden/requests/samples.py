@@ -37,6 +37,8 @@ _MANY = truth(240, _THREE)
 _TWO_SCORES = scores(_BINARY, 5)
 _UNIT_SCORES = [round(1 / (1 + 2.718281828 ** (-score)), 2) for score in _TWO_SCORES]
 
+_LOGITS = [[round(20 * value - 3, 3) for value in row] for row in probabilities(_MANY, 31)]
+
 PREDICTIONS = [
     compute("texts", labelled(200, _THREE, 0.8, 1), metrics=["f1@*", "mcc"]),
     compute("integers", of_labels(_MANY, decisions(_MANY, 0.7, 2))),
@@ -56,6 +58,8 @@ PREDICTIONS = [
         "few-groups", labelled(80, (1, 1), 0.7, 10, group_ids=[i // 16 for i in range(80)]), intervals="all", draws=200
     ),
     compute("groups-of-one", labelled(70, (1, 1), 0.7, 11, group_ids=list(range(70))), metrics=["f1"]),
+    compute("ignored", labelled(150, _THREE, 0.7, 13, ignore=["C"], labels=["A", "B", "C"]), metrics=["h_mean"]),
+    compute("ignored-and-unknown", labelled(90, _THREE, 0.9, 14, ignore=["Z"])),
     compute("groups-and-weights", labelled(120, _THREE, 0.7, 12, group_ids=groups(120), sample_weight=weights(120))),
 ]
 
@@ -96,6 +100,7 @@ PROBABILITIES = [
     compute("zeros-and-ones", of_rows([0, 1, 1, 0, 1], [[1, 0], [0, 1], [1, 0], [0.5, 0.5], [0.1, 0.9]])),
     compute("one-class-only", of_rows([1, 1, 1], [[0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])),
     compute("confident-and-wrong", scored(300, (1, 1), 0.0, 14), interpretation=True),
+    compute("ignored", scored(150, _THREE, 0.8, 15, ignore=["C"], sample_weight=weights(150)), seed=1),
     compute("unrounded", of_rows([0, 1, 2, 2], [[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [0.3, 0.3, 0.4], [0, 0, 1]])),
 ]
 
@@ -111,6 +116,18 @@ SCORES = [
     compute("constant", of_scores([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5])),
     compute("separated", of_scores([0, 0, 1, 1], [1.5, 2.5, 3.5, 4.5], threshold=3)),
     compute("one-class-only", of_scores(["x", "x"], [0.2, 0.9], labels=["x", "y"])),
+    compute(
+        "of-every-class",
+        of_scores(letters(_MANY), _LOGITS, labels=["A", "B", "C"]),
+        metrics=["roc_auc@*", "roc_auc_ovo_macro", "recall_at(specificity=0.8)@B", "log_loss"],
+    ),
+    compute(
+        "of-every-class-all",
+        of_scores(letters(_MANY), _LOGITS, labels=["A", "B", "C"], sample_ids=list(range(240))),
+        intervals="all",
+        seed=1,
+        draws=200,
+    ),
 ]
 
 FOLDS = [

@@ -24,6 +24,7 @@ from app.domain.report import (
     DRAWS,
     FEWEST_DRAWS,
     Alternative,
+    AreaInterval,
     Costs,
     IntervalChoice,
     IntervalMethod,
@@ -112,6 +113,11 @@ class OptionsField(Wire):
         "of an interval says which it is. `wald` has no width where a rate is 0 or 1, and is left out there. Limits "
         "that have to hold for several rates together are always those of Clopper and Pearson.",
     )
+    area_interval: Literal["delong", "hanley_mcneil"] = Field(
+        "delong",
+        description="Limits of the area under the ROC curve of a class. `hanley_mcneil`: the area -+ z standard errors "
+        "that follow from it and the class sizes alone, as in older reports; it has no width where the area is 1.",
+    )
     alternative: AlternativeName = Field(
         "two-sided",
         description="`greater`: intervals have a lower limit at the level, `less` an upper one; the other end is that "
@@ -143,6 +149,7 @@ class OptionsField(Wire):
             costs=None if self.costs is None else self.costs.to_domain(),
             alternative=Alternative(self.alternative),
             proportion_interval=ProportionInterval(self.proportion_interval),
+            area_interval=AreaInterval(self.area_interval),
             sampling=Sampling(
                 method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
                 prior=Prior(self.prior),

@@ -14,6 +14,7 @@ from app.api.v1.requests.fields import LABEL_TEXT, LabelField
 from app.domain.errors import InvalidInput
 from app.domain.inputs import clustering
 from app.domain.inputs.content import IGNORED_FACT
+from app.domain.inputs.decisions import from_matrix_of
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.ignored import without_ignored
 from app.domain.inputs.labels import CodedTexts
@@ -23,7 +24,6 @@ from app.domain.inputs.matrices import (
     MOST_SAMPLES,
     MatrixInput,
     from_binary_counts,
-    from_matrix,
     from_predictions,
 )
 from app.domain.inputs.multilabel import Beside, from_label_probabilities, from_label_sets
@@ -103,6 +103,9 @@ Labels = Annotated[
         json_schema_extra={**_CLASSES, "uniqueItems": True},
     ),
 ]
+Decisions = Annotated[
+    list[LabelField], Field(max_length=_MOST_LABELS, json_schema_extra={**_CLASSES, "uniqueItems": True})
+]
 Ignored = Annotated[
     list[LabelField],
     Field(
@@ -122,7 +125,7 @@ class ConfusionMatrixInput(Wire):
 
     kind: Literal["confusion_matrix"]
     matrix: list[MatrixRow] = Field(
-        max_length=MOST_CLASSES, description="K x K, non-negative.", json_schema_extra=_CLASSES
+        max_length=MOST_CLASSES, description="K x K, non-negative; K x M with `decisions`.", json_schema_extra=_CLASSES
     )
     labels: Labels | None = Field(None, description='The K classes; "0" to "K-1" when left out.')
     orientation: Literal["actual_rows", "predicted_rows"] = Field(
@@ -133,12 +136,18 @@ class ConfusionMatrixInput(Wire):
     )
     ignore: Ignored = Field(default_factory=list)
     normalized: bool = Field(default=False, description="The entries are rates, not counts: no intervals can be given.")
+    decisions: Decisions | None = Field(
+        None,
+        description="What was decided, a name for each column, where these are not the classes, such as to treat, to "
+        "test or to wait: the matrix may have any shape then. It has rates, and costs by `options.costs`.",
+    )
 
     def to_domain(self, pointer: str) -> MatrixInput:
         """The canonical form."""
-        return from_matrix(
+        return from_matrix_of(
             self.matrix,
             labels=self.labels,
+            decisions=self.decisions,
             positive=self.positive,
             predicted_rows=self.orientation == "predicted_rows",
             normalized=self.normalized,

@@ -7,10 +7,19 @@ from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.evaluations import TUMOURS
-from app.api.v1.requests.fields import SECOND, Expression, Identifier, LabelField, Sought
+from app.api.v1.requests.fields import (
+    SECOND,
+    AlternativeName,
+    Expression,
+    Identifier,
+    LabelField,
+    Sought,
+    check_one_sided,
+)
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.report import DRAWS, FEWEST_DRAWS
+from app.kernel.uncertainty.design import Alternative
 from app.services.project.ranges import MOST_NAMED
 from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.what_if import Unlabelled
@@ -62,12 +71,16 @@ class _Projected(Wire):
     )
     metrics: list[Expression] = Field(default_factory=lambda: list(PROJECTED), min_length=1, max_length=50)
     level: float = Field(0.95, gt=0, lt=1)
+    alternative: AlternativeName = Field(
+        "two-sided", description="Limits on both sides, or one of them alone at this level: `greater` has a lower one."
+    )
     seed: int | None = Field(None, ge=0, lt=2**63)
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000)
 
     @model_validator(mode="after")
     def check_choice(self) -> Self:
         """Exactly one scenario, with what belongs to it."""
+        check_one_sided(self.level, self.alternative)
         given = [name for name in ("prevalence", "prevalence_range", "sweep") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"expected exactly one of prevalence, prevalence_range and sweep, got {len(given)}")
@@ -96,6 +109,7 @@ class _Projected(Wire):
             recalibrate=self.recalibrate,
             old_prevalence=self.old_prevalence,
             level=self.level,
+            alternative=Alternative(self.alternative),
             seed=self.seed,
             draws=self.draws,
         )

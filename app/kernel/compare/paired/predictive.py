@@ -28,8 +28,9 @@ class PredictiveCounts:
     both_wrong: Array
 
     @classmethod
-    def of(cls, joint: JointCounts) -> "PredictiveCounts":
-        """Of the predictions of each class (K) by two runs."""
+    def of(cls, joint: JointCounts, *, squares: bool = False) -> "PredictiveCounts":
+        """Of the predictions of each class (K) by two runs; what samples weigh, or sums of their squared weights."""
+        masses = joint.masses if not squares or joint.weights is None else joint.masses * joint.weights
         (first, second), (first_right, second_right) = joint.predictions, joint.correct()
         same = first == second
         wanted = (
@@ -43,7 +44,7 @@ class PredictiveCounts:
         size = joint.n_classes
         return cls(
             *(
-                np.bincount(classes[some], weights=joint.counts[some], minlength=size).astype(np.float64)
+                np.bincount(classes[some], weights=masses[some], minlength=size).astype(np.float64)
                 for classes, some in wanted
             )
         )
@@ -73,7 +74,7 @@ class PredictiveValues:
         second: (...).
         score: (...) generalised score statistic. Leisenring, Alonzo & Pepe (2000), as written by Kosinski (2013).
         weighted_score: (...) the weighted one, which is the score statistic of two shares where no sample is predicted
-            by both runs. Kosinski (2013).
+            by both runs; NaN where samples have weights. Kosinski (2013).
         log_ratio: (...) log of first over second, NaN where one of them is 0.
         log_ratio_variance: (...) of it. Moskowitz & Pepe (2006).
     """
@@ -101,15 +102,15 @@ def p_of(statistic: Array) -> Array:
     return np.asarray(chi_squared_upper_tail(statistic, 1.0))
 
 
-def predictive_values(counts: PredictiveCounts) -> PredictiveValues:
-    """Compare them.
+def predictive_values(counts: PredictiveCounts, squares: PredictiveCounts | None = None) -> PredictiveValues:
+    """Compare them; of samples with weights by the ``squares`` of these.
 
     With n the numbers of predictions, v the values, w = n_2 / (n_1 + n_2), p the value of all predictions together, D
     whether one is right and z = (n_1 n_2 / (n_1 + n_2)) (v_1 - v_2), the generalised score statistic is z^2 over the
     sum over the samples of ((sum of w or w - 1 over its predictions) (D - p))^2; the weighted one is (v_1 - v_2)^2 over
     (1/n_1 + 1/n_2) times the mean over all predictions of (D - p)^2 where one run only predicts, else 0.
     """
-    c = counts
+    c, s = counts, counts if squares is None else squares
     with silently():
         right = c.first_right + c.both_right, c.second_right + c.both_right
         n = right[0] + c.first_wrong + c.both_wrong, right[1] + c.second_wrong + c.both_wrong
@@ -118,10 +119,10 @@ def predictive_values(counts: PredictiveCounts) -> PredictiveValues:
         hit = (right[0] + right[1]) / total
         miss = 1.0 - hit
         alone = (
-            c.first_right * miss**2 + c.first_wrong * hit**2,
-            c.second_right * miss**2 + c.second_wrong * hit**2,
+            s.first_right * miss**2 + s.first_wrong * hit**2,
+            s.second_right * miss**2 + s.second_wrong * hit**2,
         )
-        together = c.both_right * miss**2 + c.both_wrong * hit**2
+        together = s.both_right * miss**2 + s.both_wrong * hit**2
         share = n[1] / total
         gap = first - second
         moved = (n[0] * n[1] / total * gap) ** 2
@@ -133,9 +134,9 @@ def predictive_values(counts: PredictiveCounts) -> PredictiveValues:
             first=first,
             second=second,
             score=_quotient(moved, spread),
-            weighted_score=_quotient(gap**2, mean),
+            weighted_score=_quotient(gap**2, mean) if squares is None else np.full(gap.shape, np.nan),
             log_ratio=log_ratio,
-            log_ratio_variance=np.where(positive, _log_ratio_variance(c, n, (first, second)), np.nan),
+            log_ratio_variance=np.where(positive, _log_ratio_variance(s, n, (first, second)), np.nan),
         )
 
 

@@ -1,7 +1,7 @@
 """Samples in clusters, as they are resampled: cell by cell of their table where nothing else is known of them."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,11 +59,26 @@ class CellUnits(Units):
         counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
         return subject_of(Contingency(counts), None)
 
-    def part(self, chosen: Codes) -> "CellUnits":
+    def part(self, chosen: Codes) -> Self:
         """Some of the cells, the others being empty."""
         kept = np.zeros(self.counts.size)
         kept[chosen] = self.multiplicities[chosen]
-        return CellUnits(kept.reshape(self.counts.shape))
+        return replace(self, counts=kept.reshape(self.counts.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionUnits(CellUnits):
+    """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
+
+    @property
+    def strata(self) -> Codes:
+        """Class (K M) of each cell."""
+        return np.repeat(np.arange(len(self.counts)), self.counts.shape[1])
+
+    @property
+    def n_strata(self) -> int:
+        """K."""
+        return len(self.counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.bisection import last_inside
 from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
+from app.kernel.samples.partial_areas import hanley_mcneil_error
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import logit_limits, proportion_limits, two_sided_z
@@ -210,3 +211,13 @@ def newcombe_area_limits(area: float, positives: float, negatives: float, level:
         return (area - t) ** 2 <= z * z * spread
 
     return last_inside(inside, area, 0.0), last_inside(inside, area, 1.0)
+
+
+def hanley_mcneil_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
+    """Limits area -+ z standard errors from the area and the class sizes alone, cut at 0 and 1. Hanley & McNeil (1982).
+
+    Without width where the area is 0 or 1.
+    """
+    sizes = np.asarray(area), np.asarray(positives), np.asarray(negatives)
+    reach = two_sided_z(level) * float(hanley_mcneil_error(*sizes))
+    return max(area - reach, 0.0), min(area + reach, 1.0)

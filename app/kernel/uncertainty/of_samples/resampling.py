@@ -238,7 +238,8 @@ def resamples(run: Units, made: Plan, seed: int, class_counts: ClassCounts) -> R
     y, fixed = run.strata, class_counts is ClassCounts.FIXED
     batch = _batch(made, run)
     if run.multiplicities is not None:
-        yield None, None, _of_cells(run.multiplicities, made.draws, batch, random)
+        strata = y if fixed else np.zeros_like(y)
+        yield None, None, _of_cells(run.multiplicities, strata, made.draws, batch, random)
         return
     if made.of_all:
         strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
@@ -257,11 +258,16 @@ def resamples(run: Units, made: Plan, seed: int, class_counts: ClassCounts) -> R
         yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
 
 
-def _of_cells(counts: Array, draws: int, batch: int, random: np.random.Generator) -> Iterator[Array]:
-    """Batches (d, n) of how many samples each unit has in a resample of as many as all of them stand for."""
-    total = counts.sum()
+def _of_cells(counts: Array, strata: Codes, draws: int, batch: int, random: np.random.Generator) -> Iterator[Array]:
+    """Batches (d, n) of how many samples each unit has in a resample of as many as all in its stratum stand for."""
+    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
     for start in range(0, draws, batch):
-        yield random.multinomial(int(total), counts / total, min(batch, draws - start)).astype(np.float64)
+        drawn = np.zeros((min(batch, draws - start), counts.size))
+        for places in members:
+            total = counts[places].sum()
+            if total > 0:
+                drawn[:, places] = random.multinomial(int(total), counts[places] / total, len(drawn))
+        yield drawn
 
 
 def _subset_weights(

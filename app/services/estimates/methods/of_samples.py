@@ -17,10 +17,16 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.uncertainty.design import ClassCounts, Shares
+from app.kernel.uncertainty.design import AreaInterval, ClassCounts, Shares
 from app.kernel.uncertainty.of_matrices.headline import Given
 from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.of_samples.influence import Linearisation, area_limits, effective_samples, limits
+from app.kernel.uncertainty.of_samples.influence import (
+    Linearisation,
+    area_limits,
+    effective_samples,
+    hanley_mcneil_limits,
+    limits,
+)
 from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -55,12 +61,20 @@ def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estima
 def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
     """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
     form = Estimate(value=nan, level=settings.level, method=LinearMethod.DELONG_LOGIT.value, given=Given.ACTUAL.value)
+    by_sizes = settings.areas is AreaInterval.HANLEY_MCNEIL
+    if by_sizes:
+        form = replace(form, method=settings.areas.value)
     spread: float | None = None
     for code in classes:
         ranking = run.scores.ranking(code)
         members, others = int(ranking.positives), int(ranking.negatives)
         if not members or not others:
             yield form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+            continue
+        if by_sizes:
+            low, high = hanley_mcneil_limits(float(ranking.auc), members, others, settings.level_of_each)
+            one = replace(form, value=float(ranking.auc), low=low, high=high)
+            yield one if low < high else one.without_limits(NoLimits.DEGENERATE)
             continue
         # With two classes both have the same order, one from above and one from below.
         spread = area_variance(ranking) if spread is None or run.n_classes > 2 else spread

@@ -63,7 +63,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(kind.findings(source, values, per_class)),
-        details=kind.details(source, run.subject),
+        details=kind.details(source, run.subject, question.options),
     )
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OF_DECISIONS, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES, ONE_ACTUAL_CLASS
 from app.kernel.metrics.costs import COSTS, Costs, matrix_of_costs, paid_in_all, relative_cost
 from app.kernel.numerics.arrays import Array
@@ -16,6 +16,7 @@ _cost = partial(
     ideal=0.0,
     orientation=Orientation.LOWER,
     parameters=(COSTS,),
+    also=OF_DECISIONS,
     on_request=True,
 )
 
