@@ -16,7 +16,18 @@ PROBLEM_MEMBERS = {"type", "title", "status", "detail", "instance", "code"}
 # Metrics with a cutoff are named as expressions.
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\(k=\d+\))?")
 # Members whose own members are named by the caller: labels, tags, expressions.
-_NAMED_BY_CALLERS = {"per_class", "prevalence", "requested", "intervals", "interpretation", "tags", "ignored"}
+# Members that callers name, of some of them also what is inside.
+_NAMED_TWICE = {"requested", "share_of_class", "share_of_decision"}
+_NAMED_BY_CALLERS = {
+    "per_class",
+    "prevalence",
+    "intervals",
+    "interpretation",
+    "tags",
+    "ignored",
+    "share",
+    *_NAMED_TWICE,
+}
 
 
 def evaluation(*, model: str = "m", dataset: str = "d", **members: Any) -> Json:
@@ -117,7 +128,7 @@ def _member_names(value: Any, named: Collection[str]) -> Iterator[str]:
             yield name
             if name in named and isinstance(member, dict):
                 for inner in member.values():
-                    yield from _member_names(inner, named) if name != "requested" else ()
+                    yield from _member_names(inner, named) if name not in _NAMED_TWICE else ()
             else:
                 yield from _member_names(member, named)
     elif isinstance(value, list):

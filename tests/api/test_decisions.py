@@ -109,7 +109,7 @@ def test_what_is_read_is_what_was_answered(client: httpx.Client) -> None:
 
 
 def test_runs_are_compared_and_gated_and_ranked(client: httpx.Client) -> None:
-    better = [[800, 90, 10], [5, 30, 65]]
+    better = [[850, 45, 5], [2, 18, 80]]
     runs = [keep(client, matrix, model)["id"] for matrix, model in ((better, "new"), (MATRIX, "old"))]
     answer = compare(client, *runs, metrics=[COST], seed=1)
     assert answer["metrics"][COST]["best"] == runs[0]
@@ -117,7 +117,7 @@ def test_runs_are_compared_and_gated_and_ranked(client: httpx.Client) -> None:
     expected = exact(better)["expected_cost"] - exact(MATRIX)["expected_cost"]
     assert found["difference"] == pytest.approx(float(expected), rel=1e-12)
     assert found["low"] < float(expected) < found["high"] < 0
-    rule = {"metric": COST, "max": 1.05}
+    rule = {"metric": COST, "max": 0.9}
     assert client.put("/v1/gates/cheap", json={"rules": [rule]}).status_code in (200, 201)
     verdicts = [client.post("/v1/gates/cheap/checks", json={"evaluation": run}).json()["verdict"] for run in runs]
     assert verdicts == ["pass", "fail"]

@@ -96,17 +96,17 @@ def posted(client: httpx.Client, path: str, body: Json) -> Json:
     ("name", "options"),
     [
         ("probabilities", {"metrics": METRICS, "costs": COSTS}),
-        ("probabilities", {"metrics": METRICS, "costs": COSTS, "intervals": "all", "draws": 100}),
+        ("probabilities", {"metrics": METRICS, "costs": COSTS, "intervals": "all", "draws": 200}),
         ("probabilities", {"costs": {"matrix": [[0, 1], [5, 0], [2, 2]], "decisions": ["treat", "wait"]}}),
-        ("probabilities", {"intervals": "all", "draws": 100, "proportion_interval": "jeffreys"}),
+        ("probabilities", {"intervals": "all", "draws": 200, "proportion_interval": "jeffreys"}),
         ("weighted", {"metrics": METRICS, "intervals": "none"}),
         (
             "groups",
-            {"metrics": ["h_mean", "log_loss"], "intervals": "all", "interval_method": "bootstrap", "draws": 100},
+            {"metrics": ["h_mean", "log_loss"], "intervals": "all", "interval_method": "bootstrap", "draws": 200},
         ),
         ("two classes", {"metrics": ["expected_cost"], "costs": {"matrix": [[0, 1], [5, 0]]}, "interpretation": True}),
-        ("scores", {"metrics": ["roc_auc", "partial_roc_auc(max_fpr=0.3)"], "intervals": "all", "draws": 100}),
-        ("class scores", {"metrics": ["roc_auc_ovo_macro", "recall_at@1"], "intervals": "all", "draws": 100}),
+        ("scores", {"metrics": ["roc_auc", "partial_roc_auc(max_fpr=0.3)"], "intervals": "all", "draws": 200}),
+        ("class scores", {"metrics": ["roc_auc_ovo_macro", "recall_at@1"], "intervals": "all", "draws": 200}),
         ("folds", {"metrics": ["h_mean", "au_imcp"]}),
     ],
 )

@@ -349,8 +349,8 @@ def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: _C
     for one in card.parameters:
         if isinstance(one, Choice) and one.matrix is MatrixOf.COSTS and isinstance(found[one.name], str):
             raise InvalidParameter(
-                f"{card.key} needs {one.name}, since what is decided are no classes, and nothing says which decisions are "
-                f"mistakes: a row for each actual class with {context.n_decisions} numbers, as "
+                f"{card.key} needs {one.name}, since what is decided are no classes, and nothing says which decisions "
+                f"are mistakes: a row for each actual class with {context.n_decisions} numbers, as "
                 f'{one.name}="0,1,2;5,0,1", or in the options of the evaluation',
                 position=call.position,
             )

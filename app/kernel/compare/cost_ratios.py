@@ -67,7 +67,7 @@ def worth_of_pairs(sums: Array, squares: Array, members: float) -> float:
         squares: The same of squared weights.
         members: How many samples there are.
     """
-    better, worse, _ = (sums / sums[2]).tolist()
+    better, worse = (float(one) / float(sums[2]) for one in sums[:2])
     gap = worse - better
     each = np.array([(1.0 + gap) ** 2, (1.0 - gap) ** 2, gap * gap])
     parts = np.array([squares[0], squares[1], max(float(squares[2] - squares[0] - squares[1]), 0.0)])

@@ -61,7 +61,8 @@ class ComparedPredictiveValue:
         ratio: a over b, the relative predictive value of Moskowitz and Pepe (2006), with limits at the level of the
             comparison.
         tests: That both values are equal, unadjusted; with `design.alternative` p is on that side. The generalised
-            score statistic of Leisenring, Alonzo and Pepe (2000), the weighted one of Kosinski (2013), and that of the ratio.
+            score statistic of Leisenring, Alonzo and Pepe (2000), the weighted one of Kosinski (2013), and that of
+            the ratio.
         reason: Why something is not there, or says little.
     """
 

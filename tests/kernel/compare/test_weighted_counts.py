@@ -90,7 +90,7 @@ def test_recalls_and_symmetry_in_fractions() -> None:
     for k in range(CLASSES):
         signed = [(int(FIRST[i] == k) - int(SECOND[i] == k), weights[i]) for i in range(SIZE) if TRUTH[i] == k]
         total, square = sum(s * w for s, w in signed), sum(s * s * w * w for s, w in signed)
-        by_class += total * total / square
+        by_class += Fraction(total * total, square)
     symmetry = Fraction(0)
     for i in range(CLASSES):
         for j in range(i):

@@ -71,7 +71,7 @@ def _masses(run: RunData) -> Array:
 def _at(estimands: Sequence[Estimand], run: RunData, weights: Array, shares: Array) -> list[Array]:
     """Values (D, V) of every estimand for units in weights (D or 1, n), at shares (D or 1, K)."""
     strata = run.units.strata
-    actual = np.bincount(strata, _masses(run), run.n_classes)
+    actual = np.bincount(strata, _masses(run), run.n_classes).astype(np.float64)
     with silently():
         subject = run.units.subject(weights * class_factors(actual, shares).take(strata, axis=-1))
         return [one.values(np.asarray(one.functional(subject))) for one in estimands]
