@@ -19,6 +19,8 @@ MEMBERS = {
     "references",
     "probabilities",
     "recall_sweep",
+    "surface",
+    "decisions",
     "recall_orders",
     "class",
     "mcp",

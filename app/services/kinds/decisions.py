@@ -71,13 +71,12 @@ def costs_of(counts: Array, costs: Array, decisions: Sequence[str]) -> DecisionC
         relative = float(relative_cost(counts, actual, costs))
     constant = costs_of_constants(actual, costs) / actual.sum()
     cheapest = int(constant.argmin())
-    best: ConstantDecision = {"decision": decisions[cheapest], "expected_cost": float(constant[cheapest])}
-    return {
-        "expected_cost": float(paid_in_all(counts, costs) / actual.sum()),
-        "normalized_cost": number(relative),
-        "cost_savings": number(1.0 - relative),
-        "best_constant": best,
-    }
+    return DecisionCosts(
+        expected_cost=float(paid_in_all(counts, costs) / actual.sum()),
+        normalized_cost=number(relative),
+        cost_savings=number(1.0 - relative),
+        best_constant=ConstantDecision(decision=decisions[cheapest], expected_cost=float(constant[cheapest])),
+    )
 
 
 def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:

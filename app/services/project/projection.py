@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import ModuleType
 from uuid import UUID
 
 import numpy as np
@@ -117,18 +116,16 @@ class ProjectedRun:
     def _from_samples(self, estimand: Estimand) -> bool:
         return estimand.scored or self.scenario.recalibrate
 
-    @property
-    def _by_units(self) -> ModuleType:
-        """How values of units at other shares come about: of samples, or of classes and decisions."""
-        return shifted_samples if self._run.source.task is None else shifted_units
-
     def sharing_time_with(self, estimand: Estimand) -> list[Estimand]:
         """Which estimands are computed from the same as this one: the matrix, or the samples."""
         return [one for one in self.estimands if self._from_samples(one) is self._from_samples(estimand)]
 
     def most_points(self, estimand: Estimand) -> int:
         """At how many shares values can be had in reasonable time."""
-        return self._by_units.most_points(self._run) if self._from_samples(estimand) else _MOST_POINTS
+        if not self._from_samples(estimand):
+            return _MOST_POINTS
+        of_decisions = self._run.source.task is not None
+        return shifted_units.most_points(self._run) if of_decisions else shifted_samples.most_points(self._run)
 
     def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
         most = min(self.most_points(estimand) for estimand in estimands)
@@ -172,7 +169,9 @@ class ProjectedRun:
         )
 
     def _design_of_samples(self, shares: ClassShares) -> ProjectionDesign:
-        form = self._by_units.resampling(self._run, shares, self._settings)
+        of_decisions = self._run.source.task is not None
+        resampling = shifted_units.resampling if of_decisions else shifted_samples.resampling
+        form = resampling(self._run, shares, self._settings)
         draws = form.draws or 0 if self._is_independent else 0
         return ProjectionDesign(
             level=form.level,
