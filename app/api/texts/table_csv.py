@@ -24,9 +24,9 @@ LEADERBOARD = ("rank", "model", "version", "value", "low", "high", "n_samples", 
 
 
 def evaluation_csv(answer: Mapping[str, Any]) -> str:
-    """A line for every value: overall, of each class, requested."""
+    """A line for every value: overall, of each class, requested, and of each decision that is no class."""
     lines = _Lines(answer)
-    return _written(EVALUATION, chain(lines.overall(), lines.of_classes(), lines.requested()))
+    return _written(EVALUATION, chain(lines.overall(), lines.of_classes(), lines.requested(), lines.of_decisions()))
 
 
 class _Lines:
@@ -55,6 +55,14 @@ class _Lines:
             by_class = value if isinstance(value, Mapping) else {None: value}
             for label, one in by_class.items():
                 yield self._line("requested", label, "", text, one)
+
+    def of_decisions(self) -> Iterator[Sequence[Cell]]:
+        """How often each is taken about each class; the decision stands in place of the group."""
+        shares = (self._answer.get("decisions") or {}).get("share_of_class", {})
+        for label, decisions in shares.items():
+            for decision, one in decisions.items():
+                reason = "no value" if one["value"] is None else None
+                yield ("decision", label, decision, "share_of_class", one["value"], one["low"], one["high"], reason)
 
     def _line(
         self, scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""

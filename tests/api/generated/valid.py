@@ -106,8 +106,11 @@ def make_valid_evaluation(body: Any) -> None:
     body["input"] = _input(body["input"])
     options = body.get("options", {})
     # What they say has to go with each other and with the input.
-    for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "costs"):
+    for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
         options.pop(name, None)
+    if body["input"]["kind"] in ("ranking", "clustering"):
+        # Metrics of classes have no meaning for these.
+        options.pop("metrics", None)
     _on_one_side(options)
     if options.get("intervals") == "none":
         options.pop("alternative", None)
@@ -141,6 +144,8 @@ def _entry(value: float) -> float:
 
 
 def _matrix(source: Json) -> Json:
+    # Decisions that are no classes leave little to be asked.
+    source.pop("decisions", None)
     size = min(len(source["matrix"]), 5)
     source["matrix"] = [[_entry(value) for value in _cycled(row, size)] for row in _cycled(source["matrix"], size)]
     _fit_labels(source, [str(index) for index in range(size)])
@@ -258,6 +263,14 @@ def _folds(source: Json) -> Json:
     return source
 
 
+def _clustering(source: Json) -> Json:
+    rows = source.get("contingency") or [[1.0]]
+    width = min(len(rows[0]), 5) or 1
+    counts = [[float(round(_entry(value))) for value in _cycled(row or [1.0], width)] for row in rows[:5]]
+    counts[0][0] += 1.0
+    return {"kind": "clustering", "contingency": counts}
+
+
 _INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "confusion_matrix": _matrix,
     "binary_counts": _counts,
@@ -267,6 +280,7 @@ _INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "folds": _folds,
     "ranking": _ranking,
     "multilabel": _multilabel,
+    "clustering": _clustering,
 }
 
 
@@ -302,6 +316,8 @@ def _leaderboard(case: Case, _: Kept) -> None:
     """Limits of proportions go with metrics that are some."""
     if "proportion_interval" in (case.query or {}):
         case.query["metric"] = "accuracy"
+    if (case.query or {}).get("alternative") in ("greater", "less"):
+        case.query["level"] = 0.9
 
 
 def _curve(case: Case, kept: Kept) -> None:
@@ -429,6 +445,7 @@ def _projection(case: Case, kept: Kept) -> None:
     # That takes probabilities, and these runs are of matrices.
     body["recalibrate"] = False
     body["draws"] = 200
+    _on_one_side(body)
     if "sweep" in body and operation_id(case) == "projectEvaluation":
         body["against"] = kept.runs[1]
 
