@@ -25,6 +25,7 @@ from app.api.v1 import (
     metrics,
     projections,
 )
+from app.api.v1.figures import plots, reports
 from app.api.v1.replays import replay
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
@@ -47,6 +48,8 @@ ROUTERS = (
     leaderboard.router,
     projections.router,
     metrics.router,
+    plots.router,
+    reports.router,
     keys.router,
     operations.router,
 )

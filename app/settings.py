@@ -228,6 +228,12 @@ class Settings(BaseSettings):
         description="Memory that the heavy arithmetic of one request may take; more is answered `413`.",
     )
 
+    figure_seconds: float = Field(
+        20.0,
+        gt=0,
+        description="A picture (SVG or PNG) that takes longer is given up: `504`. The extra `figures` draws.",
+    )
+
     @field_validator("admission_limit")
     @classmethod
     def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:

@@ -22,6 +22,7 @@ from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
+from app.services.rendering import Renderer
 from app.services.worker import Limits
 from app.settings import Authentication, Settings
 from app.store.comparisons import PostgresComparisonStore
@@ -71,6 +72,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         keep=timedelta(seconds=settings.idempotency_seconds),
         lease=timedelta(seconds=settings.idempotency_lease_seconds),
     )
+    renderer = Renderer(settings.figure_seconds, wait_seconds=settings.compute_wait_seconds)
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     try:
         if await _is_current(readiness):
@@ -93,10 +95,12 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
             guard=guard,
             idempotency=idempotency,
             compute=compute,
+            renderer=renderer,
             readiness=readiness,
         )
     finally:
         compute.close()
+        renderer.close()
         await guard.close()
         await idempotency.close()
         await store.close()

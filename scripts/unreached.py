@@ -22,8 +22,8 @@ ALLOWED: Final = ROOT / "scripts" / "unreached.toml"
 ENTRIES: Final = ("app.main", "app.cli", "app.serving", "app.inside", "app.__main__")
 MIGRATIONS: Final = "alembic"
 # A function with such a decorator is registered where it stands: cards of metrics (each family makes a decorator of its
-# own from `metric`), routes, and what pydantic asks.
-REGISTERED: Final = ("@_*", "@router.*", "@*_validator")
+# own from `metric`), figures, routes, and what pydantic asks.
+REGISTERED: Final = ("@_*", "@figure", "@router.*", "@*_validator")
 
 Symbol = tuple[str, str]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign

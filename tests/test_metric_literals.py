@@ -24,6 +24,14 @@ EXAMPLES = "api/v1/requests/"
 MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range"}
 # What is called like a metric and is something else.
 OTHERS = {
+    "api/plots/planes.py": {
+        "balanced_accuracy",
+        "fpr",
+        "g_mean",
+        "h_mean",
+        "tpr",
+    },  # members of the answer with isocurves
+    "api/report/evaluation_page.py": {"f1", "precision", "recall"},  # columns of the table of classes
     "api/v1/requests/metrics.py": {"max_recall"},  # a member of the request for bounds
     "kernel/metrics/scales.py": {  # verbal scales
         "discriminant_power",

@@ -33,6 +33,7 @@ from app.services.idempotency import IdempotencyService
 from app.services.ports import Readiness
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
+from app.services.rendering import Renderer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Services:
     guard: Guard
     idempotency: IdempotencyService
     compute: ComputePool
+    renderer: Renderer
     readiness: Readiness
 
 

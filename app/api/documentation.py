@@ -85,6 +85,10 @@ _OF_KEYS = {
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
 
 
+# Of routes that draw.
+NOT_INSTALLED: dict[int | str, dict[str, Any]] = {501: _problem("The service was installed without what draws it.")}
+
+
 def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "") -> Documented:
     """The member ``responses`` of a route that makes something and tells its address.
 

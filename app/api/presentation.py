@@ -32,6 +32,8 @@ from app.services.gate.answers import CheckAnswer
 from app.services.rank.ranking import Leaderboard
 
 Written = Mapping[str, Any]
+# What reports are written in; they stand beside the answers, since they have pictures.
+PAGE = "text/html"
 
 
 class Media(StrEnum):
@@ -89,6 +91,14 @@ def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
     texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
     found = answers(shape) if documented is None else documented
     return {status: {**said, "content": texts} for status, said in found.items()}
+
+
+def with_page(documented: Documented) -> Documented:
+    """The same for a route that answers a page too."""
+    return {
+        status: {**said, "content": {**said["content"], PAGE: {"schema": {"type": "string"}}}}
+        for status, said in documented.items()
+    }
 
 
 class Asked(NamedTuple):
@@ -206,6 +216,15 @@ def _view_of(request: Request, kind: Kind, asked: Asked) -> View:
     return View(kind, media, None, asked.style)
 
 
+def prefers_page(request: Request) -> bool:
+    """Does it ask for a page before everything else that is written here?"""
+    accept = request.headers.get("accept", "*/*")
+    if PAGE not in accept.lower():
+        return False
+    ranges = [_range(part) for part in accept.split(",") if part.strip()]
+    return _weight(PAGE, ranges) > max(0.0, *(_weight(media, ranges) for media in Media))
+
+
 def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:
     if media is not Media.JSON:
         raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
@@ -241,8 +260,8 @@ def _range(part: str) -> tuple[str, float]:
         return name, 0.0
 
 
-def _weight(media: Media, ranges: Sequence[tuple[str, float]]) -> float:
-    for name in (media.value, f"{media.value.split('/')[0]}/*", "*/*"):
+def _weight(media: str, ranges: Sequence[tuple[str, float]]) -> float:
+    for name in (media, f"{media.split('/')[0]}/*", "*/*"):
         found = [weight for one, weight in ranges if one == name]
         if found:
             return max(found)

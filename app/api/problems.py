@@ -25,6 +25,7 @@ from app.domain.errors import (
     NoSamples,
     NotEnoughMemory,
     NotFound,
+    NotInstalled,
     Overloaded,
     ProcessLost,
     ResultDeleted,
@@ -53,6 +54,7 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
+    (NotInstalled, HTTPStatus.NOT_IMPLEMENTED),
     (NotEnoughMemory, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
 )

@@ -243,6 +243,18 @@ class UnknownClass(DomainError):
     code = "unknown_class"
 
 
+class NoFigure(DomainError):
+    """What was asked for has no such figure: it is made of something that this evaluation or comparison has not."""
+
+    code = "no_figure"
+
+
+class NotInstalled(DomainError):
+    """What was asked for needs a part of the service that was not installed. Nothing is wrong with the request."""
+
+    code = "not_installed"
+
+
 class CurveUndefined(DomainError):
     """The samples of an evaluation have no such curve."""
 

@@ -11,6 +11,9 @@ RANKED: Final = "h_mean"
 COMPARED: Final = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
 # What is projected to other prevalences.
 PROJECTED: Final = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
+# What is drawn over the shares of one class, few enough lines to be told apart; and of several runs.
+SWEPT: Final = ("balanced_accuracy", "h_mean", "accuracy", "mcc", "macro_f1")
+ACCURACY: Final = "accuracy"
 # What texts show first, as far as a report has it: of several classes, and of two, where it is about the positive one.
 SHOWN: Final = (
     *("h_mean", "g_mean", "balanced_accuracy", "roc_auc_ovr_macro", "au_imcp"),
@@ -22,5 +25,7 @@ SHOWN_OF_TWO: Final = (
 )
 # What they show of each class.
 RECALL: Final = "recall"
+SPECIFICITY: Final = "specificity"
 PRECISION: Final = "precision"
+F1: Final = "f1"
 LOSSES_SHOWN: Final = ("log_loss", "brier_score", "expected_calibration_error")

@@ -26,8 +26,6 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage:
 # at the usual 700 half of the time of reading goes into looking for it.
 _GARBAGE_THRESHOLD = 100_000
-# A process that has grown by more than this ends after its work: what an allocator keeps is given back that way only.
-_MOST_GROWTH = 128 * 1024 * 1024
 # Freed arrays up to this size are used again. The allocator would give them back to the system and ask for them anew,
 # page by page: a third of the time of resampling.
 _KEPT_BYTES = 64 * 1024 * 1024
@@ -41,10 +39,13 @@ class Limits:
     Attributes:
         seconds: From its arguments to its result.
         memory_bytes: Beyond what the process has before.
+        growth_bytes: A process that has grown by more than this ends after its work: what an allocator keeps is given
+            back that way only.
     """
 
     seconds: float
     memory_bytes: int
+    growth_bytes: int = 128 * 1024 * 1024
 
 
 class Ending(Enum):
@@ -130,7 +131,7 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
         with file or contextlib.nullcontext():
             answer = _called(task, file)
         signal.alarm(0)
-        last = _peak_bytes() - before > _MOST_GROWTH
+        last = _peak_bytes() - before > limits.growth_bytes
         try:
             line.send_bytes(answer)
             line.send(last)

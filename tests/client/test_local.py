@@ -17,6 +17,13 @@ def test_the_same_client_and_the_same_numbers(tmp_path: Path) -> None:
         assert float(kept["h_mean"]) == pytest.approx(0.4324, abs=1e-4)
         assert str(kept).startswith("rf 7 on hartwig")
         assert pv.evaluations()[0]["id"] == kept.id
+        assert "layer" in pv.plot(kept, "confusion", theme="dark")
+        assert pv.page("rf:7").startswith("<!doctype html>")
+        other = pv.evaluate(matrix=MATRIX, model="rf:8", dataset="hartwig")
+        compared = pv.compare(kept, other, metrics=["accuracy"])
+        assert compared.id in pv.comparison_page(compared.id)
+        assert pv.comparison_plot(compared.id)["description"]
+        assert "differences" in {one["name"] for one in pv.plots()}
         with pytest.raises(prevail.InvalidInput, match=r"matrix\[0\]\[1\]"):
             pv.evaluate(matrix=[[1, -1], [0, 1]])
 

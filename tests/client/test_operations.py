@@ -61,6 +61,11 @@ METHODS = {
     "getMetric": "metric",
     "computeMetrics": "compute",
     "recommendMetrics": "recommend",
+    "listPlots": "plots",
+    "getEvaluationPlot": "plot",
+    "getComparisonPlot": "comparison_plot",
+    "getEvaluationReport": "page",
+    "getComparisonReport": "comparison_page",
 }
 # What has no method, and why.
 REASONS: dict[str, str] = {}

@@ -11,7 +11,8 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, view_of, written_as
+from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, with_page, written_as
+from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
 from app.domain.decisions import ComparisonSummary
 from app.services.compare.answers import RunComparison
@@ -49,13 +50,15 @@ async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Curso
 
 @router.get(
     "/comparisons/{identifier}",
-    responses=written_as(COMPARISON),
+    responses=with_page(written_as(COMPARISON)),
     operation_id="getComparison",
 )
 async def get_comparison(
     identifier: UUID, request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
 ) -> Response:
     """Read a comparison as it was answered."""
+    if prefers_page(request):
+        return await comparison_page(context, identifier)
     view = view_of(request, COMPARISON, asked)
     return view.answer(await context.services.comparisons.read(context.project, identifier))
 

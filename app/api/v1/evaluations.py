@@ -14,9 +14,10 @@ from app.api.bodies.received import LargeBody, receive
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, view_of, written_as
+from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, with_page, written_as
 from app.api.problems import InvalidQuery
 from app.api.v1.evaluating import Store, evaluate_large, evaluation_answer, keep_evaluation
+from app.api.v1.figures.pages import evaluation_page
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
 from app.domain.catalogue import overall_key
@@ -182,7 +183,7 @@ def _position(identifier: UUID, value: float | None) -> Position:
 
 @router.get(
     "/evaluations/{identifier}",
-    responses=written_as(EVALUATION),
+    responses=with_page(written_as(EVALUATION)),
     operation_id="getEvaluation",
     tags=["evaluations"],
 )
@@ -193,6 +194,8 @@ async def get_evaluation(
     asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Read an evaluation with its full report."""
+    if prefers_page(request):
+        return await evaluation_page(context, identifier)
     view = view_of(request, EVALUATION, asked)
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.read_headline(context.project, identifier))

@@ -74,6 +74,15 @@ class EvaluationHeadline:
     headline: Headline
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNames:
+    """Whose evaluation it is."""
+
+    id: UUID
+    model: ModelRef
+    dataset: DatasetRef
+
+
 class Normalized(StrEnum):
     """What the entries of a confusion matrix are divided by."""
 
@@ -179,6 +188,11 @@ class EvaluationService:
             tags=_by_name(record.tags),
             headline=headline,
         )
+
+    async def names(self, project: str, identifier: UUID) -> RunNames:
+        """Whose evaluation it is, nothing else."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        return RunNames(id=record.id, model=record.model, dataset=record.dataset)
 
     async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
         """The confusion matrix alone, perhaps as shares."""

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from prevail.operations.deciding import Deciding
+from prevail.operations.drawing import Drawing
 from prevail.operations.evaluating import Evaluating
 from prevail.operations.looking import Looking
 from prevail.operations.wondering import Wondering
@@ -28,7 +29,7 @@ _LASTING: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, *_LASTING)
 
 
-class Operations(Evaluating, Deciding, Wondering, Looking):
+class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
     """All operations, and where they are sent.
 
     Args:

@@ -16,11 +16,16 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
+from app.api.plots.catalogue import plot_list
+from app.api.plots.registry import Subject
 from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import fault_of_name, normalized
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
 
 Json = dict[str, Any]
+PLOTS: list[Json] = [
+    {"name": plot.name, "parameters": plot.parameters} for plot in plot_list().items if plot.of is Subject.EVALUATION
+]
 # Of schemathesis; its parts are any JSON.
 Case = Any
 _ROWS = 8
@@ -54,6 +59,12 @@ def fill_addresses(case: Case, kept: Kept) -> None:
         return
     if operation_id(case) in ("putGate", "getMetric", "getProblemType"):
         return
+    if "form" in case.path_parameters:
+        case.path_parameters["identifier"] = _identifier(operation_id(case), kept)
+        # Of the other kind of comparison there is none here.
+        if case.path_parameters["name"] == "critical_difference":
+            case.path_parameters["name"] = "differences"
+        return
     if "name" in case.path_parameters:
         case.path_parameters["name"] = kept.gate
     if "identifier" in case.path_parameters:
@@ -67,6 +78,9 @@ def _identifier(operation: str, kept: Kept) -> str:
         "getKey": kept.key,
         "rotateKey": kept.key,
         "getCurve": kept.by_probabilities,
+        "getEvaluationPlot": kept.by_probabilities,
+        "getComparisonPlot": kept.comparison,
+        "getComparisonReport": kept.comparison,
         "findThreshold": kept.by_probabilities,
         "estimatePrevalence": kept.by_probabilities,
     }.get(operation, kept.runs[0])
@@ -328,6 +342,17 @@ def _curve(case: Case, kept: Kept) -> None:
         query["with"] = kept.by_probabilities
 
 
+def _plot(case: Case, kept: Kept) -> None:
+    """Parameters that the figure takes, a class that there is, and other runs that there are."""
+    query = case.query or {}
+    taken = {one["name"]: one["parameters"] for one in PLOTS}[case.path_parameters["name"]]
+    for name, value in (("class", "1"), ("with", kept.by_probabilities)):
+        if name in query and name in taken:
+            query[name] = value
+        else:
+            query.pop(name, None)
+
+
 def _curve_of_input(case: Case, _: Kept) -> None:
     if _is_example(case):
         return
@@ -532,6 +557,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "getLeaderboard": _leaderboard,
     "replaceTags": _new_tags,
     "getCurve": _curve,
+    "getEvaluationPlot": _plot,
     "findThreshold": _threshold,
     "computeCurve": _curve_of_input,
     "findThresholdOfInput": _of_input(_threshold),

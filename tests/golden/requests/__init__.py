@@ -3,7 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from tests.golden.calls import Call
-from tests.golden.requests import comparing, curving, gating, keeping, keys, matrices, refusing, samples, what_if
+from tests.golden.requests import (
+    comparing,
+    curving,
+    drawing,
+    gating,
+    keeping,
+    keys,
+    matrices,
+    refusing,
+    samples,
+    what_if,
+)
 
 GROUPS: Mapping[str, Sequence[Call]] = {
     "matrices": matrices.MATRICES,
@@ -19,6 +30,7 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "catalogue": keeping.CATALOGUE,
     "curves": curving.CURVES,
     "thresholds": curving.THRESHOLDS,
+    "figures": drawing.FIGURES,
     "comparisons": comparing.COMPARISONS,
     "scored_comparisons": comparing.SCORED_COMPARISONS,
     "tournaments": comparing.TOURNAMENTS,

@@ -1,0 +1,1 @@
+"""Figures as Vega-Lite specifications, made of what the service answers."""

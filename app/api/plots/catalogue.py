@@ -1,0 +1,83 @@
+"""All figures, and the one way to draw one. Whoever adds a module of figures names it here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.api.answers import write_json
+from app.api.plots import calibration, classes, curves, differences, matrices, planes, shares
+from app.api.plots.registry import PLOTS, Given, Needs, Subject
+from app.domain.errors import CurveUndefined, NoFigure
+
+# Imported for the figures that they enter into the registry.
+MODULES: Final = (matrices, classes, curves, calibration, planes, shares, differences)
+
+_INPUTS: Final = {
+    Needs.REPORT: "an evaluation of classes",
+    Needs.SAMPLES: "an evaluation of probabilities or scores whose samples are kept",
+    Needs.SWEEP: "an evaluation of classes",
+    Needs.COMPARISON: "a comparison of runs",
+    Needs.TOURNAMENT: "a comparison of models across datasets",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotFacts:
+    """A figure that can be asked for.
+
+    Attributes:
+        of: What it is of: `evaluation` or `comparison`.
+        shows: What is seen in it.
+        needs: What it is made of.
+        parameters: Parameters of the address that it takes beside those of how it looks.
+    """
+
+    name: str
+    of: Subject
+    shows: str
+    needs: str
+    parameters: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotList:
+    """All figures."""
+
+    items: Sequence[PlotFacts]
+
+
+def plot_list() -> PlotList:
+    """All figures, those of evaluations first."""
+    return PlotList(
+        items=[
+            PlotFacts(
+                name=plot.name,
+                of=plot.of,
+                shows=plot.shows,
+                needs=_INPUTS[plot.needs],
+                parameters=[*["class"] * plot.by_class, *["with"] * plot.several],
+            )
+            for plot in PLOTS.values()
+        ]
+    )
+
+
+def names_of(subject: Subject) -> list[str]:
+    """The names of the figures of an evaluation, or of a comparison."""
+    return [name for of, name in PLOTS if of is subject]
+
+
+def drawn_or_why(subject: Subject, names: Sequence[str], given: Given) -> list[bytes | str]:
+    """The specifications of several figures; in place of one that there is not, why."""
+    found: list[bytes | str] = []
+    for name in names:
+        try:
+            found.append(drawn(subject, name, given))
+        except (NoFigure, CurveUndefined) as error:
+            found.append(error.detail)
+    return found
+
+
+def drawn(subject: Subject, name: str, given: Given) -> bytes:
+    """The specification of a figure as JSON."""
+    return write_json(PLOTS[subject, name].make(given).specification(given.look))

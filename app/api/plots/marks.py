@@ -1,0 +1,105 @@
+"""Parts that many figures share: axes, rows of data, references, names that can be told apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from app.api.plots.look import Look, Spec
+from app.api.texts.lines import limits, number, shown
+from app.domain.wording import percent
+
+Row = dict[str, Any]
+# Drawing area of a figure with two axes from 0 to 1, and of one that lists.
+SQUARE: Final = 320
+WIDE, HIGH, ROW_HEIGHT = 352, 252, 22
+RATES: Final = [0, 0.5, 1]
+
+
+def data(rows: Iterable[Row]) -> Spec:
+    """Rows inside the specification."""
+    return {"values": list(rows)}
+
+
+def rate(field: str, title: str, *, ticks: Sequence[float] = RATES, **axis: Any) -> Spec:
+    """A quantity between 0 and 1."""
+    return quantity(field, title, domain=(0.0, 1.0), ticks=ticks, **axis)
+
+
+def quantity(
+    field: str,
+    title: str | None,
+    *,
+    domain: tuple[float, float] | None = None,
+    ticks: Sequence[float] | None = None,
+    **axis: Any,
+) -> Spec:
+    """A quantity on an axis of its own."""
+    shown_axis: Spec = {"title": title, "format": "~g", **axis}
+    if ticks is not None:
+        shown_axis["values"] = list(ticks)
+    scale: Spec = {"nice": False} if domain is None else {"domain": list(domain), "nice": False}
+    return {"field": field, "type": "quantitative", "axis": shown_axis, "scale": {"zero": False, **scale}}
+
+
+def listed(field: str, order: Sequence[str], **axis: Any) -> Spec:
+    """Names, one row or column each, in this order."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": list(order),
+        "axis": {"title": None, "labelLimit": 220, "labelOverlap": False, **axis},
+        "scale": {"domain": list(order)},
+    }
+
+
+def in_order() -> Spec:
+    """Points of a line in the order of the rows, where x may stand still."""
+    return {"field": "point", "type": "quantitative"}
+
+
+def reference(rows: Sequence[Row], **mark: Any) -> Spec:
+    """A dashed line through points x, y, on the axes of the figure."""
+    return {
+        "data": data({**row, "point": place} for place, row in enumerate(rows)),
+        "mark": {"type": "line", "style": "reference", "strokeCap": "butt", **mark},
+        "encoding": {"order": in_order()},
+    }
+
+
+def by_run(names: Sequence[str], look: Look) -> Spec:
+    """The colour of each run; a legend as soon as there are several."""
+    shown_legend = {"title": None, "symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 300, "columns": 2}
+    legend = shown_legend if len(names) > 1 else None
+    colours = look.series
+    return {
+        "field": "run",
+        "type": "nominal",
+        "sort": list(names),
+        "scale": {"domain": list(names), "range": [colours[place % len(colours)] for place in range(len(names))]},
+        "legend": legend,
+    }
+
+
+def apart(names: Sequence[str]) -> list[str]:
+    """Names as they can be shown, those that would look the same with a number behind them."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in map(shown, names):
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def with_limits(value: float | None, low: float | None, high: float | None) -> str:
+    """A value, its interval behind it where there is one."""
+    return number(value) if low is None and high is None else f"{number(value)} ({limits(low, high)})"
+
+
+def level_of(intervals: Mapping[str, Mapping[str, Any]]) -> str:
+    """How sure the intervals of a report are: 95 % interval."""
+    level = next((float(one["level"]) for one in intervals.values()), 0.95)
+    return f"{percent(level, None)} interval"
+
+
+def sentences(*parts: str) -> str:
+    """Those that say something, one after the other."""
+    return " ".join(part for part in parts if part)

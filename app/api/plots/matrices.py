@@ -1,0 +1,316 @@
+"""Confusion matrices, readable whatever the number of classes, and the mistakes that are made most often."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.api.plots.look import BREAKS, Figure, Look, Spec
+from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, listed, sentences
+from app.api.plots.registry import Given, Needs, Run, figure, matrix_of
+from app.api.texts.lines import whole
+from app.domain.errors import NoFigure
+from app.domain.wording import name, share
+
+# Up to this many classes a cell has its count and its share, and up to that many a share.
+_WITH_COUNTS, _WITH_SHARES = 7, 60
+_LARGE_CELL, _CELL, _LARGEST = 64, 23, 900
+_MOST_MISTAKES = 20
+# Text is in ink up to this share, and in the colour of the paper from there on.
+_DARK_FROM: Final = BREAKS[3]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    """Samples of one class that were taken for another."""
+
+    actual: int
+    predicted: int
+    count: float
+    of: float
+
+    @property
+    def share(self) -> float:
+        return self.count / self.of
+
+
+@figure("confusion", needs=Needs.REPORT)
+def confusion(given: Given) -> Figure:
+    """The confusion matrix: counts in each cell, colours by the share of the actual class."""
+    return _matrix(given, shares=False)
+
+
+@figure("confusion_shares", needs=Needs.REPORT)
+def confusion_shares(given: Given) -> Figure:
+    """The confusion matrix with each row as shares of its class, the recalls on the diagonal."""
+    return _matrix(given, shares=True)
+
+
+@figure("confusions", needs=Needs.REPORT)
+def confusions(given: Given) -> Figure:
+    """The mistakes that are made most often, as shares of the class that is mistaken."""
+    run = given.run
+    matrix = matrix_of(run)
+    labels = apart(run.report["input"]["labels"])
+    found = sorted(_mistakes(matrix), key=lambda one: -one.share)[:_MOST_MISTAKES]
+    if not found:
+        raise NoFigure("there are no mistakes to be shown: every sample has the class that was predicted")
+    rows: list[Row] = [
+        {
+            "mistake": f"{labels[one.actual]} taken for {labels[one.predicted]}",
+            "actual": labels[one.actual],
+            "predicted": labels[one.predicted],
+            "count": one.count,
+            "of": one.of,
+            "share": one.share,
+            "said": f"{whole(one.count)} of {whole(one.of)} ({share(one.share)})",
+        }
+        for one in found
+    ]
+    order = [row["mistake"] for row in rows]
+    y = listed("mistake", order, labelLimit=360)
+    return Figure(
+        title="Most frequent mistakes",
+        subtitle=(run.title, "share of the actual class"),
+        text=sentences(
+            f"The mistakes made most often. {_first(run)}", f"{len(order)} are shown." if len(order) > 1 else ""
+        ),
+        body={
+            "data": data(rows),
+            "width": given.look.width or 240,
+            "height": given.look.height or {"step": ROW_HEIGHT},
+            "encoding": {"y": y},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "color": given.look.steps(right=False)[4]},
+                    "encoding": {
+                        "x": {
+                            "field": "share",
+                            "type": "quantitative",
+                            "scale": {"domain": [0, 1]},
+                            "axis": {"title": None, "format": "~%", "values": [0, 0.5, 1]},
+                        }
+                    },
+                },
+                {
+                    "mark": {"type": "text", "align": "left", "dx": 6},
+                    "encoding": {
+                        "x": {"field": "share", "type": "quantitative"},
+                        "text": {"field": "said", "type": "nominal"},
+                    },
+                },
+            ],
+        },
+    )
+
+
+def _matrix(given: Given, *, shares: bool) -> Figure:
+    run = given.run
+    matrix = matrix_of(run)
+    labels = apart(run.report["input"]["labels"])
+    order = list(range(len(labels))) if len(labels) <= _WITH_COUNTS else beside_each_other(matrix)
+    named = [labels[place] for place in order]
+    step = _step(len(labels))
+    rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
+    if len(labels) > _WITH_SHARES:
+        # Empty cells are the ground, since tens of thousands of them would be most of the file.
+        rows = [row for row in rows if row["count"]]
+    look = given.look
+    kind = "Samples, and their share of the row" if not shares else "Shares of the row"
+    if len(labels) > _WITH_COUNTS:
+        kind = "Share of the row in per cent" + ("" if shares else "; the counts are in the data")
+    together = "classes that are confused with each other stand together" if len(labels) > _WITH_COUNTS else ""
+    return Figure(
+        title="Confusion matrix",
+        subtitle=(run.title, "; ".join(one for one in (kind, together) if one)),
+        text=sentences(
+            f"Confusion matrix of {len(labels)} classes, rows actual, columns predicted.",
+            _right(run),
+            _first(run),
+        ),
+        body={
+            "data": data(rows),
+            "width": look.width or {"step": step},
+            "height": look.height or {"step": step},
+            "view": {"fill": look.config["axis"]["gridColor"] + "55"},
+            "encoding": {
+                "x": listed(
+                    "predicted",
+                    named,
+                    title="Predicted",
+                    orient="top",
+                    labelAngle=0 if len(labels) <= _WITH_COUNTS and max(map(len, labels)) < 10 else -90,
+                    **_sparse(len(labels)),
+                ),
+                "y": listed("actual", named, title="Actual", **_upright(labels), **_sparse(len(labels))),
+            },
+            "layer": [*_cells(look, len(labels)), *_texts(look, len(labels), shares=shares)],
+            "resolve": {"scale": {"color": "independent"}},
+        },
+    )
+
+
+def _upright(labels: Sequence[str]) -> Spec:
+    return {"titleX": -12, "titleY": -12, "titleAlign": "right"} if labels else {}
+
+
+def _step(count: int) -> int:
+    if count <= _WITH_COUNTS:
+        return _LARGE_CELL
+    return _CELL if count <= _WITH_SHARES else max(_LARGEST // count, 4)
+
+
+def _sparse(count: int) -> Spec:
+    """Beyond what fits beside small cells only some names are written."""
+    if count <= _WITH_SHARES:
+        return {}
+    return {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
+
+
+def _row(labels: Sequence[str], matrix: Sequence[Sequence[float]], actual: int, predicted: int) -> Row:
+    count, whole_row = matrix[actual][predicted], sum(matrix[actual])
+    part = count / whole_row if whole_row else None
+    return {
+        "actual": labels[actual],
+        "predicted": labels[predicted],
+        "count": count,
+        "share": part,
+        "right": actual == predicted,
+        "percent": "" if part is None else _percent(part),
+        "counted": whole(count),
+    }
+
+
+def _percent(part: float) -> str:
+    """A share without its sign for a small cell; nothing below one in a hundred."""
+    if part < 0.01:
+        return ""
+    return "99" if 0.99 < part < 1.0 else f"{100 * part:.0f}"
+
+
+def _cells(look: Look, count: int) -> Iterator[Spec]:
+    stroke: Spec = {"stroke": look.paper, "strokeWidth": 2 if count <= _WITH_COUNTS else 1}
+    if count > _WITH_SHARES:
+        stroke = {"stroke": None, "strokeWidth": 0}
+    ground = look.config["axis"]["gridColor"] + "55"
+    if count <= _WITH_SHARES:
+        yield {"mark": {"type": "rect", "color": ground, **stroke}, "transform": [{"filter": "datum.count === 0"}]}
+    for right in (True, False):
+        told = "datum.right" if right else "!datum.right"
+        yield {
+            "mark": {"type": "rect", **stroke},
+            "transform": [{"filter": f"datum.count > 0 && {told}"}],
+            "encoding": {
+                "color": {
+                    "field": "share",
+                    "type": "quantitative",
+                    "scale": {"type": "threshold", "domain": list(BREAKS), "range": look.steps(right=right)},
+                    "legend": {
+                        "title": "right, share of the row" if right else "mistaken, share of the row",
+                        "format": "~%",
+                        "orient": "bottom",
+                        "direction": "horizontal",
+                        "gradientLength": 240,
+                        "gradientThickness": 10,
+                        "titleLimit": 300,
+                    },
+                }
+            },
+        }
+
+
+def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
+    if count > _WITH_SHARES:
+        return
+    colour = {
+        "condition": {"test": f"datum.share >= {_DARK_FROM}", "value": look.paper},
+        "value": look.ink,
+    }
+    if count > _WITH_COUNTS:
+        mark: Spec = {"type": "text", "fontSize": 11}
+        yield {"mark": mark, "encoding": {"text": {"field": "percent", "type": "nominal"}, "color": colour}}
+        return
+    if shares:
+        text: Spec = {"field": "share", "type": "quantitative", "format": ".3f"}
+        yield {"mark": {"type": "text", "fontSize": 15}, "encoding": {"text": text, "color": colour}}
+        return
+    yield {
+        "mark": {"type": "text", "fontSize": 16, "fontWeight": 600, "dy": -7},
+        "encoding": {"text": {"field": "counted", "type": "nominal"}, "color": colour},
+    }
+    yield {
+        "mark": {"type": "text", "fontSize": 12, "dy": 12},
+        "transform": [{"filter": "datum.count > 0"}, {"calculate": "format(datum.share, '.1~%')", "as": "part"}],
+        "encoding": {"text": {"field": "part", "type": "nominal"}, "color": colour},
+    }
+
+
+def _mistakes(matrix: Sequence[Sequence[float]]) -> list[_Mistake]:
+    return [
+        _Mistake(actual, predicted, count, sum(row))
+        for actual, row in enumerate(matrix)
+        for predicted, count in enumerate(row)
+        if actual != predicted and count > 0
+    ]
+
+
+def _right(run: Run) -> str:
+    matrix = matrix_of(run)
+    right, everything = sum(matrix[place][place] for place in range(len(matrix))), sum(map(sum, matrix))
+    if run.report["input"].get("content") == "rates" or not everything:
+        return ""
+    return f"{whole(right)} of {whole(everything)} are right ({share(right / everything)})."
+
+
+def _first(run: Run) -> str:
+    """The mistake that takes the largest share of its class, in words."""
+    found = _mistakes(matrix_of(run))
+    if not found:
+        return "Nothing was mistaken."
+    labels = run.report["input"]["labels"]
+    worst = max(found, key=lambda one: one.share)
+    return (
+        f"The largest share of a class that is mistaken: {name(labels[worst.actual])} taken for "
+        f"{name(labels[worst.predicted])}, {whole(worst.count)} of {whole(worst.of)} ({share(worst.share)})."
+    )
+
+
+def beside_each_other(matrix: Sequence[Sequence[float]]) -> list[int]:
+    """Places of the classes in an order in which those that are confused stand together.
+
+    A chain that begins with the two that are confused most, and goes on at either end with the class that is confused
+    most with what stands there; classes that are confused with none of the chain begin one of their own.
+    """
+    size = len(matrix)
+    totals = [sum(row) for row in matrix]
+    parts = [[value / total if total else 0.0 for value in row] for row, total in zip(matrix, totals, strict=True)]
+    bond = [[parts[a][b] + parts[b][a] for b in range(size)] for a in range(size)]
+    left = set(range(size))
+    order: list[int] = []
+    while left:
+        chain = _chain(bond, left)
+        order += chain
+    return order
+
+
+def _chain(bond: Sequence[Sequence[float]], left: set[int]) -> list[int]:
+    """The next chain; its members are taken out of those that are left."""
+    _, a, b = max((bond[a][b], -a, -b) for a in left for b in left if a != b) if len(left) > 1 else (0.0, 0, 0)
+    if len(left) == 1 or not bond[-a][-b]:
+        rest = sorted(left)
+        left.clear()
+        return rest
+    chain = [-a, -b] if -a < -b else [-b, -a]
+    left -= {*chain}
+    while left:
+        head = max(left, key=lambda one: (bond[chain[0]][one], -one))
+        tail = max(left, key=lambda one: (bond[chain[-1]][one], -one))
+        at_head, at_tail = bond[chain[0]][head], bond[chain[-1]][tail]
+        if not max(at_head, at_tail):
+            break
+        if at_head > at_tail:
+            chain.insert(0, head)
+            left.discard(head)
+        else:
+            chain.append(tail)
+            left.discard(tail)
+    return chain

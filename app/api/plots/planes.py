@@ -1,0 +1,109 @@
+"""The plane of two rates: curves of equal means through the point of a run, and how metrics lie over it."""
+
+from typing import Final
+
+from app.api.plots.look import Figure, Spec
+from app.api.plots.marks import RATES, SQUARE, Row, data, in_order, rate, sentences
+from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure
+from app.api.texts.lines import number, shown
+from app.domain.errors import NoFigure
+from app.domain.named_metrics import RECALL, SPECIFICITY
+from app.domain.wording import name
+from app.services.decide.isocurves import isocurves as isocurves_through
+
+_STEPS: Final = 201
+# The means as the answer names them, what they are called, and the dashes of their lines.
+_MEANS: Final = {
+    "balanced_accuracy": ("A, arithmetic mean", [1, 0]),
+    "g_mean": ("G, geometric mean", [6, 3]),
+    "h_mean": ("H, harmonic mean", [2, 3]),
+}
+
+
+@figure("isocurves", needs=Needs.REPORT, several=True, by_class=True)
+def isocurves(given: Given) -> Figure:
+    """Curves of equal arithmetic, geometric and harmonic mean of both rates, through the point of the run."""
+    points = [_point(given, run) for run in given.runs]
+    names = given.names
+    rows: list[Row] = []
+    levels: list[Json] = []
+    for (tpr, tnr), caption in zip(points, names, strict=True):
+        answer = as_answered(isocurves_through(tpr, tnr, _STEPS))
+        levels.append({key: answer[key]["level"] for key in _MEANS})
+        rows += _curves(answer, caption)
+    look, several = given.look, len(names) > 1
+    label = given.run.report["input"]["labels"][class_of(given, given.run)]
+    legends = [told for told, _ in _MEANS.values()]
+    colour: Spec = {
+        "field": "run",
+        "type": "nominal",
+        "scale": {"domain": names, "range": (look.series * 2)[: len(names)]},
+        "legend": {"title": None, "labelLimit": 300} if several else None,
+    }
+    dash: Spec = {
+        "field": "mean",
+        "type": "nominal",
+        "scale": {"domain": legends, "range": [dashes for _, dashes in _MEANS.values()]},
+        "legend": {"title": None, "labelLimit": 200, "symbolType": "stroke"},
+    }
+    marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
+    return Figure(
+        title="Curves of equal means through the run",
+        subtitle=(given.heading, f"class {name(shown(label))} against the rest"),
+        text=sentences(
+            f"Class {name(shown(label))} against the rest.",
+            *(
+                _told(caption if several else "", point, level)
+                for caption, point, level in zip(names, points, levels, strict=True)
+            ),
+        ),
+        body={
+            "width": look.width or SQUARE,
+            "height": look.height or SQUARE,
+            "encoding": {
+                "x": rate("x", "false positive rate", ticks=RATES),
+                "y": rate("y", "true positive rate", ticks=RATES),
+            },
+            "layer": [
+                {
+                    "name": "curves",
+                    "data": data(rows),
+                    "mark": {"type": "line", "strokeWidth": 1.75, "strokeCap": "butt"},
+                    "encoding": {"order": in_order(), "color": colour, "strokeDash": dash},
+                },
+                {
+                    "name": "runs",
+                    "data": data(marked),
+                    "mark": {"type": "point", "filled": True, "size": 90},
+                    "encoding": {"color": colour},
+                },
+            ],
+        },
+    )
+
+
+def _point(given: Given, run: Run) -> tuple[float, float]:
+    """True positive and true negative rate of the class."""
+    report = run.report
+    labels = report["input"]["labels"]
+    label = labels[class_of(given, run)]
+    values = {key: value for group in report["per_class"][label].values() for key, value in group.items()}
+    tpr, tnr = values.get(RECALL), values.get(SPECIFICITY)
+    if tpr is None or tnr is None:
+        raise NoFigure(f"class {name(shown(label))} has no recall, or no specificity, and so no point in this plane")
+    return tpr, tnr
+
+
+def _curves(answer: Json, caption: str) -> list[Row]:
+    return [
+        {"run": caption, "mean": told, "x": x, "y": y, "point": place}
+        for key, (told, _) in _MEANS.items()
+        for place, (x, y) in enumerate(zip(answer["fpr"], answer[key]["tpr"], strict=True))
+        if y is not None
+    ]
+
+
+def _told(caption: str, point: tuple[float, float], level: Json) -> str:
+    before = f"{caption}: true" if caption else "True"
+    values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in _MEANS.items())
+    return f"{before} positive rate {number(point[0])}, true negative rate {number(point[1])}: {values}."

@@ -1,0 +1,201 @@
+"""The figures that there are. A figure is one function, and its line in the catalogue is its docstring.
+
+@figure("roc", needs=Needs.SAMPLES, several=True)
+def roc(given: Given) -> Figure:
+'''How many of a class are found at each share of false alarms.'''
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import orjson
+
+from app.api.answers import write_json
+from app.api.plots.look import Figure, Look
+from app.api.plots.marks import apart
+from app.api.texts.names import run_names, run_title
+from app.api.texts.reading import has_classes
+from app.domain.errors import NoFigure, UnknownClass
+from app.domain.inputs.labels import listed, shown
+from app.domain.inputs.matrices import MatrixInput
+from app.services.decide.curves import CurveQuestion, curve_of
+
+Json = Mapping[str, Any]
+
+
+class Subject(StrEnum):
+    """What a figure is of."""
+
+    EVALUATION = "evaluation"
+    COMPARISON = "comparison"
+
+
+class Needs(StrEnum):
+    """What a figure is made of.
+
+    `report`: the answer about any evaluation of classes. `samples`: probabilities or scores that are kept. `sweep`:
+    the metrics at other shares of one class. `comparison`: of runs. `tournament`: of models across datasets.
+    """
+
+    REPORT = "report"
+    SAMPLES = "samples"
+    SWEEP = "sweep"
+    COMPARISON = "comparison"
+    TOURNAMENT = "tournament"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """One run of a figure.
+
+    Attributes:
+        of: What is called `model` and `dataset` in the answers.
+        report: The evaluation as it is answered, where the figure needs it.
+        sweep: The same of its projection.
+        source: Its input with the samples, where the figure needs these.
+    """
+
+    of: Json
+    report: Json = field(default_factory=dict)
+    sweep: Json = field(default_factory=dict)
+    source: MatrixInput | None = None
+
+    @property
+    def title(self) -> str:
+        """Whose it is, and on what."""
+        return run_title(self.of)
+
+    def curve(self, question: CurveQuestion) -> Json:
+        """A curve of its samples as it is answered."""
+        assert self.source is not None  # noqa: S101 - figures of samples are given them
+        return as_answered(curve_of(self.source, question))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Given:
+    """What a figure is made of.
+
+    Attributes:
+        label: The class that was asked for.
+        runs: The run it is of, and those to be drawn with it; none for a comparison.
+        comparison: As it is answered.
+    """
+
+    look: Look = field(default_factory=Look)
+    label: str | None = None
+    runs: Sequence[Run] = ()
+    comparison: Json = field(default_factory=dict)
+
+    @property
+    def run(self) -> Run:
+        """The run that the figure is of."""
+        return self.runs[0]
+
+    @property
+    def names(self) -> list[str]:
+        """Names that tell the runs apart."""
+        return apart(run_names([run.of for run in self.runs]))
+
+    @property
+    def heading(self) -> str:
+        """Whose figure it is: the run, or nothing where a legend names several."""
+        return self.run.title if len(self.runs) == 1 else ""
+
+
+def as_answered(answer: Any) -> Json:
+    """The JSON of an answer, read again: numbers that do not exist are null here too."""
+    found: Json = orjson.loads(write_json(answer))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One figure of the registry.
+
+    Attributes:
+        shows: What is seen in it.
+        several: Can further runs be drawn with it?
+        by_class: Does `class` choose what is drawn?
+    """
+
+    name: str
+    of: Subject
+    shows: str
+    needs: Needs
+    several: bool
+    by_class: bool
+    make: Callable[[Given], Figure]
+
+
+PLOTS: Final[dict[tuple[Subject, str], Plot]] = {}
+
+
+def figure(
+    name: str,
+    *,
+    needs: Needs,
+    several: bool = False,
+    by_class: bool = False,
+) -> Callable[[Callable[[Given], Figure]], Callable[[Given], Figure]]:
+    """Enter a function into the registry."""
+    of = Subject.COMPARISON if needs in (Needs.COMPARISON, Needs.TOURNAMENT) else Subject.EVALUATION
+
+    def entered(make: Callable[[Given], Figure]) -> Callable[[Given], Figure]:
+        shows = " ".join((make.__doc__ or "").split())
+        PLOTS[of, str(name)] = Plot(str(name), of, shows, needs, several, by_class, make)
+        return make
+
+    return entered
+
+
+def matrix_of(run: Run) -> list[list[float]]:
+    """The confusion matrix of a report.
+
+    Raises:
+        NoFigure: it has none.
+    """
+    matrix: list[list[float]] | None = run.report["input"].get("confusion_matrix")
+    if matrix is None:
+        raise NoFigure(f"expected an evaluation with a confusion matrix, got {run.report['input']['kind']}")
+    return matrix
+
+
+def class_of(given: Given, run: Run) -> int:
+    """The place of the class that was asked for, else of the positive one, else of the one with the lowest recall.
+
+    Raises:
+        NoFigure: there are no classes.
+        UnknownClass: there is no such class.
+    """
+    report = run.report
+    needs_classes(report)
+    labels: list[str] = report["input"]["labels"]
+    if given.label is not None:
+        return place_in(labels, given.label)
+    if report["input"].get("positive") is not None:
+        return labels.index(report["input"]["positive"])
+    weakest = report["headline"]["weakest_class"]
+    return 0 if weakest is None else labels.index(weakest["label"])
+
+
+def place_in(labels: Sequence[str], label: str) -> int:
+    """The place of a class.
+
+    Raises:
+        UnknownClass: there is no such class.
+    """
+    if label not in labels:
+        raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
+    return labels.index(label)
+
+
+def needs_classes(report: Json) -> None:
+    """Refuse what has no classes.
+
+    Raises:
+        NoFigure: it has none.
+    """
+    if not has_classes(report):
+        raise NoFigure(f"expected an evaluation of classes or labels, got {report['input']['kind']}")

@@ -1,0 +1,146 @@
+"""Metrics at other shares of one class."""
+
+from typing import Final
+
+from app.api.plots.look import Figure, Spec
+from app.api.plots.marks import HIGH, WIDE, Row, by_run, data, in_order, sentences
+from app.api.plots.registry import Given, Json, Needs, Run, figure
+from app.api.texts.lines import number, shown
+from app.domain.errors import NoFigure
+from app.domain.named_metrics import ACCURACY, SWEPT
+from app.domain.wording import name, percent
+
+STEPS: Final = 25
+LOWEST_SHARE, HIGHEST_SHARE = 0.01, 0.99
+_SHARES: Final = [0, 0.25, 0.5, 0.75, 1]
+
+
+def swept_metrics(runs: int) -> tuple[str, ...]:
+    """What is swept: the usual metrics of one run, accuracy alone of several."""
+    return SWEPT if runs == 1 else (ACCURACY,)
+
+
+@figure("prevalence", needs=Needs.SWEEP, several=True, by_class=True)
+def prevalence(given: Given) -> Figure:
+    """Metrics at every share of one class, with limits; of several runs, their accuracy."""
+    single = len(given.runs) == 1
+    label = given.run.sweep["sweep"]["class"]
+    lines = list(given.run.sweep["metrics"]) if single else given.names
+    rows = [
+        row for line, run in zip(given.names, given.runs, strict=True) for row in _rows(run, None if single else line)
+    ]
+    if not rows:
+        raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
+    look = given.look
+    colour = by_run(lines, look)
+    share = given.run.report["input"]["prevalence"].get(label)
+    marked: list[Row] = [] if share is None else [{"x": share, "said": "this data"}]
+    equal = 1.0 / given.run.report["input"]["n_classes"]
+    marked.append({"x": equal, "said": "equal shares"})
+    low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
+    return Figure(
+        title=f"If class {name(shown(label))} were rarer, or more frequent",
+        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with the class shares"),
+        text=sentences(
+            f"Metrics at shares of class {name(shown(label))} from {percent(LOWEST_SHARE, 0)} to "
+            f"{percent(HIGHEST_SHARE, 0)}.",
+            *(_told(line, rows) for line in lines),
+        ),
+        body={
+            "width": look.width or WIDE + 60,
+            "height": look.height or HIGH,
+            "encoding": {
+                "x": {
+                    "field": "x",
+                    "type": "quantitative",
+                    "scale": {"domain": [0, 1]},
+                    "axis": {
+                        "title": f"share of class {shown(label)}",
+                        "format": "~%",
+                        "values": _SHARES,
+                    },
+                },
+                "y": {
+                    "field": "y",
+                    "type": "quantitative",
+                    "scale": {"domain": [low, 1], "nice": False},
+                    "axis": {"title": None, "format": "~g", "tickCount": 3},
+                },
+            },
+            "layer": [*_marks(marked), *_lines(rows, colour)],
+        },
+    )
+
+
+def _what(given: Given) -> str:
+    return "metrics of one run" if len(given.runs) == 1 else ACCURACY
+
+
+def _rows(run: Run, caption: str | None) -> list[Row]:
+    sweep: Json = run.sweep
+    return [
+        {
+            "run": key if caption is None else caption,
+            "x": x,
+            "y": value,
+            "low": _at(values["low"], place),
+            "high": _at(values["high"], place),
+            "point": place,
+        }
+        for key, values in sweep["metrics"].items()
+        for place, (x, value) in enumerate(zip(sweep["grid"], values["value"], strict=True))
+        if value is not None
+    ]
+
+
+def _at(values: list[float | None] | None, place: int) -> float | None:
+    return None if values is None else values[place]
+
+
+def _marks(marked: list[Row]) -> list[Spec]:
+    """Where this data lies, and where all classes have equal shares; the names one below the other."""
+    text: Spec = {"type": "text", "style": "note", "align": "left", "dx": 3, "baseline": "top"}
+    return [
+        {
+            "data": data(marked),
+            "mark": {"type": "rule", "style": "reference"},
+            "encoding": {"y": {"value": 0}, "y2": {"value": "height"}},
+        },
+        *(
+            {
+                "data": data([one]),
+                "mark": {**text, "dy": 3 + 15 * place},
+                "encoding": {"y": {"value": 0}, "text": {"field": "said", "type": "nominal"}},
+            }
+            for place, one in enumerate(marked)
+        ),
+    ]
+
+
+def _lines(rows: list[Row], colour: Spec) -> list[Spec]:
+    return [
+        {
+            "name": "limits",
+            "data": data(row for row in rows if row["low"] is not None and row["high"] is not None),
+            "mark": {"type": "area", "opacity": 0.13},
+            "encoding": {
+                "y": {"field": "low", "type": "quantitative"},
+                "y2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            "name": "curves",
+            "data": data(rows),
+            "mark": {"type": "line"},
+            "encoding": {"order": in_order(), "color": colour},
+        },
+    ]
+
+
+def _told(line: str, rows: list[Row]) -> str:
+    mine = [row for row in rows if row["run"] == line]
+    if not mine:
+        return ""
+    first, last = mine[0], mine[-1]
+    return f"{line}: {number(first['y'])} at {percent(first['x'], 0)}, {number(last['y'])} at {percent(last['x'], 0)}."

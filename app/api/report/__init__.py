@@ -1,0 +1,1 @@
+"""Reports as one self-contained page: HTML with its styles and pictures inside, which loads nothing."""

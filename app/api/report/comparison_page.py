@@ -1,0 +1,134 @@
+"""What a page about a comparison says, read from its answer: who is better by what, then the numbers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from app.api.report.numbers import decimals, p_value, shown_value, signed_interval, signed_value
+from app.api.texts.comparison_text import (
+    BETTER,
+    EQUAL,
+    OPEN,
+    WORSE,
+    chances,
+    outcome,
+    pairing_sentence,
+    result_sentence,
+)
+from app.api.texts.lines import chance, shown, whole
+from app.api.texts.names import dataset_name, run_name, run_names
+from app.domain.wording import percent
+
+Json = Mapping[str, Any]
+_WORDS: Final = {
+    BETTER: ("pass", "better"),
+    WORSE: ("fail", "worse"),
+    EQUAL: ("note", "the same"),
+    OPEN: ("inconclusive", "not settled"),
+}
+
+
+def comparison_page(answer: Json) -> dict[str, Any]:
+    """Everything that the template of runs, or of models across datasets, writes.
+
+    Args:
+        answer: A comparison as it is answered in JSON.
+    """
+    return _of_models(answer) if "average_ranks" in answer else _of_runs(answer)
+
+
+def _of_runs(answer: Json) -> dict[str, Any]:
+    runs, design = answer["evaluations"], answer["design"]
+    names = run_names(runs)
+    by_id = dict(zip((run["id"] for run in runs), names, strict=True))
+    datasets = list(dict.fromkeys(dataset_name(run["dataset"]) for run in runs))
+    pair = len(runs) == 2
+    return {
+        "title": " and ".join(names) if pair else f"{len(runs)} runs",
+        "on": datasets[0] if len(datasets) == 1 else f"{len(datasets)} datasets",
+        "id": answer["id"],
+        "verdict": result_sentence(answer) if pair else "",
+        "design": pairing_sentence(design),
+        "level": percent(design["level"], None),
+        "adjusted": design["multiplicity"]["method"],
+        "runs": [
+            {"name": name, "n": whole(run["n_samples"]), "baseline": run["id"] == answer.get("baseline")}
+            for name, run in zip(names, runs, strict=True)
+        ],
+        "values": [_values(key, metric, answer) for key, metric in answer["metrics"].items()],
+        "differences": [row for key, metric in answer["metrics"].items() for row in _differences(key, metric, by_id)],
+        "findings": [
+            {"severity": one["severity"], "word": one["severity"].capitalize(), "head": shown(one["message"])}
+            for one in answer.get("findings") or ()
+        ],
+        "disagreements": [shown(one["message"]) for one in answer["disagreements"][:6]],
+        "notes": [shown(note[:1].upper() + note[1:]) for note in answer["notes"]],
+    }
+
+
+def _values(key: str, metric: Json, answer: Json) -> dict[str, Any]:
+    may = set(metric.get("may_be_best") or ())
+    best = metric["best"]
+    cells = []
+    for run, value in zip(answer["evaluations"], metric["values"], strict=True):
+        mark = "✓" if run["id"] == best else "≈" if run["id"] in may else ""
+        cells.append({"value": shown_value(value), "mark": mark})
+    return {"metric": shown(key), "lower": metric["better"] == "lower", "cells": cells}
+
+
+def _differences(key: str, metric: Json, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for pair in metric["differences"]:
+        style, word = _WORDS[outcome(metric, pair)]
+        digits = decimals(pair["low"], pair["high"])
+        yield {
+            "metric": shown(key),
+            "lower": metric["better"] == "lower",
+            "a": names[pair["a"]],
+            "b": names[pair["b"]],
+            "difference": signed_value(pair["difference"], digits),
+            "interval": signed_interval(pair["low"], pair["high"]),
+            "p": p_value(pair["p_adjusted"]),
+            "chances": chances(pair),
+            "style": style,
+            "word": word,
+            "reason": shown(pair.get("reason") or ""),
+        }
+
+
+def _of_models(answer: Json) -> dict[str, Any]:
+    names = [run_name(model) for model in answer["models"]]
+    ranks: list[float] = answer["average_ranks"]
+    order = sorted(range(len(names)), key=ranks.__getitem__)
+    friedman = answer["friedman"]["p_value"]
+    return {
+        "title": f"{len(names)} models",
+        "on": f"{len(answer['datasets'])} datasets, by {shown(answer['metric'])}",
+        "id": answer["id"],
+        "verdict": f"{names[order[0]]} has the best average rank, {shown_value(ranks[order[0]], 2)} over "
+        f"{len(answer['datasets'])} datasets.",
+        "friedman": p_value(friedman),
+        "ranks": [
+            {
+                "name": names[place],
+                "rank": shown_value(ranks[place], 2),
+                "alike": ", ".join(
+                    names[one]
+                    for one in sorted({o for clique in answer["cliques"] if place in clique for o in clique} - {place})
+                ),
+            }
+            for place in order
+        ],
+        "pairwise": [
+            {
+                "a": names[pair["a"]],
+                "b": names[pair["b"]],
+                "difference": signed_value(pair["median_difference"]),
+                "p": p_value(pair["wilcoxon"]["p_adjusted"]),
+                "better": chance(pair["bayesian_signed_rank"]["mass"]["a_better"]),
+                "same": chance(pair["bayesian_signed_rank"]["mass"]["equivalent"]),
+                "worse": chance(pair["bayesian_signed_rank"]["mass"]["b_better"]),
+            }
+            for pair in answer["pairwise"]
+        ],
+        "adjusted": answer["design"]["multiplicity"]["method"],
+        "notes": [shown(note[:1].upper() + note[1:]) for note in answer["notes"]],
+    }

@@ -1,0 +1,1 @@
+"""Routes of figures, and of pages that have them."""

@@ -1,0 +1,83 @@
+"""Reports: one page about an evaluation or a comparison, with the figures that it can have."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from app.api.deps import Context
+from app.api.plots.catalogue import drawn_or_why
+from app.api.plots.look import Theme
+from app.api.plots.registry import Given, Json, Run, Subject, as_answered
+from app.api.report.pictures import Picture
+from app.api.report.writing import HEADERS, comparison_report, evaluation_report, picture_of, without_title
+from app.api.v1.figures.sources import swept
+from app.domain.errors import NoSamples, OutOfReach
+from app.services.rendering import Picture as Form
+
+# In the order of the page: of classes, of probabilities, and at other class shares.
+_OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
+# With more classes the matrix is no table any more.
+_MOST_CELLS: Final = 60
+_SCORED: Final = frozenset({"probabilities", "scores"})
+
+
+async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
+    """The report of an evaluation. It is made of the same answer as the JSON."""
+    answer = as_answered(await context.services.evaluations.read(context.project, identifier))
+    pictures = await _pictures_of_evaluation(context, identifier, answer)
+    compute = context.services.compute
+    return _page(await compute.run(partial(evaluation_report, answer, pictures, theme)))
+
+
+async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
+    """The report of a comparison."""
+    answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    names = ["critical_difference" if "average_ranks" in answer else "differences"]
+    pictures = await _pictures(context, Subject.COMPARISON, names, Given(comparison=answer))
+    compute = context.services.compute
+    return _page(await compute.run(partial(comparison_report, answer, pictures, theme)))
+
+
+def _page(page: bytes) -> Response:
+    return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
+
+
+async def _pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+    given = answer["input"]
+    names: list[str] = []
+    source, without = None, list[Picture]()
+    if given["kind"] in _SCORED or answer.get("probabilities"):
+        try:
+            source = await context.services.evaluations.samples(context.project, identifier)
+            names += _OF_SAMPLES
+        except NoSamples as error:
+            without.append(Picture("curves", "Curves", (), "", reason=f"{error.detail[0].upper()}{error.detail[1:]}."))
+    found = Given(runs=[Run(of=answer, report=answer, source=source)])
+    if given.get("confusion_matrix") is not None:
+        if len(given["labels"]) > _MOST_CELLS:
+            names.insert(0, "confusion")
+        names.append("isocurves")
+        try:
+            found = await swept(context, found)
+            names.append("prevalence")
+        except OutOfReach as error:
+            without.append(Picture("prevalence", "At other class shares", (), "", reason=f"{error.detail}."))
+    return [*await _pictures(context, Subject.EVALUATION, names, found), *without]
+
+
+async def _pictures(context: Context, subject: Subject, names: Sequence[str], given: Given) -> list[Picture]:
+    """The figures, drawn where there is something that draws; those that there are not say why."""
+    specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
+    renderer = context.services.renderer
+    found = []
+    for place, (name, one) in enumerate(zip(names, specifications, strict=True)):
+        if isinstance(one, str):
+            reason = f"{one[0].upper()}{one[1:]}."
+            found.append(Picture(name, name.replace("_", " ").capitalize(), (), "", reason=reason))
+            continue
+        svg = await renderer.picture(without_title(one), Form.SVG) if renderer.is_installed else None
+        found.append(picture_of(name, one, svg, place))
+    return found

@@ -1,0 +1,73 @@
+"""Pictures of figures: Vega-Lite specifications as SVG and PNG, drawn by a process that is there for nothing else.
+
+The library brings a JavaScript engine of a few hundred megabytes. It is an extra, and its process is started when the
+first picture is asked for: a service that never draws is not heavier for it.
+"""
+
+from enum import StrEnum
+from functools import partial
+from importlib.util import find_spec
+from typing import Final
+
+from app.domain.errors import NotInstalled
+from app.services.compute import ComputePool
+from app.services.worker import Limits
+
+# The engine reserves far more than it uses, and grows with its first picture.
+MEMORY_BYTES: Final = 4 << 30
+GROWTH_BYTES: Final = 1 << 30
+# Pixels of a PNG for each of the specification, for screens that have two.
+SCALE: Final = 2.0
+VEGA_LITE: Final = "6.1"
+
+
+class Picture(StrEnum):
+    """What pictures are written in."""
+
+    SVG = "svg"
+    PNG = "png"
+
+
+class Renderer:
+    """Draws pictures, one after the other."""
+
+    def __init__(self, seconds: float, *, wait_seconds: float) -> None:
+        """A picture may take so many seconds, and wait so many for those before it."""
+        limits = Limits(seconds, MEMORY_BYTES, GROWTH_BYTES)
+        self._pool = ComputePool(1, limits, wait_seconds=wait_seconds, modules=("app.forked",))
+
+    @property
+    def is_installed(self) -> bool:
+        """Is the library there that draws?"""
+        return find_spec("vl_convert") is not None
+
+    async def picture(self, specification: bytes, form: Picture) -> bytes:
+        """A specification as a picture.
+
+        Raises:
+            NotInstalled: there is nothing that draws.
+            Overloaded, DeadlinePassed, NotEnoughMemory, ProcessLost: as `ComputePool.run` says.
+        """
+        if not self.is_installed:
+            raise NotInstalled(
+                "this service was installed without the extra `figures`, so it draws no pictures; the specification "
+                "(.json) can be drawn by whatever knows Vega-Lite"
+            )
+        return await self._pool.run(partial(drawn, specification, form))
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        self._pool.close()
+
+
+def drawn(specification: bytes, form: Picture) -> bytes:
+    """A specification as a picture, by the library, which may load nothing."""
+    import vl_convert
+
+    if form is Picture.SVG:
+        svg: str = vl_convert.vegalite_to_svg(specification.decode(), vl_version=VEGA_LITE, allowed_base_urls=[])
+        return svg.encode()
+    png: bytes = vl_convert.vegalite_to_png(
+        specification.decode(), vl_version=VEGA_LITE, scale=SCALE, allowed_base_urls=[]
+    )
+    return png

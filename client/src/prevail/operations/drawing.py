@@ -1,0 +1,44 @@
+"""Figures, pictures of them, and reports as pages."""
+
+from typing import Any
+
+from prevail.operations.asking import Asking
+from prevail.operations.naming import Run
+from prevail.results.listing import Facts, Listing
+from prevail.wire.exchange import exchange
+from prevail.wire.steps import Call, Flow, operation
+
+
+class Drawing(Asking):
+    """Operations that answer what is looked at."""
+
+    @operation
+    def plots(self) -> Flow[Listing]:
+        """The figures that there are, what each shows, and what it needs."""
+        data = yield from self._answered(Call("GET", "/v1/plots"))
+        return Listing(data["items"])
+
+    @operation
+    def plot(self, /, run: Run, name: str, *, of: str | None = None, **options: Any) -> Flow[Facts]:
+        """A figure of a run as a Vega-Lite specification, such as ``confusion``; ``of`` is a class."""
+        identifier = yield from self._identified(run)
+        options = {"class": of, **options}
+        return (yield from self._facts("GET", f"/v1/evaluations/{identifier}/plots/{name}.json", **options))
+
+    @operation
+    def comparison_plot(self, /, identifier: str, name: str = "differences", **options: Any) -> Flow[Facts]:
+        """The same of a kept comparison."""
+        return (yield from self._facts("GET", f"/v1/comparisons/{identifier}/plots/{name}.json", **options))
+
+    @operation
+    def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:
+        """The report of a run as one HTML file that loads nothing."""
+        identifier = yield from self._identified(run)
+        reply = yield from exchange(Call("GET", f"/v1/evaluations/{identifier}/report", {"theme": theme}), self.retries)
+        return reply.text
+
+    @operation
+    def comparison_page(self, /, identifier: str, *, theme: str | None = None) -> Flow[str]:
+        """The same of a kept comparison."""
+        reply = yield from exchange(Call("GET", f"/v1/comparisons/{identifier}/report", {"theme": theme}), self.retries)
+        return reply.text

@@ -1,0 +1,94 @@
+"""Pictures of figures: drawn from the specification, by a process that is there for nothing else."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import httpx
+import psutil
+import pytest
+
+from app.services import rendering
+from app.services.rendering import Picture, Renderer
+from tests.api.answers import check_problem, create, evaluation, matrix_input
+from tests.api.plots.world import HOSTILE, confused, keep_matrix
+from tests.api.test_probabilities import make
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def two(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=make(n=300, classes=2)))["id"])
+
+
+def svg_of(client: httpx.Client, address: str) -> str:
+    reply = client.get(address)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"].startswith("image/svg+xml")
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    return reply.text
+
+
+def lines_of(svg: str) -> list[list[tuple[float, float]]]:
+    """The points of every line of a picture, in pixels of the drawing area."""
+    root = ET.fromstring(svg)
+    found = []
+    for group in root.iter():
+        if "mark-line" in group.get("class", ""):
+            for path in group.iter("{http://www.w3.org/2000/svg}path"):
+                numbers = [float(one) for one in _NUMBER.findall(path.get("d", ""))]
+                found.append(list(zip(numbers[::2], numbers[1::2], strict=True)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["roc", "pr", "gain"])
+def test_coordinates_are_those_of_the_curve(client: httpx.Client, two: str, name: str) -> None:
+    """Read back from the picture, as somebody would with a ruler."""
+    width, height = 400, 300
+    svg = svg_of(client, f"/v1/evaluations/{two}/plots/{name}.svg?width={width}&height={height}")
+    answer = client.get(f"/v1/evaluations/{two}/curves/{name}").json()
+    # The lines behind it may have as many points.
+    drawn = [line for line in lines_of(svg) if len(line) == len(answer["x"])][-1]
+    for (x, y), expected_x, expected_y in zip(drawn, answer["x"], answer["y"], strict=True):
+        assert x / width == pytest.approx(expected_x, abs=2e-5)
+        assert 1 - y / height == pytest.approx(expected_y, abs=2e-5)
+
+
+def test_png(client: httpx.Client, two: str) -> None:
+    reply = client.get(f"/v1/evaluations/{two}/plots/confusion.png?theme=dark")
+    assert reply.status_code == 200
+    assert reply.headers["content-type"] == "image/png"
+    assert reply.content.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("classes", [2, 35, 200])
+def test_a_matrix_of_any_size_is_drawn(client: httpx.Client, classes: int) -> None:
+    svg = svg_of(client, f"/v1/evaluations/{keep_matrix(client, classes)}/plots/confusion.svg")
+    assert svg.count("<path") > classes
+
+
+def test_pictures_of_hostile_names_do_nothing(client: httpx.Client) -> None:
+    body = evaluation(model=HOSTILE[0], input=matrix_input(confused(4), labels=HOSTILE))
+    svg = svg_of(client, f"/v1/evaluations/{create(client, body)['id']}/plots/confusion.svg")
+    root = ET.fromstring(svg)
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not names & {"script", "foreignObject", "image", "a", "style", "use"}
+    assert not [one for element in root.iter() for one in element.attrib if one.lower().startswith("on")]
+    assert any(HOSTILE[0] in (element.text or "") for element in root.iter())
+
+
+def test_without_the_extra_there_are_specifications_only(
+    client: httpx.Client, two: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "find_spec", lambda _: None)
+    assert client.get(f"/v1/evaluations/{two}/plots/roc.json").status_code == 200
+    for form in Picture:
+        problem = check_problem(client.get(f"/v1/evaluations/{two}/plots/roc.{form}"), 501, "not_installed")
+        assert "`figures`" in problem["detail"]
+
+
+def test_no_process_before_the_first_picture() -> None:
+    before = len(psutil.Process().children(recursive=True))
+    renderer = Renderer(20.0, wait_seconds=5.0)
+    assert len(psutil.Process().children(recursive=True)) == before
+    renderer.close()

@@ -1,0 +1,254 @@
+"""Figures as data: specifications that the published schema takes, made of what the API answers."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.plots.matrices import beside_each_other
+from app.api.plots.registry import PLOTS, Needs, Subject
+from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
+from tests.api.plots.world import HOSTILE, check_specification, confused, keep_matrix, layer, values_of
+from tests.api.test_probabilities import make, make_scores
+from tests.api.test_tournaments import judge, keep_table
+from tests.kernel.compare.test_across_datasets import SCORES
+
+OF_REPORTS = [name for (of, name), plot in PLOTS.items() if plot.needs in (Needs.REPORT, Needs.SWEEP) and name != "phi"]
+OF_SAMPLES = [name for (of, name), plot in PLOTS.items() if plot.needs is Needs.SAMPLES]
+OF_EVALUATIONS = [name for of, name in PLOTS if of is Subject.EVALUATION]
+SEVERAL = [name for (of, name), plot in PLOTS.items() if plot.several]
+
+
+@pytest.fixture(scope="module")
+def two(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=make(n=300, classes=2)))["id"])
+
+
+@pytest.fixture(scope="module")
+def other(client: httpx.Client) -> str:
+    return str(create(client, evaluation(model="other", input=make(n=200, classes=2, seed=4)))["id"])
+
+
+@pytest.fixture(scope="module")
+def three(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=make(n=200)))["id"])
+
+
+@pytest.fixture(scope="module")
+def many(client: httpx.Client) -> str:
+    return keep_matrix(client, 35)
+
+
+def read(client: httpx.Client, identifier: str, name: str, **parameters: Any) -> Json:
+    return check_specification(client.get(f"/v1/evaluations/{identifier}/plots/{name}.json", params=parameters))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", OF_EVALUATIONS)
+def test_every_figure_of_an_evaluation(client: httpx.Client, two: str, three: str, name: str, theme: str) -> None:
+    for identifier in (two, three):
+        specification = read(client, identifier, name, theme=theme)
+        assert specification["config"]["background"] == {"light": "#ffffff", "dark": "#14171b"}[theme]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_runs_in_one_figure(client: httpx.Client, two: str, other: str, name: str) -> None:
+    text = str(read(client, two, name, **{"with": other}))
+    assert "other" in text
+
+
+@pytest.mark.parametrize("name", OF_REPORTS)
+def test_every_figure_of_a_matrix(client: httpx.Client, many: str, name: str) -> None:
+    read(client, many, name)
+
+
+def test_a_matrix_of_two_hundred_classes_says_only_what_is_there(client: httpx.Client) -> None:
+    matrix = confused(200)
+    identifier = keep_matrix(client, 200)
+    specification = read(client, identifier, "confusion")
+    cells = specification["data"]["values"]
+    assert sum(one["count"] for one in cells) == sum(map(sum, matrix))
+    assert all(one["count"] for one in cells)
+    assert len(specification["encoding"]["x"]["sort"]) == 200
+
+
+def test_counts_and_shares_are_those_of_the_evaluation(client: httpx.Client) -> None:
+    body = evaluation(input=matrix_input([[8, 2], [1, 3]], labels=["a", "b"]))
+    specification = read(client, create(client, body)["id"], "confusion")
+    cells = {(one["actual"], one["predicted"]): (one["count"], one["share"]) for one in specification["data"]["values"]}
+    assert cells == {("a", "a"): (8, 0.8), ("a", "b"): (2, 0.2), ("b", "a"): (1, 0.25), ("b", "b"): (3, 0.75)}
+    assert "11 of 14 are right" in specification["description"]
+    assert "b taken for a, 1 of 4 (25 %)" in specification["description"]
+
+
+@pytest.mark.parametrize("name", ["roc", "pr", "gain", "lift", "decision", "cost"])
+def test_curves_have_the_points_of_the_curves(client: httpx.Client, two: str, name: str) -> None:
+    answer = client.get(f"/v1/evaluations/{two}/curves/{name}").json()
+    rows = layer(read(client, two, name), "curves")["data"]["values"]
+    assert [(row["x"], row["y"], row["threshold"]) for row in rows] == list(
+        zip(answer["x"], answer["y"], answer["thresholds"], strict=True)
+    )
+
+
+def test_the_area_in_words_is_that_of_the_curve(client: httpx.Client, two: str) -> None:
+    area = client.get(f"/v1/evaluations/{two}/curves/roc").json()["area"]
+    assert f"area {area:.3f}" in read(client, two, "roc")["description"]
+
+
+def test_classes_have_a_line_each_and_the_weakest_is_in_front(client: httpx.Client, three: str) -> None:
+    specification = read(client, three, "roc")
+    weakest = client.get(f"/v1/evaluations/{three}").json()["headline"]["weakest_class"]["label"]
+    behind = {row["run"] for row in layer(specification, "curves")["data"]["values"]}
+    assert {row["run"] for row in layer(specification, "weakest")["data"]["values"]} == {weakest}
+    assert behind == {"0", "1", "2"} - {weakest}
+
+
+def test_reliability_has_the_limits_of_the_curve(client: httpx.Client, two: str) -> None:
+    answer = client.get(f"/v1/evaluations/{two}/curves/calibration", params={"band": "pointwise"}).json()
+    rows = layer(read(client, two, "calibration"), "curves")["data"]["values"]
+    assert [row["low"] for row in rows] == answer["low"]
+    assert [row["high"] for row in rows] == answer["high"]
+    assert [row["weight"] for row in rows] == answer["weights"]
+
+
+def test_isocurves_go_through_the_run(client: httpx.Client, two: str) -> None:
+    specification = read(client, two, "isocurves")
+    report = client.get(f"/v1/evaluations/{two}").json()["metrics"]["prevalence_insensitive"]
+    (point,) = layer(specification, "runs")["data"]["values"]
+    assert point["y"] == report["recall"]
+    assert point["x"] == pytest.approx(1 - report["specificity"])
+    for called, key in (("A", "balanced_accuracy"), ("G", "g_mean"), ("H", "h_mean")):
+        curve = [row for row in layer(specification, "curves")["data"]["values"] if row["mean"].startswith(called)]
+        near = min(curve, key=lambda row: abs(row["x"] - point["x"]))
+        assert near["y"] == pytest.approx(point["y"], abs=0.02)
+        assert f"{report[key]:.3f}" in specification["description"]
+
+
+def test_bars_of_the_imcp_curve_have_the_class_of_each_sample(client: httpx.Client, three: str) -> None:
+    answer = client.get(f"/v1/evaluations/{three}/curves/imcp").json()
+    rows = layer(read(client, three, "imcp"), "bars")["data"]["values"]
+    assert [row["class"] for row in rows] == [one for one in answer["classes"] if one is not None]
+    assert sum(row["width"] for row in rows) == pytest.approx(1.0)
+
+
+def test_the_sweep_is_that_of_the_projection(client: httpx.Client, two: str) -> None:
+    body = {"sweep": {"class": "1", "from": 0.01, "to": 0.99, "steps": 25}, "metrics": ["accuracy"]}
+    answer = client.post(f"/v1/evaluations/{two}/projections", json=body).json()
+    rows = [
+        row for row in layer(read(client, two, "prevalence"), "curves")["data"]["values"] if row["run"] == "accuracy"
+    ]
+    assert [row["x"] for row in rows] == answer["grid"]
+    assert [row["y"] for row in rows] == answer["metrics"]["accuracy"]["value"]
+
+
+def test_size_and_theme(client: httpx.Client, two: str) -> None:
+    specification = read(client, two, "roc", width=200, height=150, theme="dark")
+    assert (specification["width"], specification["height"]) == (200, 150)
+
+
+def test_hostile_names_are_only_names(client: httpx.Client) -> None:
+    body = evaluation(model=HOSTILE[0], input=matrix_input(confused(4), labels=HOSTILE))
+    made = create(client, body)["id"]
+    for name in OF_REPORTS:
+        specification = read(client, made, name)
+        assert "\x1b" not in str(specification)
+        for expression in ("filter", "calculate", "labelExpr", "test", "expr", "signal"):
+            for text in values_of(specification, expression):
+                assert not any(one in str(text) for one in HOSTILE)
+
+
+def test_what_cannot_be_drawn_is_refused(client: httpx.Client, two: str, many: str) -> None:
+    def ask(identifier: str, name: str, **parameters: Any) -> httpx.Response:
+        return client.get(f"/v1/evaluations/{identifier}/plots/{name}", params=parameters)
+
+    for name in OF_SAMPLES:
+        check_problem(ask(many, f"{name}.json"), 409, "no_samples_kept")
+    check_problem(ask(many, "phi.json"), 422, "no_figure")
+    check_problem(ask(str(uuid4()), "roc.json"), 404, "not_found")
+    assert "isocurves" in check_problem(ask(two, "bow.json"), 422, "invalid_query")["errors"][0]["detail"]
+    check_problem(ask(two, "roc.exe"), 422, "invalid_query")
+    check_problem(ask(two, "roc.json", **{"class": "Z"}), 422, "unknown_class")
+    check_problem(ask(two, "isocurves.json", **{"class": "Z"}), 422, "unknown_class")
+    check_problem(ask(two, "imcp.json", **{"class": "1"}), 422, "invalid_query")
+    check_problem(ask(two, "confusion.json", **{"with": two}), 422, "invalid_query")
+    check_problem(ask(two, "roc.json", **{"with": "x"}), 422, "invalid_query")
+    check_problem(ask(two, "roc.json", width=10), 422, "invalid_query")
+    right = evaluation(input=matrix_input([[5, 0], [0, 5]]))
+    check_problem(ask(create(client, right)["id"], "confusions.json"), 422, "no_figure")
+
+
+def test_scores_have_the_figures_of_an_order(client: httpx.Client) -> None:
+    made = create(client, evaluation(input=make_scores()))["id"]
+    for name in ("roc", "pr", "det", "gain", "lift"):
+        read(client, made, name)
+    check_problem(client.get(f"/v1/evaluations/{made}/plots/calibration.json"), 422, "undefined_curve")
+
+
+def test_rankings_have_no_figures_of_classes(client: httpx.Client) -> None:
+    source = {"kind": "ranking", "query_ids": ["q", "q"], "relevance": [1, 0], "scores": [2.0, 1.0]}
+    made = create(client, evaluation(input=source))["id"]
+    for name in ("confusion", "per_class", "isocurves", "prevalence", "phi"):
+        check_problem(client.get(f"/v1/evaluations/{made}/plots/{name}.json"), 422, "no_figure")
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def compare(client: httpx.Client, *runs: str) -> str:
+    reply = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["accuracy", "h_mean", "error_rate"]})
+    assert reply.status_code == 201, reply.text
+    return str(reply.json()["id"])
+
+
+def test_differences_are_those_of_the_comparison(client: httpx.Client, two: str, other: str) -> None:
+    made = compare(client, two, other)
+    answer = client.get(f"/v1/comparisons/{made}").json()
+    specification = check_specification(client.get(f"/v1/comparisons/{made}/plots/differences.json"))
+    rows = {row["metric"]: row for rows in values_of(specification, "values") for row in rows if "difference" in row}
+    for key in ("accuracy", "h_mean"):
+        (pair,) = answer["metrics"][key]["differences"]
+        assert (rows[key]["at"], rows[key]["from"], rows[key]["to"]) == (pair["difference"], pair["low"], pair["high"])
+    (pair,) = answer["metrics"]["error_rate"]["differences"]
+    turned = rows["error_rate (lower is better)"]
+    assert (turned["at"], turned["from"], turned["to"]) == (-pair["difference"], -pair["high"], -pair["low"])
+
+
+def test_many_pairs_have_a_row_of_panels_each(client: httpx.Client, two: str, other: str) -> None:
+    third = create(client, evaluation(model="third", input=make(n=100, classes=2, seed=9)))["id"]
+    made = compare(client, two, other, third)
+    specification = check_specification(client.get(f"/v1/comparisons/{made}/plots/differences.json?theme=dark"))
+    assert len(specification["facet"]["row"]["sort"]) == 3
+    check_problem(client.get(f"/v1/comparisons/{made}/plots/critical_difference.json"), 422, "no_figure")
+    check_problem(client.get(f"/v1/comparisons/{made}/plots/roc.json"), 422, "invalid_query")
+    check_problem(client.get(f"/v1/comparisons/{uuid4()}/plots/differences.json"), 404, "not_found")
+
+
+def test_average_ranks_are_those_of_the_tournament(client: httpx.Client) -> None:
+    models, datasets = keep_table(client, SCORES, uuid4().hex[:6])
+    answer = judge(client, metric="accuracy", models=models, datasets=datasets)
+    reply = client.get(f"/v1/comparisons/{answer['id']}/plots/critical_difference.json")
+    specification = check_specification(reply)
+    ranks = [row["rank"] for rows in values_of(specification, "values") for row in rows if "rank" in row]
+    assert set(ranks) == set(answer["average_ranks"])
+    assert f"{answer['nemenyi']['critical_difference']:.3f}" in specification["description"]
+    check_problem(client.get(f"/v1/comparisons/{answer['id']}/plots/differences.json"), 422, "no_figure")
+
+
+# --- the list, and the order of classes ------------------------------------------------------------------------------
+
+
+def test_the_list_has_every_figure(client: httpx.Client) -> None:
+    items = client.get("/v1/plots").json()["items"]
+    assert [(one["of"], one["name"]) for one in items] == [(of.value, name) for of, name in PLOTS]
+    assert all(one["shows"].endswith(".") and one["needs"] for one in items)
+
+
+def test_classes_that_are_confused_stand_together() -> None:
+    matrix = [[9, 0, 1, 0, 0], [0, 5, 0, 0, 5], [3, 0, 7, 0, 0], [0, 0, 0, 4, 0], [0, 6, 0, 0, 4]]
+    order = beside_each_other(matrix)
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert abs(order.index(1) - order.index(4)) == 1
+    assert abs(order.index(0) - order.index(2)) == 1
+    assert beside_each_other([[1]]) == [0]
+    assert beside_each_other([[0, 0], [0, 0]]) == [0, 1]

@@ -1,0 +1,236 @@
+"""Reports: one page that says what the answer says, loads nothing and runs nothing."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.report.numbers import p_value, shown_interval, shown_value, signed_value
+from app.services import rendering
+from tests.api.answers import FOUR_CLASSES, check_problem, create, evaluation, matrix_input
+from tests.api.plots.world import HOSTILE, confused, keep_matrix
+from tests.api.test_probabilities import make
+from tests.api.test_tournaments import judge, keep_table
+from tests.kernel.compare.test_across_datasets import SCORES
+
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "path", "line", "circle", "rect"}
+LOADING = {"src", "srcset", "action", "formaction", "background", "poster", "data", "ping", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """A page taken apart: its elements, its texts, and whether all that is opened is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def check_page(reply: httpx.Response) -> Page:
+    """A page as it has to be: whole, loading and running nothing, with headings and tables for every reader."""
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "script" not in policy
+    page = Page(reply.text)
+    assert not page.open
+    for tag, attributes in page.elements:
+        assert tag not in {"script", "iframe", "object", "embed", "base", "form"}, tag
+        assert not [name for name in attributes if name.startswith("on") or name in LOADING], (tag, attributes)
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:,")), attributes
+        assert "url(http" not in (attributes.get("style") or "")
+    assert "@import" not in reply.text
+    identifiers = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
+    assert len(identifiers) == len(set(identifiers))
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert all(attributes.get("scope") for attributes in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert all(one.get("aria-label") for tag, one in page.elements if one.get("role") in ("img", "region"))
+    jumps = {(attributes.get("href") or "").removeprefix("#") for attributes in page.named("a")}
+    assert jumps <= set(identifiers)
+    return page
+
+
+def report(client: httpx.Client, identifier: str, **parameters: Any) -> Page:
+    return check_page(client.get(f"/v1/evaluations/{identifier}/report", params=parameters))
+
+
+@pytest.fixture(scope="module")
+def four(client: httpx.Client) -> str:
+    source = matrix_input(FOUR_CLASSES, labels=["A", "B", "C", "D"])
+    body = evaluation(input=source, tags={"stage": "candidate"}, options={"metrics": ["f1@*", "gps(recall@*)"]})
+    return str(create(client, body)["id"])
+
+
+@pytest.fixture(scope="module")
+def two(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=make(n=300, classes=2)))["id"])
+
+
+def test_the_findings_and_the_values_are_those_of_the_answer(client: httpx.Client, four: str) -> None:
+    page = report(client, four)
+    answer = client.get(f"/v1/evaluations/{four}").json()
+    assert "Class D is found in 16 of 100 cases" in page.text
+    for key in ("h_mean", "balanced_accuracy"):
+        one = answer["headline"]["metrics"][key]
+        assert shown_interval(one["low"], one["high"]) in page.text
+    assert shown_value(answer["metrics"]["at_balanced_prevalence"]["accuracy"]) in page.text
+    assert "gps(recall@*)" in page.text
+    assert "candidate" in page.text
+    assert answer["undefined"][0]["reason"][1:] in page.text
+    assert "D taken for A 40 of 100" in page.text
+
+
+def test_by_accept_the_same_page_is_answered(client: httpx.Client, four: str) -> None:
+    page = client.get(f"/v1/evaluations/{four}/report").content
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    assert client.get(f"/v1/evaluations/{four}", headers={"Accept": browser}).content == page
+    json = client.get(f"/v1/evaluations/{four}", headers={"Accept": "text/html;q=0.5, application/json"})
+    assert json.headers["content-type"] == "application/json"
+
+
+def test_probabilities_have_their_figures_inside(client: httpx.Client, two: str) -> None:
+    page = report(client, two)
+    for title in ("ROC curve", "Precision-recall curve", "Reliability of the probabilities", "IMCP curve"):
+        assert title in page.text
+    drawn = [one for tag, one in page.elements if one.get("role") == "img"]
+    assert len(drawn) == 6
+    assert len([one for one in page.named("svg") if "fig" in (one.get("class") or "")]) == 6
+
+
+def test_both_themes_are_in_one_page(client: httpx.Client, two: str) -> None:
+    text = client.get(f"/v1/evaluations/{two}/report").text
+    assert "--c0a5ea8:light-dark(#0a5ea8,#7ab8f5)" in text
+    assert 'stroke="var(--c0a5ea8)"' in text
+    assert 'data-theme="dark"' in client.get(f"/v1/evaluations/{two}/report?theme=dark").text
+    check_problem(client.get(f"/v1/evaluations/{two}/report?theme=blue"), 422, "invalid_query")
+
+
+@pytest.mark.parametrize("classes", [35, 200])
+def test_many_classes(client: httpx.Client, classes: int) -> None:
+    identifier = keep_matrix(client, classes)
+    reply = client.get(f"/v1/evaluations/{identifier}/report")
+    page = check_page(reply)
+    assert f"{classes} classes" in page.text
+    assert len(reply.content) < (400_000 if classes == 35 else 3_000_000)
+
+
+def test_without_the_extra_the_page_has_tables_and_words(
+    client: httpx.Client, two: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "find_spec", lambda _: None)
+    page = report(client, two)
+    assert "was installed without what draws pictures" in page.text
+    assert not [one for one in page.named("svg") if "fig" in (one.get("class") or "")]
+    assert "ROC curve of class 1." in page.text
+
+
+def test_hostile_names_do_nothing(client: httpx.Client) -> None:
+    body = evaluation(model=HOSTILE[0], dataset=HOSTILE[2], input=matrix_input(confused(4), labels=HOSTILE))
+    identifier = create(client, {**body, "tags": {"a": "<b>&"}})["id"]
+    page = report(client, identifier)
+    assert HOSTILE[0] in page.text
+    assert "{{ 7*7 }}" in page.text
+    assert "\x1b" not in page.text
+    other = create(client, evaluation(model='"><img src=x onerror=alert(1)>', input=matrix_input([[5, 1], [2, 4]])))
+    third = create(client, evaluation(model="</style><script>", input=matrix_input([[5, 1], [3, 3]])))
+    made = client.post("/v1/comparisons", json={"evaluations": [other["id"], third["id"]]}).json()["id"]
+    check_page(client.get(f"/v1/comparisons/{made}/report"))
+
+
+def test_other_kinds_have_a_page(client: httpx.Client) -> None:
+    for source in (
+        {
+            "kind": "ranking",
+            "query_ids": ["q", "q", "r", "r"],
+            "relevance": [1, 0, 0, 1],
+            "scores": [2.0, 1.0, 3.0, 1.0],
+        },
+        {"kind": "multilabel", "y_true": [["a"], ["b", "a"], []], "y_pred": [["a"], ["b"], ["b"]]},
+        {"kind": "confusion_matrix", "matrix": [[0.5, 0.5], [0.1, 0.9]], "normalized": True},
+    ):
+        report(client, create(client, evaluation(input=source))["id"])
+    forgotten = create(client, evaluation(input=make(n=60, classes=2), options={"retain": "none"}))["id"]
+    assert "were not kept" in report(client, forgotten).text
+
+
+def test_what_is_not_there_has_no_page(client: httpx.Client) -> None:
+    check_problem(client.get(f"/v1/evaluations/{uuid4()}/report"), 404, "not_found")
+    check_problem(client.get(f"/v1/comparisons/{uuid4()}/report"), 404, "not_found")
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_of_runs(client: httpx.Client, two: str) -> None:
+    other = create(client, evaluation(model="other", input=make(n=200, classes=2, seed=4)))["id"]
+    made = client.post("/v1/comparisons", json={"evaluations": [two, other]}).json()
+    page = check_page(client.get(f"/v1/comparisons/{made['id']}/report"))
+    (pair,) = made["metrics"]["h_mean"]["differences"]
+    assert signed_value(pair["difference"], 2) in page.text
+    assert "other" in page.text
+    assert client.get(f"/v1/comparisons/{made['id']}", headers={"Accept": "text/html"}).text.startswith("<!doctype")
+
+
+def test_a_comparison_across_datasets(client: httpx.Client) -> None:
+    models, datasets = keep_table(client, SCORES, uuid4().hex[:6])
+    answer = judge(client, metric="accuracy", models=models, datasets=datasets)
+    page = check_page(client.get(f"/v1/comparisons/{answer['id']}/report"))
+    assert "has the best average rank" in page.text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [
+        (0.9525, 3, "0.953"),
+        (1.0, 3, "1"),
+        (0.0, 3, "0"),
+        (0.9996, 3, "0.9996"),
+        (0.00004, 2, "0.00004"),
+        (-0.25, 2, "\u22120.25"),
+        (None, 3, "\u2013"),
+    ],
+)
+def test_numbers_show_what_they_are(value: float | None, digits: int, expected: str) -> None:
+    assert shown_value(value, digits) == expected
+
+
+def test_decimals_follow_the_interval() -> None:
+    assert shown_interval(0.304, 0.5592) == "0.30 to 0.56"
+    assert shown_interval(0.9477, 0.9659) == "0.948 to 0.966"
+    assert shown_interval(None, None) == ""
+    assert (p_value(0.0004), p_value(0.02), p_value(0.251), p_value(None)) == ("< 0.001", "0.020", "0.25", "\u2013")
