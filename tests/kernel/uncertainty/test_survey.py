@@ -1,0 +1,61 @@
+"""Standard errors of R's package `survey`, of schools in districts: groups that are drawn whole, with replacement.
+
+Counts of the sample `apiclus1` of that package (Lumley 2004, GPL): for each of 15 districts its elementary, high and
+middle schools, and how many have no award and an award. Without a finite population correction, `svydesign(id = ~dnum,
+weights = ~pw)`, the outputs are those of R that the tests of Survey.jl hold (`test/r_reference/proportions.csv`).
+"""
+
+import numpy as np
+import pytest
+
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.families.overall.accuracy import accuracy
+from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, group_variance
+from app.kernel.uncertainty.of_groups.headline import additive_influences
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
+
+DISTRICTS = np.array(
+    [
+        *([8, 1, 2, 2, 9], [2, 1, 1, 1, 3], [1, 0, 1, 1, 1], [10, 0, 3, 4, 9], [2, 0, 0, 0, 2], [2, 1, 1, 4, 0]),
+        *([2, 1, 1, 1, 3], [13, 0, 3, 3, 13], [4, 4, 1, 5, 4], [34, 0, 0, 8, 26], [16, 2, 3, 7, 14]),
+        *([30, 3, 4, 13, 24], [10, 0, 3, 3, 10], [1, 0, 0, 0, 1], [9, 1, 2, 1, 11]),
+    ]
+)
+# Schools of a kind, or with an award: the share, and its standard error by `svymean`.
+OF_R = {
+    "elementary": (DISTRICTS[:, 0], 0.78688524590164, 0.0468025716133837),
+    "high": (DISTRICTS[:, 1], 0.0765027322404372, 0.0270798559291773),
+    "middle": (DISTRICTS[:, 2], 0.136612021857924, 0.0299472342965665),
+    "award": (DISTRICTS[:, 4], 0.710382513661203, 0.0333503726041141),
+}
+# The same weight for all of them, as the package has it.
+WEIGHT = 33.847
+
+
+@pytest.mark.parametrize("name", OF_R)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_share_of_schools_is_an_accuracy(name: str, weighted: bool) -> None:
+    """Who predicts the kind for every school is right as often as there are such schools."""
+    hits, share, error = OF_R[name]
+    sizes = DISTRICTS[:, :3].sum(axis=1)
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    right = np.concatenate([np.arange(size) < hit for size, hit in zip(sizes, hits, strict=True)])
+    truth = np.arange(groups.size) % 2
+    weights = np.full(groups.size, WEIGHT) if weighted else None
+    runs = GroupedRuns.gather(groups, truth, np.where(right, truth, 1 - truth), 2, weights)
+    table, gradient = Table(runs.matrices()[0]), accuracy.card.inference.gradient
+    assert gradient is not None
+    assert float(accuracy(table)) == pytest.approx(share, rel=1e-12)
+    found = float(group_variance(additive_influences(runs, gradient(table))))
+    assert found**0.5 == pytest.approx(error, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("hits", "error"),
+    [(142, 0.0321663390337504), (25, 0.0234440422192481), (33, 0.0263122914892847), (124, 0.0344081327303582)],
+)
+def test_a_share_of_independent_schools(hits: int, error: float) -> None:
+    """200 schools of one weight (`apisrs`, no correction): R divides by n - 1 where this variance divides by n."""
+    weights = np.array([30.97, 30.97**2])
+    found = WeightedRate.of_sums(weights * hits, weights * 200.0, np.asarray(200.0))
+    assert float(found.variance * 200 / 199) ** 0.5 == pytest.approx(error, rel=1e-10)
