@@ -36,6 +36,8 @@ INPUTS: Final = {
     Inputs.CONTINGENCY: "a contingency table",
     Inputs.FEATURES: "points with features",
     Inputs.QUERIES: "queries",
+    Inputs.OVERLAPS: "sizes of sets",
+    Inputs.CLASS_OVERLAPS: "sizes of sets, by class",
 }
 TASKS: Final = {
     Task.MULTILABEL: "labels of which a sample can have several",

@@ -43,7 +43,7 @@ PEERS = {
     "pycm overall": "PyCM, overall statistics",
     "pycm distance": "PyCM, similarity coefficients of a class (`distance`)",
     "pycm method": "PyCM, methods of `ConfusionMatrix`",
-    "torchmetrics": "torchmetrics 1.9, `torchmetrics.classification` and `torchmetrics.nominal`",
+    "torchmetrics": "torchmetrics 1.9, `torchmetrics.classification`, `torchmetrics.nominal`, `torchmetrics.retrieval`",
 }
 HEAD = """# Other libraries, name by name
 

@@ -147,7 +147,9 @@ def test_findings(client: httpx.Client) -> None:
     assert codes([[9, 1], [3, 2]], ["a", "-1"]) == {"noise_counted_as_cluster"}
     assert codes([[9, 3], [3, 2]], ["a", "b"]) == {"classes_without_cluster"}
     assert codes([[9], [3]], ["a"]) == {"one_cluster"}
-    assert codes([[5, 5, 5, 0, 0, 0], [0, 0, 0, 5, 5, 5]], [*"abcdef"]) == {"purity_overstates"}
+    assert codes([[5, 5, 5, 0, 0, 0], [0, 0, 0, 5, 5, 5]], [*"abcdef"]) == {
+        "purity_overstates", "information_limits_narrow",
+    }  # fmt: skip
     assert codes([[9, 0], [0, 9]], ["a", "b"]) == set()
 
 
@@ -308,3 +310,10 @@ def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, 
 def test_what_has_no_meaning_for_clusterings(client: httpx.Client) -> None:
     made = keep(client, "meaningless", y_true=TRUTH, y_pred=THREE)
     check_problem(client.get(f"/v1/evaluations/{made['id']}/confusion-matrix"), 422, "not_for_this_kind")
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_limits_of_shared_information_say_where_they_are_too_narrow(client: httpx.Client, times: int) -> None:
+    table = np.array([[8, 1, 1], [1, 9, 2], [0, 1, 7]]) * times
+    answer = compute(client, {"kind": "clustering", "contingency": table.tolist()})
+    assert ("information_limits_narrow" in {one["code"] for one in answer["findings"]}) is (times == 1)

@@ -20,8 +20,17 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"query_ids": [1, 1, 1, 2, 2, 3, 3], "relevance": [2, 1, 0, 1, 0, 1, 0], "scores": [3, 2, 1, 2, 1, 2, 1]},
         {"query_ids": [1, 1, 1, 2, 2, 3, 3], "relevance": [2, 1, 0, 1, 0, 1, 0], "scores": [1, 2, 3, 2, 1, 1, 2]},
     ),
+    "sets": (
+        {"y_true": [["a"], ["a", "b"], ["c"], [], ["b"]], "y_pred": [["a"], ["a", "b"], ["c"], ["a"], ["b"]]},
+        {"y_true": [["a"], ["a", "b"], ["c"], [], ["b"]], "y_pred": [["b"], ["a"], ["c"], ["a"], []]},
+    ),
 }
-BEST = {"multilabel": "subset_accuracy", "clustering": "adjusted_rand", "ranking": "ndcg_at_k(k=10)"}
+BEST = {
+    "multilabel": "subset_accuracy",
+    "clustering": "adjusted_rand",
+    "ranking": "ndcg_at_k(k=10)",
+    "sets": "samples_f1",
+}
 
 
 @pytest.fixture(params=KINDS)

@@ -75,7 +75,9 @@ def test_the_report_has_what_scikit_learn_has(client: httpx.Client) -> None:
         zip(LABELS, sk.multilabel_confusion_matrix(TRUTH, PREDICTED).tolist(), strict=True)
     )
     assert answer["per_class"]["dog"]["prevalence_insensitive"]["recall"] == pytest.approx(recalls[1])
-    assert answer["intervals"]["h_mean"]["method"] == "bootstrap"
+    assert answer["intervals"]["h_mean"]["method"] == "mover"
+    assert answer["intervals"]["macro_f1"]["method"] == "influence_logit"
+    assert answer["intervals"]["subset_accuracy"]["method"] == "wilson"
     assert answer["intervals"]["recall@dog"]["method"] == "wilson"
 
 
@@ -127,6 +129,14 @@ def test_runs_are_compared_sample_by_sample(client: httpx.Client) -> None:
     assert difference["p_value"] < 0.01
     assert "permutation" in difference["method"]
     assert {"recall@cat", "recall@dog", "recall@bird"} <= found["metrics"].keys()
+
+
+def test_limits_that_are_too_narrow_are_said_to_be(client: httpx.Client) -> None:
+    """Few samples of each of several labels; with ten times as many there is nothing to say."""
+    for times, expected in ((1, True), (10, False)):
+        truth, predicted = (np.tile(part, (times, 1)) for part in (TRUTH, PREDICTED))
+        codes = {one["code"] for one in compute(client, source_of(truth, predicted))["findings"]}
+        assert ("label_limits_narrow" in codes) is expected
 
 
 def test_gates_and_leaderboards_take_labels(client: httpx.Client) -> None:

@@ -19,6 +19,7 @@ MEMBERS = {
     "area",
     "kind: folds",
     "kind: multilabel",
+    "kind: ranking",
     "proportion_interval",
     "max_fpr",
 }

@@ -16,6 +16,7 @@ from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
+from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 from tests.kernel.closeness import CANCELLING
 from tests.kernel.matrices import Counts, dense, matrices, sparse
@@ -391,6 +392,69 @@ class OfPoints(Kind):
         return False
 
 
+# Class of each item, how much is there, was predicted, is common; weights.
+Sized = tuple[Codes, Array, Array, Array, Array | None]
+
+
+class OfOverlaps(Kind):
+    """Items with the sizes of two sets, among them some in which nothing is there, or nothing was predicted."""
+
+    rounding = 1e-12
+
+    def cases(self, classes: int) -> Sequence[Sized]:
+        return [sized(40, classes, seed) for seed in (1, 2)]
+
+    def degenerate(self) -> Mapping[str, Sized]:
+        codes, there, said, common, _ = sized(12, 3, 4)
+        none = np.zeros(12)
+        return {
+            "one item": (codes[:1], there[:1], said[:1], common[:1], None),
+            "nothing anywhere": (codes, none, none, none, None),
+            "nothing there": (codes, none, said, none, None),
+            "nothing predicted": (codes, there, none, none, None),
+            "nothing in common": (codes, there, said, none, None),
+            "a class with nothing": (codes, there * (codes > 0), said * (codes > 0), common * (codes > 0), None),
+            "no weight": (codes, there, said, common, none),
+        }
+
+    def data(self, example: Sized) -> Overlaps:
+        codes, there, said, common, weights = example
+        return Overlaps(there, said, common, codes=codes, n_classes=int(codes.max()) + 1, weights=weights)
+
+    def replicated(self, example: Sized, times: Sequence[int]) -> Sized:
+        index = np.repeat(np.arange(example[0].size), np.array(times)[example[0]])
+        codes, there, said, common, _ = example
+        return codes[index], there[index], said[index], common[index], None
+
+    def relabelled(self, example: Sized, order: Sequence[int]) -> Sized:
+        return np.argsort(order)[example[0]], *example[1:]
+
+    def perfect(self, example: Sized) -> Sized:
+        codes, there, _, _, weights = example
+        return codes, there, there, there, weights
+
+    def batches(self, classes: int) -> Sequence[tuple[Sized, Sequence[Sized]]]:
+        codes, there, said, common, _ = sized(30, classes, 5)
+        weights = np.random.default_rng(2).gamma(1.0, size=(2, 3, 30))
+        weights[1, 1] = 0.0
+        alone = [(codes, there, said, common, row) for row in weights.reshape(6, -1)]
+        flat = (codes, there, said, common, weights.reshape(6, -1))
+        return [(flat, alone), ((codes, there, said, common, weights), alone)]
+
+    def depends_on_order(self, metric: AnyMetric, example: Sized) -> bool:  # noqa: ARG002 - there is none
+        return False
+
+
+def sized(size: int, classes: int, seed: int) -> Sized:
+    """Classes in which predictions are more and less good."""
+    random = np.random.default_rng(seed)
+    codes = np.arange(size) % classes
+    there = random.integers(0, 9, size) * random.integers(0, 2, size) + 3 * (np.arange(size) % 3)
+    found = random.binomial(there, 0.4 + 0.5 * codes / classes)
+    said = found + random.integers(0, 5, size) * random.integers(0, 2, size)
+    return codes, there.astype(np.float64), said.astype(np.float64), found.astype(np.float64), None
+
+
 def table(classes: int, clusters: int, seed: int) -> Counts:
     """Dense ones and ones with empty cells, every class and cluster filled."""
     rng = np.random.default_rng(seed)
@@ -448,6 +512,8 @@ KINDS: Mapping[Inputs, Kind] = {
     Inputs.QUERIES: OfQueries(),
     Inputs.CONTINGENCY: OfTables(),
     Inputs.FEATURES: OfPoints(),
+    Inputs.OVERLAPS: OfOverlaps(),
+    Inputs.CLASS_OVERLAPS: OfOverlaps(),
 }
 
 

@@ -19,6 +19,7 @@ from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
+from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 from tests.kernel.closeness import value_of
 from tests.kernel.kinds import kind_of
@@ -168,6 +169,8 @@ TAKES = {
     Inputs.LABELS: LabelSets,
     Inputs.LABEL_SCORES: LabelScores,
     Inputs.QUERIES: Queries,
+    Inputs.OVERLAPS: Overlaps,
+    Inputs.CLASS_OVERLAPS: Overlaps,
     Inputs.CONTINGENCY: Contingency,
     Inputs.FEATURES: Points,
 }

@@ -30,7 +30,10 @@ Buffer = bytes | mmap.mmap
 Column = NDArray[Any] | list[Any]
 
 # One entry per sample, and one row of numbers per sample or class, wherever they stand.
-COLUMNS = ("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores", "query_ids", "relevance", "ranks")
+COLUMNS = (
+    *("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores", "query_ids", "relevance", "ranks"),
+    *("n_true", "n_predicted", "n_common", "exact", "item_classes"),
+)
 # Columns that may be rows of numbers: a score for every class, a 0 or 1 for every label.
 _LABELS = frozenset({"y_true", "y_pred"})
 _MAYBE_ROWS = _LABELS | {"scores"}

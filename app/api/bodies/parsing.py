@@ -28,7 +28,8 @@ _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
 ID_TAG, REFERENCE_TAG = "(id)", "(reference)"
 TAGS = frozenset(
-    {"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds", "multilabel", "ranking"}
+    {"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"}
+    | {"multilabel", "ranking", "clustering", "sets"}
 )
 
 

@@ -19,7 +19,7 @@ from app.api.bodies.files.parquet import open_parquet
 from app.api.bodies.files.table import Table, TableFile
 from app.api.bodies.label_columns import read_label_columns
 from app.domain.errors import DomainError, InvalidInput
-from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING
+from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING, SETS
 from app.domain.inputs.labels import Column, class_of_column, encode, listed
 from app.domain.inputs.names import normalized
 
@@ -32,13 +32,20 @@ _LABELS = {"predictions": {_TRUTH: "y_true", "y_pred": "y_pred"}, "scores": {_TR
 _LABELS[_PROBABILITIES] = {_TRUTH: "y_true"}
 _LABELS[RANKING] = {"query_id": "query_ids"}
 _LABELS[CLUSTERING] = {"y_pred": "y_pred"}
+_LABELS[SETS] = {}
 _NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}, RANKING: {"relevance": "relevance"}}
 _NUMBERS[CLUSTERING] = {}
+_NUMBERS[SETS] = {name: name for name in ("n_true", "n_predicted", "n_common")}
 # Of these a file of rankings has one.
 _ORDERS = {_SCORE: _SCORES, "rank": "ranks"}
 _OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
 _OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
 _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
+# Kinds that may have other columns besides.
+_OTHER_LABELS: Mapping[str, Mapping[str, str]] = {
+    CLUSTERING: {_TRUTH: "y_true", **_OPTIONAL_LABELS},
+    SETS: {"exact": "exact", "item_class": "item_classes", **_OPTIONAL_LABELS},
+}
 # Of clusterings: a column of numbers for every feature, or an array of all of them.
 _FEATURE, _FEATURES = "feature.", "features"
 # The index of a table of pandas, as it is written to Parquet and to CSV, the latter also once it was read again.
@@ -68,7 +75,7 @@ def read_columns(
 
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
-        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering``, ``ranking`` or ``multilabel``.
+        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering``, ``ranking``, ``multilabel`` or ``sets``.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
         columns: What they are called in the file, where that is not what the service calls them.
@@ -110,7 +117,8 @@ def _check_kind(kind: str, pointer: str) -> None:
         raise InvalidInput.at(
             pointer,
             "no_columns",
-            f"expected predictions, probabilities, scores, clustering, ranking or multilabel with a file, got {kind!r}",
+            "expected predictions, probabilities, scores, clustering, ranking, multilabel or sets with a file, got "
+            f"{kind!r}",
         )
 
 
@@ -179,11 +187,11 @@ class _Picked:
 
     @property
     def _optional_labels(self) -> Mapping[str, str]:
-        return {_TRUTH: "y_true", **_OPTIONAL_LABELS} if self.kind == CLUSTERING else _OPTIONAL_LABELS
+        return _OTHER_LABELS.get(self.kind, _OPTIONAL_LABELS)
 
     @property
     def _optional_numbers(self) -> Mapping[str, str]:
-        return {} if self.kind == CLUSTERING else _OPTIONAL_NUMBERS
+        return {} if self.kind in _OTHER_LABELS else _OPTIONAL_NUMBERS
 
     def _features(self) -> list[str]:
         """The columns of features, in their order."""

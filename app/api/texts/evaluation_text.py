@@ -33,8 +33,8 @@ from app.domain.wording import percent
 
 _NAMES, _VALUES, _INTERVALS, _LAST = 2, 29, 36, 54
 _MOST_FINDINGS, _MOST_REQUESTED = 5, 10
-# The kind of input whose samples are queries.
-_QUERIES = "ranking"
+# What samples are called, by the kinds of input that call them otherwise.
+_UNITS = {"ranking": "queries", "sets": "items"}
 
 
 def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
@@ -68,9 +68,8 @@ def _outcomes(given: Mapping[str, Any]) -> str:
 
 
 def _unit(given: Mapping[str, Any]) -> str:
-    if given["kind"] == _QUERIES:
-        return "queries"
-    return "in weight" if given.get("content") == "weights" else "samples"
+    usual = "in weight" if given.get("content") == "weights" else "samples"
+    return _UNITS.get(given["kind"], usual)
 
 
 def _findings(answer: Mapping[str, Any], style: Style) -> list[str]:

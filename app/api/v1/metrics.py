@@ -29,8 +29,8 @@ router = routes("metrics")
 
 
 AskedTask = Annotated[
-    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking"] | None,
-    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders."),
+    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
+    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders, sets."),
 ]
 
 
@@ -50,7 +50,18 @@ async def list_metrics(
         Query(description="What prevalence does to it."),
     ] = None,
     input: Annotated[  # noqa: A002 - the contract's name
-        Literal["matrix", "probabilities", "labels", "label_scores", "contingency", "features", "queries"] | None,
+        Literal[
+            "matrix",
+            "probabilities",
+            "labels",
+            "label_scores",
+            "contingency",
+            "features",
+            "queries",
+            "overlaps",
+            "class_overlaps",
+        ]
+        | None,
         Query(description="What it is computed from."),
     ] = None,
     task: AskedTask = None,

@@ -1,20 +1,27 @@
-"""Which metrics to use: the request is walked through the trees of ``app.domain.advice.metric_trees``."""
+"""Which metrics to use: the request is walked through the trees of ``metric_trees``, or that of its task in
+``task_trees``.
+"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from app.domain.advice.decision_tree import Advice, Leaf, Node, Source
 from app.domain.advice.metric_trees import TREES
+from app.domain.advice.task_trees import ASSUMED, TASK_TREES
 from app.domain.errors import InvalidInput
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.references import REFERENCES
 
 NO_PROBABILITIES = (
     "Some metrics need predicted probabilities, which are not among the inputs: from labels alone a "
     "curve is one point. "
     "Metrics of that point are given instead."
+)
+NO_LABEL_PROBABILITIES = (
+    "Metrics of the order of the labels need the probability of each, which are not among the inputs: they are left "
+    "out."
 )
 NOT_ALONE = "No single number settles it: read the per-class recalls beside whatever is chosen."
 
@@ -52,6 +59,35 @@ class Request:
         return Inputs.PROBABILITIES in self.inputs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRequest:
+    """The same of labels, clusterings, rankings or sets.
+
+    Attributes:
+        answers: By the ``about`` of the questions of its tree; what is not answered is assumed.
+    """
+
+    task: Task
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[Inputs] = (Inputs.MATRIX,)
+
+    @classmethod
+    def of(cls, task: str, answers: Mapping[str, Any], inputs: Sequence[str]) -> Self:
+        """From the names of a task and of inputs."""
+        return cls(task=Task(task), answers=answers, inputs=[Inputs(one) for one in inputs])
+
+    def answer(self, about: str) -> Any:
+        """The answer to a question.
+
+        Raises:
+            InvalidInput: it is not given, and nothing can be assumed.
+        """
+        found = self.answers.get(about, ASSUMED[self.task].get(about))
+        if found is None:
+            raise InvalidInput.at(f"/{about}", "missing", f"expected an answer, which {self.task} needs")
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One question on the way, the answer it got and what follows."""
@@ -78,17 +114,21 @@ class Recommendation:
     references: Mapping[str, str]
 
 
-def recommend(request: Request) -> Recommendation:
-    """Walk all trees.
+def recommend(request: Request | TaskRequest) -> Recommendation:
+    """Walk all trees that the request is for.
 
     Raises:
-        InvalidInput: an answer is none of those that a question knows.
+        InvalidInput: an answer is missing, is none of those that a question knows, or answers no question of the task.
     """
+    return _recommend_for_task(request) if isinstance(request, TaskRequest) else _recommend_for_classes(request)
+
+
+def _recommend_for_classes(request: Request) -> Recommendation:
     path: list[Step] = []
     advised: dict[str, Advice] = {}
     notes: list[str] = []
     for name, tree in TREES.items():
-        leaf = _walk(request, name, tree, path)
+        leaf = _walk(lambda about: getattr(request, about), name, tree, path)
         for advice in leaf.advice:
             usable = _usable(advice, request)
             if usable is not None:
@@ -96,19 +136,38 @@ def recommend(request: Request) -> Recommendation:
             if advice.inputs is Inputs.PROBABILITIES and not request.has_probabilities:
                 notes.append(NO_PROBABILITIES)
         notes.extend(leaf.notes)
-    sources = [step.source for step in path] + [advice.source for advice in advised.values()]
+    return _recommendation(tuple(advised.values()), path, [*notes, NOT_ALONE])
+
+
+def _recommend_for_task(request: TaskRequest) -> Recommendation:
+    unknown = next((about for about in request.answers if about not in ASSUMED[request.task]), None)
+    if unknown is not None:
+        known = ", ".join(ASSUMED[request.task])
+        raise InvalidInput.at(
+            f"/{unknown}", "not_for_this_task", f"expected at most {known}: {request.task} has no such question"
+        )
+    path: list[Step] = []
+    leaf = _walk(request.answer, request.task.value, TASK_TREES[request.task], path)
+    has_scores = Inputs.PROBABILITIES in request.inputs
+    chosen = tuple(one for one in leaf.advice if has_scores or one.inputs is not Inputs.LABEL_SCORES)
+    lacking = [] if len(chosen) == len(leaf.advice) else [NO_LABEL_PROBABILITIES]
+    return _recommendation(chosen, path, [*lacking, *leaf.notes])
+
+
+def _recommendation(metrics: tuple[Advice, ...], path: Sequence[Step], notes: Sequence[str]) -> Recommendation:
+    sources = [step.source for step in path] + [advice.source for advice in metrics]
     return Recommendation(
-        metrics=tuple(advised.values()),
+        metrics=metrics,
         path=tuple(path),
-        notes=tuple(dict.fromkeys([*notes, NOT_ALONE])),
+        notes=tuple(dict.fromkeys(notes)),
         references={source.reference: REFERENCES[source.reference] for source in sources},
     )
 
 
-def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:
+def _walk(answer_to: Callable[[str], Any], name: str, tree: Node, path: list[Step]) -> Leaf:
     node = tree
     while not isinstance(node, Leaf):
-        answer = getattr(request, node.about)
+        answer = answer_to(node.about)
         try:
             branch = node.branch(answer)
         except KeyError:

@@ -39,6 +39,8 @@ class InputFacts(TypedDict, total=False):
         n_features: How many features the samples came with.
         contingency: Numbers of samples, classes by clusters; where no classes are known there is none.
         cluster_sizes: How many samples each cluster has.
+        exact_matches: Of regions and answers: items of which exactly that was predicted what is there.
+        class_sizes: How many items each class has.
     """
 
     rows: int
@@ -63,6 +65,8 @@ class InputFacts(TypedDict, total=False):
     n_features: int
     contingency: list[list[int]]
     cluster_sizes: list[int]
+    exact_matches: int
+    class_sizes: list[int]
 
 
 # Among the facts of an input whose samples come in groups: how many groups.

@@ -31,6 +31,7 @@ class UnitForm:
 MULTILABEL: Final = "multilabel"
 RANKING: Final = "ranking"
 CLUSTERING: Final = "clustering"
+SETS: Final = "sets"
 # Among the facts of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
 DECISIONS_FACT: Final = "decisions"
 # Among the facts of clusterings: the names of the clusters, and how many features samples have.
@@ -57,6 +58,8 @@ UNIT_FORMS: Final[Mapping[str, UnitForm]] = {
         lambda counts: counts.sum().item(),
         lambda facts: FEATURES_FACT in facts,
     ),
+    # Of each class of items, or of all in one row: how many are not exactly what was predicted, and how many are.
+    SETS: UnitForm(Task.SETS, lambda n_classes, _: (max(n_classes, 1), 2), lambda counts: counts.sum().item()),
 }
 
 

@@ -26,6 +26,7 @@ from app.domain.inputs.matrices import (
 )
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
+from app.kernel.samples.label_pairs import LabelPairs
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
 MOST_ENTRIES = 100_000_000
@@ -113,7 +114,7 @@ def _check_lengths(columns: dict[str, Rows], beside: Beside, pointer: str) -> No
 def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Members | None:
     """Rows of 0 and 1 as a table (n, L); None for lists of labels."""
     table = _as_table(rows)
-    if table is None or not (table.dtype.kind == "b" or ((table == 0) | (table == 1)).all()):
+    if table is None or not _is_binary(table):
         return None
     if labels is not None and table.shape[1] != len(labels):
         if {"0", "1"} & set(labels):
@@ -125,6 +126,14 @@ def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Membe
         )
     members: Members = table != 0
     return members
+
+
+def _is_binary(table: NDArray[Any]) -> bool:
+    """Is every entry 0 or 1? Whole numbers below 0 are large ones without their sign."""
+    if table.dtype.kind in "bui" and table.size:
+        unsigned = table.view(np.dtype(f"u{table.dtype.itemsize}")) if table.dtype.kind == "i" else table
+        return bool(unsigned.max() <= 1)
+    return bool(((table == 0) | (table == 1)).all())
 
 
 def _as_table(rows: Rows) -> NDArray[Any] | None:
@@ -251,14 +260,7 @@ def _made(
 
 def _counts(truth: Members, predicted: Members, weights: NDArray[np.float64] | None) -> NDArray[Any]:
     """Tables (L, 2, 2): actual rows, absent before present."""
-
-    def per_label(members: Members) -> NDArray[Any]:
-        found: NDArray[Any] = np.count_nonzero(members, axis=0) if weights is None else weights @ members
-        return found
-
-    total = len(truth) if weights is None else weights.sum()
-    hits, actual, said = per_label(truth & predicted), per_label(truth), per_label(predicted)
-    absent = total - actual - said + hits if weights is None else per_label(~(truth | predicted))
-    missed = actual - hits if weights is None else per_label(truth & ~predicted)
-    false = said - hits if weights is None else per_label(predicted & ~truth)
-    return np.stack([np.stack([absent, false], axis=-1), np.stack([missed, hits], axis=-1)], axis=-2)
+    if weights is None:
+        return LabelPairs(truth, predicted).counts.reshape(-1, 2, 2)
+    cells = (~(truth | predicted), predicted & ~truth, truth & ~predicted, truth & predicted)
+    return np.stack([weights @ cell for cell in cells], axis=-1).reshape(-1, 2, 2)

@@ -13,11 +13,11 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.influence import Form
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
-from app.kernel.units.weighted import Terms
 
 
 class Scope(StrEnum):
@@ -58,11 +58,13 @@ class Inputs(StrEnum):
     CONTINGENCY = "contingency"
     FEATURES = "features"
     QUERIES = "queries"
+    OVERLAPS = "overlaps"
+    CLASS_OVERLAPS = "class_overlaps"
 
 
 class Task(StrEnum):
     """What is judged: one of two classes or of more for each sample, what was decided about them where that is no
-    class, any number of labels, clusters, or orders.
+    class, any number of labels, clusters, orders, or sets such as regions and answers.
     """
 
     BINARY = "binary"
@@ -71,6 +73,7 @@ class Task(StrEnum):
     MULTILABEL = "multilabel"
     CLUSTERING = "clustering"
     RANKING = "ranking"
+    SETS = "sets"
 
     def outcomes(self, n_classes: int) -> int:
         """Among how many a sample falls wherever prevalence counts: a label is there or not."""
@@ -83,6 +86,8 @@ _TASK_OF = {
     Inputs.CONTINGENCY: Task.CLUSTERING,
     Inputs.FEATURES: Task.CLUSTERING,
     Inputs.QUERIES: Task.RANKING,
+    Inputs.OVERLAPS: Task.SETS,
+    Inputs.CLASS_OVERLAPS: Task.SETS,
 }
 # What there is to compute from for each task that is more than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
@@ -91,6 +96,7 @@ INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
         Task.MULTILABEL: frozenset({Inputs.MATRIX, Inputs.PROBABILITIES, Inputs.LABELS, Inputs.LABEL_SCORES}),
         Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY, Inputs.FEATURES}),
         Task.RANKING: frozenset({Inputs.QUERIES}),
+        Task.SETS: frozenset({Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS}),
     }
 )
 # Metrics whose function is the one over labels too, and those of one class that need the cells between two.
@@ -100,6 +106,8 @@ OF_DECISIONS = frozenset({Task.DECISIONS})
 # Metrics that do not mind which class belongs to which cluster.
 CLUSTERINGS = frozenset({Task.CLUSTERING})
 CLASSES_ONLY: frozenset[Task] = frozenset()
+# Metrics of one sample's labels after another that are those of any sets.
+ANY_SETS = frozenset({Task.SETS})
 INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
 
@@ -238,6 +246,7 @@ class Inference:
             (K) for a metric of one class.
         influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
         terms: Of a ratio of two sums over independent units, a mean among them: what each unit adds to both.
+        is_share: Of a mean over units: each counts 1 or 0, so that its limits are those of a proportion.
         exact: As arithmetic on counts, for holding what was reported against all matrices.
     """
 
@@ -256,6 +265,7 @@ class Inference:
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None
     influence: Form | None = None
     terms: Callable[..., Terms] | None = None
+    is_share: bool = False
     exact: Exact | None = None
 
     def leads(self, task: Task) -> bool:
@@ -278,8 +288,8 @@ class Card:
         degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
             on the number of samples in a way of its own.
         on_request: It stands in no report unless it is asked for.
-        also: Of a metric of matrices or probabilities: for which tasks besides classes its function is the metric of
-            the same name. None: for labels if it is of one class.
+        also: For which other tasks its function is the metric of the same name. None: for no others, or for labels if
+            it is of one class and of matrices.
         rising: Names of parameters of which each has to be larger than the one before.
     """
 
@@ -319,7 +329,7 @@ class Card:
         """What it makes sense for; an order of classes needs more than two."""
         own = _TASK_OF.get(self.inputs)
         if own is not None:
-            return (own,)
+            return (own, *sorted(self.also or ()))
         also = self.also
         if also is None:
             of_labels = self.scope is Scope.CLASS and self.inputs is Inputs.MATRIX

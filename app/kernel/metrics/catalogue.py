@@ -45,7 +45,7 @@ from app.kernel.metrics.families.probabilities import (
     recalibration,
 )
 from app.kernel.metrics.families.similarity import association, baulieu, resemblance
-from app.kernel.metrics.families.units import at_cutoffs, whole_lists
+from app.kernel.metrics.families.units import at_cutoffs, overlaps, whole_lists
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 
@@ -79,6 +79,7 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     label_rankings,
     at_cutoffs,
     whole_lists,
+    overlaps,
     pairs,
     shared_information,
     shape,

@@ -12,6 +12,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Condition
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.scores import Scores
+from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 
 
@@ -217,3 +218,29 @@ NO_PAIRS = _of_queries(
     "no query has both a relevant and an irrelevant item",
     lambda q: q.have((q.irrelevant_items > 0) & (q.relevant_items > 0)) == 0,
 )
+
+# Of sets beside sets.
+
+
+def _of_items(code: str, reason: str, size: Callable[[Overlaps], Array]) -> Condition[Overlaps]:
+    return Condition(code, reason, lambda s: s.total(size(s)) == 0, overall=True)
+
+
+def _of_class(code: str, reason: str, size: Callable[[tuple[Array, Array, Array]], Array]) -> Condition[Overlaps]:
+    return Condition(code, reason, lambda s: size(s.classes) == 0)
+
+
+NOTHING_ANYWHERE = _of_items(
+    "nothing_anywhere", "no item has anything that is there or that was predicted", lambda s: s.union
+)
+NOTHING_PREDICTED = _of_items("nothing_predicted", "nothing was predicted for any item", lambda s: s.predicted_size)
+NOTHING_THERE = _of_items("nothing_there", "there is nothing in any item", lambda s: s.actual)
+CLASS_NOWHERE = _of_class(
+    "class_nowhere",
+    "no item of class {label} has anything that is there or that was predicted",
+    lambda sums: sums[0] + sums[1],
+)
+CLASS_NOT_PREDICTED = _of_class(
+    "class_not_predicted", "nothing was predicted for any item of class {label}", lambda sums: sums[1]
+)
+CLASS_NOT_THERE = _of_class("class_not_there", "there is nothing in any item of class {label}", lambda sums: sums[0])

@@ -6,7 +6,7 @@ from typing import Any, Concatenate, TypeVar
 
 from app.kernel.metrics.card import Metric, Scope, metric
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.units.weighted import Terms, WeightedUnits, mean_terms
+from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 
 _Units = TypeVar("_Units", bound=WeightedUnits)
 

@@ -149,6 +149,11 @@ REFERENCES: dict[str, str] = {
         "Epstein, E. S. (1969). A scoring system for probability forecasts of ranked categories. Journal of Applied "
         "Meteorology, 8(6), 985-987. https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
     ),
+    "everingham2010": (
+        "Everingham, M., Van Gool, L., Williams, C. K. I., Winn, J., & Zisserman, A. (2010). The Pascal visual object "
+        "classes (VOC) challenge. International Journal of Computer Vision, 88(2), 303-338. "
+        "https://doi.org/10.1007/s11263-009-0275-4"
+    ),
     "fawcett2006": (
         "Fawcett, T. (2006). An introduction to ROC analysis. Pattern Recognition Letters, 27(8), 861-874. "
         "https://doi.org/10.1016/j.patrec.2005.10.010"
@@ -365,6 +370,10 @@ REFERENCES: dict[str, str] = {
         "Provost, F., & Domingos, P. (2000). Well-trained PETs: improving probability estimation trees. CeDER "
         "Working Paper IS-00-04, "
         "Stern School of Business, New York University."
+    ),
+    "rajpurkar2016": (
+        "Rajpurkar, P., Zhang, J., Lopyrev, K., & Liang, P. (2016). SQuAD: 100,000+ questions for machine "
+        "comprehension of text. Proceedings of EMNLP, 2383-2392. https://doi.org/10.18653/v1/D16-1264"
     ),
     "ranawana2006": (
         "Ranawana, R., & Palade, V. (2006). Optimized precision: a new measure for classifier performance "

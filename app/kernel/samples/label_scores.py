@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, each, lazy
+from app.kernel.numerics.weighted_units import WeightedUnits
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 
-class LabelScores(Scores):
+class LabelScores(Scores, WeightedUnits):
     """What a model said about every label of n samples, beside the truth.
 
     What a `Scores` reads off the order of the samples by the score of a class is read off here in the same way.
@@ -24,16 +25,16 @@ class LabelScores(Scores):
     def __init__(self, truth: NDArray[np.bool_], probabilities: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.truth = np.asarray(truth, dtype=bool)
         self.probabilities = np.ascontiguousarray(probabilities, dtype=np.float64)
-        self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         if self.truth.ndim != 2 or self.truth.shape != self.probabilities.shape or not len(self.truth):
             raise ValueError(f"expected two tables (n, L), got {self.truth.shape} and {self.probabilities.shape}")
         self.n_samples, self.n_classes = self.truth.shape
+        WeightedUnits.__init__(self, self.n_samples, weights)
         self._rankings = {}
 
     def with_weights(self, weights: ArrayLike | None) -> "LabelScores":
         """The same samples weighted otherwise; the order of the labels of each is kept."""
         other = LabelScores(self.truth, self.probabilities, weights)
-        other.__dict__.update({name: self.__dict__[name] for name in ("in_order",) if name in self.__dict__})
+        other.__dict__.update({name: self.__dict__[name] for name in ("in_order", "_terms") if name in self.__dict__})
         return other
 
     @lazy
@@ -56,10 +57,6 @@ class LabelScores(Scores):
     def _rank(self, code: int) -> Ranking:
         order, falling, weights = self._falling(self.columns[code])
         return Ranking(falling, self.truth[:, code].take(order), weights)
-
-    def mean(self, values: Array) -> Array:
-        """Mean over the samples of values (n), shape (...)."""
-        return values.mean() if self.weights is None else self.weights @ values / self.n
 
     @lazy
     def in_order(self) -> "OrderedLabels":

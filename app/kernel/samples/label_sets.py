@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy
+from app.kernel.numerics.weighted_units import WeightedUnits
+from app.kernel.samples.label_pairs import LabelPairs
 
 
-class LabelSets:
+class LabelSets(WeightedUnits):
     """Sets of labels of n samples. Leading axes of the weights are a batch over the same samples.
 
     Args:
@@ -22,39 +24,37 @@ class LabelSets:
         self, truth: NDArray[np.bool_], predicted: NDArray[np.bool_], weights: ArrayLike | None = None
     ) -> None:
         self.truth, self.predicted = np.asarray(truth, dtype=bool), np.asarray(predicted, dtype=bool)
-        self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
         if self.truth.ndim != 2 or self.truth.shape != self.predicted.shape or not len(self.truth):
             raise ValueError(f"expected two tables (n, L), got {self.truth.shape} and {self.predicted.shape}")
         self.n_samples, self.n_labels = self.truth.shape
+        super().__init__(self.n_samples, weights)
 
     def with_weights(self, weights: Array | None) -> "LabelSets":
         """The same samples weighted otherwise; what is known of each is not counted again."""
         other = LabelSets.__new__(LabelSets)
-        known = {"hits", "actual", "predicted_size", "right"} & self.__dict__.keys()
-        other.__dict__.update({name: self.__dict__[name] for name in known})
-        other.truth, other.predicted, other.weights = self.truth, self.predicted, weights
-        other.n_samples, other.n_labels = self.n_samples, self.n_labels
+        other.__dict__.update(self.__dict__)
+        other.weights = weights
         return other
 
     @lazy
-    def n(self) -> Array:
-        """Weight of all samples, shape (...)."""
-        return np.asarray(float(self.n_samples)) if self.weights is None else self.weights.sum(axis=-1)
+    def pairs(self) -> LabelPairs:
+        """What is there and what was predicted, packed."""
+        return LabelPairs(self.truth, self.predicted)
 
     @lazy
     def hits(self) -> Array:
         """Labels (n) that a sample has and that were predicted for it."""
-        return _sizes(self.truth & self.predicted)
+        return self._count((0.0, 0.0, 0.0, 1.0))
 
     @lazy
     def actual(self) -> Array:
         """Labels (n) that it has."""
-        return _sizes(self.truth)
+        return self._count((0.0, 0.0, 1.0, 1.0))
 
     @lazy
     def predicted_size(self) -> Array:
         """Labels (n) that were predicted for it."""
-        return _sizes(self.predicted)
+        return self._count((0.0, 1.0, 0.0, 1.0))
 
     @lazy
     def right(self) -> Mask:
@@ -62,12 +62,6 @@ class LabelSets:
         same: Mask = (self.hits == self.actual) & (self.hits == self.predicted_size)
         return same
 
-    def mean(self, values: Array) -> Array:
-        """Mean over the samples of values (n), shape (...)."""
-        return values.mean() if self.weights is None else self.weights @ values / self.n
-
-
-def _sizes(members: NDArray[np.bool_]) -> Array:
-    """How many labels (n) each set has: eight at a time."""
-    sizes: Array = np.bitwise_count(np.packbits(members, axis=1)).sum(axis=1, dtype=np.float64)
-    return sizes
+    def _count(self, cells: tuple[float, ...]) -> Array:
+        """Labels (n) in some of the cells of `LabelPairs`."""
+        return self.pairs.sums(np.tile(cells, (self.n_labels, 1)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.sorting import ascending_order
-from app.kernel.units.weighted import WeightedUnits
+from app.kernel.numerics.weighted_units import WeightedUnits
 
 Positions = NDArray[np.intp]
 

@@ -121,7 +121,7 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
         return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
     if estimand.task is not None:
-        return of_labels.of_rates(estimand, run, settings) or of_samples.of_sums(estimand, run, settings)
+        return of_labels.in_closed_form(estimand, run, settings) or of_samples.of_sums(estimand, run, settings)
     if estimand.scored:
         return of_samples.in_closed_form(estimand, run, settings)
     if estimand.rates is not None:

@@ -23,6 +23,8 @@ from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
 from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
 from app.kernel.uncertainty.of_matrices.headline import Headline, headline
 from app.kernel.uncertainty.of_samples.influence import Influences
+from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
+from app.kernel.uncertainty.of_samples.label_units import LabelUnits
 from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
 from app.kernel.uncertainty.of_samples.units import Run, Units
 from app.kernel.uncertainty.of_weights.headline import weighted_headline
@@ -140,9 +142,19 @@ class RunData:
     @cached_property
     def influences(self) -> Influences | UnitInfluences:
         """What each sample, or other unit, adds to the sampling error of a metric."""
+        if self.label_influences is not None:
+            return self.label_influences
         if self.source.task is not None:
             return UnitInfluences(self.units.subject(), self.units.n_units, self.n_classes)
         return Influences(self.scores)
+
+    @cached_property
+    def label_influences(self) -> LabelInfluences | None:
+        """The same of samples with labels, which have metrics of their tables besides; None for others."""
+        units = self.units if self.source.task is not None else None
+        if not isinstance(units, LabelUnits):
+            return None
+        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs)
 
     @cached_property
     def grouping(self) -> Grouping | None:

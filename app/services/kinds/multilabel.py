@@ -16,6 +16,7 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import hamming_loss
 from app.kernel.metrics.families.overall.recall_means import g_mean, h_mean
 from app.kernel.metrics.families.per_class.rates import precision, recall
+from app.kernel.uncertainty.of_matrices.mover import undercovers
 from app.kernel.uncertainty.of_samples.label_units import LabelUnits
 from app.services.kinds.kind import PerClass, UnitKind
 
@@ -86,6 +87,15 @@ def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class
                 f"Fewer than {_FEW} samples have {names(few)}: little is known of "
                 f"{'these labels' if few[1:] else 'this label'}.",
                 labels=few[:_MOST_NAMED],
+            )
+        if not source.is_grouped and undercovers(with_label):
+            smallest = int(with_label[with_label > 0].min())
+            yield Finding.note(
+                "label_limits_narrow",
+                f"With {len(source.labels)} labels, and only {smallest} samples with one of them, the limits of "
+                f"{h_mean.key} and {g_mean.key} are too narrow: they lie low.",
+                labels=len(source.labels),
+                smallest=smallest,
             )
     yield from _hidden(source, values, per_class)
 

@@ -13,12 +13,14 @@ from app.services.kinds.decisions import DECISIONS_KIND
 from app.services.kinds.kind import UnitKind
 from app.services.kinds.multilabel import MULTILABEL_KIND
 from app.services.kinds.ranking import RANKING_KIND
+from app.services.kinds.sets import SETS_KIND
 
 UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
     Task.MULTILABEL: MULTILABEL_KIND,
     Task.RANKING: RANKING_KIND,
     Task.CLUSTERING: CLUSTERING_KIND,
     Task.DECISIONS: DECISIONS_KIND,
+    Task.SETS: SETS_KIND,
 }
 
 

@@ -4,7 +4,6 @@ JSON Schema knows one member at a time. What holds between them (equal lengths, 
 evaluation has, runs that exist) is brought about here, from what was generated.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
@@ -18,9 +17,9 @@ from schemathesis.specs.openapi.checks import (
 
 from app.api.plots.catalogue import plot_list
 from app.api.plots.registry import Subject
-from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import fault_of_name, normalized
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
+from tests.api.generated.valid_inputs import cycled, make_valid_input
 
 Json = dict[str, Any]
 PLOTS: list[Json] = [
@@ -28,8 +27,6 @@ PLOTS: list[Json] = [
 ]
 # Of schemathesis; its parts are any JSON.
 Case = Any
-_ROWS = 8
-_LABELS = ("0", "1")
 
 
 def operation_id(case: Case) -> str:
@@ -117,7 +114,7 @@ def make_valid_evaluation(body: Any) -> None:
     _tags(body)
     body["model"] = body.get("model") or {"name": "m"}
     body["dataset"] = body.get("dataset") or {"name": "d"}
-    body["input"] = _input(body["input"])
+    body["input"] = make_valid_input(body["input"])
     options = body.get("options", {})
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
@@ -137,165 +134,6 @@ def _on_one_side(asked: Json) -> None:
     """Limits on one side are at a level above a half."""
     if asked.get("alternative") in ("greater", "less"):
         asked["level"] = max(asked.get("level", 0.95), 0.6)
-
-
-# --- inputs ----------------------------------------------------------------------------------------------------------
-
-
-def _input(source: Json) -> Json:
-    # What is left has to be a run still.
-    source.pop("ignore", None)
-    return _INPUTS[source["kind"]](dict(source))
-
-
-def _cycled(values: Any, size: int) -> list[Any]:
-    return [values[index % len(values)] for index in range(size)]
-
-
-def _entry(value: float) -> float:
-    """A count or a weight that arithmetic can do with."""
-    return min(max(abs(value), 1e-6), 1e9)
-
-
-def _matrix(source: Json) -> Json:
-    # Decisions that are no classes leave little to be asked.
-    source.pop("decisions", None)
-    size = min(len(source["matrix"]), 5)
-    source["matrix"] = [[_entry(value) for value in _cycled(row, size)] for row in _cycled(source["matrix"], size)]
-    _fit_labels(source, [str(index) for index in range(size)])
-    return source
-
-
-def _counts(source: Json) -> Json:
-    for name in ("tp", "fn", "fp", "tn"):
-        source[name] = _entry(source[name])
-    if declared_label(source.get("negative", "0")) == declared_label(source.get("positive", "1")):
-        source |= {"negative": "0", "positive": "1"}
-    return source
-
-
-def _fit_labels(source: Json, found: list[Any]) -> None:
-    """Labels that are there, one for each class, and a positive one among them."""
-    if source.get("labels") is not None:
-        source["labels"] = found
-    if source.get("positive") is not None:
-        source["positive"] = found[-1] if len(found) == 2 else None
-
-
-def _classes(column: list[Any]) -> list[Any]:
-    """Those of a column, two or more of one type."""
-    found = list({declared_label(value): value for value in column}.values())
-    return found if len(found) > 1 else [0, 1]
-
-
-def _beside(source: Json, size: int) -> None:
-    if source.get("sample_ids") is not None and len(set(map(str, source["sample_ids"][:size]))) < size:
-        source["sample_ids"] = list(range(size))
-    elif source.get("sample_ids") is not None:
-        source["sample_ids"] = source["sample_ids"][:size]
-    if source.get("sample_weight") is not None:
-        source["sample_weight"] = [_entry(value) for value in _cycled(source["sample_weight"], size)]
-    if source.get("group_ids") is not None:
-        source["group_ids"] = [index % max(size - 1, 2) for index in range(size)] if size > 1 else None
-
-
-def _predictions(source: Json) -> Json:
-    size = min(max(len(source["y_true"]), 2), _ROWS)
-    classes = _classes(source["y_true"])
-    source["y_true"], source["y_pred"] = _cycled(classes, size), _cycled(classes[::-1], size)
-    _fit_labels(source, _classes(source["y_true"]))
-    _beside(source, size)
-    return source
-
-
-def _probabilities(source: Json) -> Json:
-    size = min(max(len(source["y_true"]), 2), _ROWS)
-    classes = _classes(source["y_true"])[: 2 if source.get("threshold") is not None else _ROWS]
-    size = max(size, len(classes))
-    source["y_true"] = _cycled(classes, size)
-    rows = [[_entry(value) for value in _cycled(row, len(classes))] for row in _cycled(source["probabilities"], size)]
-    source["probabilities"] = [[value / math.fsum(row) for value in row] for row in rows]
-    source["sum_tolerance"] = max(source.get("sum_tolerance", 0), 1e-6)
-    _fit_labels(source, classes)
-    _beside(source, size)
-    return source
-
-
-def _scores(source: Json) -> Json:
-    """One score for each sample, or one for each class."""
-    size, of_classes = min(max(len(source["y_true"]), 2), _ROWS), isinstance(source["scores"][0], list)
-    classes = _classes(source["y_true"])[: _ROWS if of_classes else 2]
-    size = max(size, len(classes))
-    source["y_true"], source["scores"] = _cycled(classes, size), _cycled(source["scores"], size)
-    if of_classes:
-        source["scores"] = [_cycled(row, len(classes)) for row in source["scores"]]
-        source.pop("threshold", None)
-    _fit_labels(source, classes)
-    _beside(source, size)
-    return source
-
-
-def _ranking(source: Json) -> Json:
-    """Items with either scores or ranks."""
-    size = min(max(len(source["query_ids"]), 1), _ROWS)
-    query_ids = source["query_ids"] or [1]
-    source["query_ids"] = [str(one) for one in _cycled(query_ids, size)]
-    source["relevance"] = [min(abs(value), 1000.0) for value in _cycled(source["relevance"] or [1.0], size)]
-    order = "ranks" if source.get("ranks") else "scores"
-    source[order] = [min(abs(value), 1e9) for value in _cycled(source.get(order) or [1.0], size)]
-    source.pop("scores" if order == "ranks" else "ranks", None)
-    return source
-
-
-def _multilabel(source: Json) -> Json:
-    """Two labels as columns of 0 and 1, or with probabilities."""
-    size = min(max(len(source["y_true"]), 2), _ROWS)
-    if source.get("labels") is not None:
-        source["labels"] = ["a", "b"]
-    source["y_true"] = _cycled([[0, 1], [1, 0]], size)
-    if source.get("probabilities") is None:
-        source["y_pred"] = _cycled([[1, 1], [1, 0], [0, 1]], size)
-        source.pop("thresholds", None)
-    else:
-        rows = [_cycled(row, 2) for row in _cycled(source["probabilities"], size)]
-        source["probabilities"] = [[min(abs(value), 1.0) for value in row] for row in rows]
-        source["y_pred"] = None
-        if isinstance(source.get("thresholds"), list):
-            source["thresholds"] = _cycled(source["thresholds"] or [0.5], 2)
-    _beside(source, size)
-    return source
-
-
-def _folds(source: Json) -> Json:
-    """The first of them as often as there are any, so that all have the same classes."""
-    fold = _input(source["folds"][0])
-    fold.pop("normalized", None)
-    fold.pop("sample_ids", None)
-    source["folds"] = [fold] * min(max(len(source["folds"]), 2), 4)
-    source.pop("repeats", None)
-    source.pop("repeat_of_fold", None)
-    return source
-
-
-def _clustering(source: Json) -> Json:
-    rows = source.get("contingency") or [[1.0]]
-    width = min(len(rows[0]), 5) or 1
-    counts = [[float(round(_entry(value))) for value in _cycled(row or [1.0], width)] for row in rows[:5]]
-    counts[0][0] += 1.0
-    return {"kind": "clustering", "contingency": counts}
-
-
-_INPUTS: Final[Mapping[str, Callable[[Json], Json]]] = {
-    "confusion_matrix": _matrix,
-    "binary_counts": _counts,
-    "predictions": _predictions,
-    "probabilities": _probabilities,
-    "scores": _scores,
-    "folds": _folds,
-    "ranking": _ranking,
-    "multilabel": _multilabel,
-    "clustering": _clustering,
-}
 
 
 # --- operations ------------------------------------------------------------------------------------------------------
@@ -486,7 +324,7 @@ def _estimate(case: Case, _: Kept) -> None:
     """Counts of the classes, or probabilities of them."""
     body = case.body
     if body.get("probabilities") is not None:
-        rows = _cycled([row or [0.5] for row in body["probabilities"]], ROWS)
+        rows = cycled([row or [0.5] for row in body["probabilities"]], ROWS)
         body["probabilities"] = [[row[0], 1 - row[0]] for row in rows]
         body.pop("predicted", None)
         if body.get("old_prevalence") is not None:
@@ -495,6 +333,26 @@ def _estimate(case: Case, _: Kept) -> None:
         for name in ("probabilities", "old_prevalence", "recalibrate"):
             body.pop(name, None)
         body["predicted"] = {"0": 30, "1": 20}
+
+
+def _recommendation(case: Case, _: Kept) -> None:
+    """Answers to the questions that the task has."""
+    task = case.body.get("task", "classification")
+    questions = _QUESTIONS.get(task, {"classes": ("binary", "multiclass"), "balanced": (True, False)})
+    said = {name: value for name, value in case.body.items() if name in ("task", "inputs")}
+    for name, answers in questions.items():
+        said[name] = case.body[name] if case.body.get(name) in answers else answers[0]
+    if task in ("binary", "multiclass"):
+        said["classes"] = task
+    case.body = said
+
+
+_QUESTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "multilabel": {"judged": ("labels", "samples", "whole_sets")},
+    "clustering": {"known_classes": (True, False), "balanced": (True, False)},
+    "ranking": {"error_priority": ("type1", "type2", "first", "order"), "fixed_cutoff": (True, False)},
+    "sets": {"judged": ("items", "pixels", "classes", "whole_sets")},
+}
 
 
 def _bounds(case: Case, _: Kept) -> None:
@@ -569,6 +427,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "projectEvaluation": _projection,
     "estimatePrevalence": _estimate,
     "boundHMean": _bounds,
+    "recommendMetrics": _recommendation,
     "checkConsistency": _consistency,
     "createKey": _key,
 }

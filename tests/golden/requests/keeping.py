@@ -130,6 +130,14 @@ _ADVICE = {
     "graphical-labels": {"classes": "multiclass", "balanced": False, "graphical": True},
     "many-classes": {"classes": "multiclass", "balanced": False, "error_priority": "both"},
     "many-balanced": {"classes": "multiclass", "balanced": True, "chance_corrected": True},
+    "task-binary": {"task": "binary", "balanced": True},
+    "labels": {"task": "multilabel", "judged": "samples", "inputs": ["probabilities"]},
+    "clusters": {"task": "clustering", "known_classes": True, "same_number_of_clusters": True, "balanced": True},
+    "shapes": {"task": "clustering", "known_classes": False},
+    "ranking": {"task": "ranking", "error_priority": "type1", "fixed_cutoff": False},
+    "regions": {"task": "sets", "judged": "classes"},
+    "not-of-clusters": {"task": "clustering", "known_classes": True, "graphical": True},
+    "unanswered": {"task": "clustering"},
 }
 _BOUNDS = {
     "critical": {"classes": 35, "weak": 1, "max_recall": 1, "target": 0.8},

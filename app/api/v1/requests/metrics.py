@@ -6,7 +6,8 @@ from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.domain.advice.recommendations import Request as Question
-from app.domain.errors import InvalidInput
+from app.domain.advice.recommendations import TaskRequest
+from app.domain.errors import Fault, InvalidInput
 from app.services.decide.h_mean_bounds import Sweep
 
 # Reciprocals of smaller recalls would lose what they are added to.
@@ -16,22 +17,58 @@ _MOST_SWEPT = 1_000_000
 _Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-class RecommendationRequest(Wire):
-    """What is to be judged, and what matters about it."""
+_OF_CLASSES = frozenset({"classes", "balanced", "error_priority", "chance_corrected", "graphical"})
+_UNSAID = frozenset({"task", "inputs"})
 
-    task: Literal["classification"] = "classification"
-    classes: Literal["binary", "multiclass"]
-    balanced: bool = Field(description="Are the classes about equally frequent?")
-    error_priority: Literal["type1", "type2", "both", "costs"] = Field(
-        "both", description="type1: false alarms; type2: misses; costs: they have prices."
+
+class RecommendationRequest(Wire):
+    """What is to be judged, and what matters about it. Each task has questions of its own."""
+
+    task: Literal["classification", "binary", "multiclass", "multilabel", "clustering", "ranking", "sets"] = Field(
+        "classification", description="`binary` and `multiclass` are `classification` with these `classes`."
     )
-    chance_corrected: bool = False
-    graphical: bool = False
+    classes: Literal["binary", "multiclass"] | None = Field(None, description="Of classification, which needs it.")
+    balanced: bool | None = Field(
+        None, description="Are the classes about equally frequent? Of classification, which needs it, and clustering."
+    )
+    error_priority: Literal["type1", "type2", "both", "costs", "first", "order"] | None = Field(
+        None,
+        description="type1: false alarms; type2: misses; costs: they have prices; both, the default of classification. "
+        "Of rankings type1: irrelevant items among the first; type2: relevant ones behind them; first: how early the "
+        "first relevant one comes; order, their default.",
+    )
+    chance_corrected: bool | None = Field(None, description="Should guessing score 0? Classification and clustering.")
+    graphical: bool | None = Field(None, description="Is a curve wanted? Classification.")
+    known_classes: bool | None = Field(None, description="Are the classes of the samples known? Clustering needs it.")
+    same_number_of_clusters: bool | None = Field(None, description="In all that are compared. Clustering.")
+    fixed_cutoff: bool | None = Field(None, description="Is it known how many items are looked at? Ranking.")
+    judged: Literal["labels", "samples", "items", "pixels", "classes", "whole_sets"] | None = Field(
+        None,
+        description="What is to be right. Of multilabel labels, the default, samples or whole_sets; of sets items, the "
+        "default, pixels, classes or whole_sets.",
+    )
     inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1, max_length=2)
 
-    def to_domain(self) -> Question:
-        """The question as the trees know it; there is one task so far."""
-        return Question(**self.model_dump(exclude={"task"}))
+    def to_domain(self) -> Question | TaskRequest:
+        """The question as the trees know it.
+
+        Raises:
+            InvalidInput: an answer that is needed is missing, or one is of another task.
+        """
+        said = self.model_dump(exclude_none=True, exclude={*_UNSAID})
+        if self.task in ("multilabel", "clustering", "ranking", "sets"):
+            return TaskRequest.of(self.task, said, self.inputs)
+        if self.task != "classification":
+            said.setdefault("classes", self.task)
+        absent = [name for name in ("classes", "balanced") if name not in said]
+        others = [name for name in said if name not in _OF_CLASSES]
+        faults = [Fault(f"/{name}", "missing", "expected an answer, which classification needs") for name in absent]
+        faults += [Fault(f"/{name}", "not_for_this_task", "expected none: it is of another task") for name in others]
+        if self.task in ("binary", "multiclass") and said["classes"] != self.task:
+            faults.append(Fault("/classes", "one_of", f"expected {self.task} as the task says, or none"))
+        if faults:
+            raise InvalidInput(faults)
+        return Question(**said, inputs=self.model_dump()["inputs"])
 
 
 class RecallSweepField(Wire):
@@ -148,7 +185,10 @@ RECOMMENDATIONS = {
         "chance_corrected": False,
         "graphical": False,
         "inputs": ["matrix"],
-    }
+    },
+    "clusters without known classes": {"task": "clustering", "known_classes": False},
+    "search results": {"task": "ranking", "error_priority": "order"},
+    "regions of several classes": {"task": "sets", "judged": "classes"},
 }
 BOUNDS = {
     "critical recall": {"classes": 35, "weak": 1, "max_recall": 1, "target": 0.8},

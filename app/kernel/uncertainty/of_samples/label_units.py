@@ -10,6 +10,7 @@ from app.kernel.matrix.label_table import LabelTable
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.label_pairs import LabelPairs
 from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.losses import Codes
@@ -60,14 +61,19 @@ class LabelUnits(Units):
         return Subject(parts)
 
     def _table(self, weights: Array | None) -> LabelTable:
-        columns = [self.members & self.predicted, self.members, self.predicted]
         if weights is None:
-            hits, actual, predicted = (np.count_nonzero(column, axis=0).astype(np.float64) for column in columns)
-            return LabelTable(hits, actual, predicted, np.array([float(self.n_units)]))
+            _, false, missed, hits = self.pairs.counts.T.astype(np.float64)
+            return LabelTable(hits, missed + hits, false + hits, np.array([float(self.n_units)]))
         if "columns" not in self._known:
+            columns = [self.members & self.predicted, self.members, self.predicted]
             self._known["columns"] = np.concatenate(columns, axis=1).astype(np.float64)
         hits, actual, predicted = np.split(weights @ self._known["columns"], 3, axis=-1)
         return LabelTable(hits, actual, predicted, weights.sum(axis=-1, keepdims=True))
+
+    @property
+    def pairs(self) -> LabelPairs:
+        """What is there and what was predicted, packed."""
+        return self._sets.pairs
 
     @property
     def _sets(self) -> LabelSets:

@@ -9,9 +9,9 @@ import numpy as np
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.of_samples.influence import Linearisation
-from app.kernel.units.weighted import Terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class UnitInfluences:
             influence,
             card.inference.scale,
             Strata.WHOLE,
-            LinearMethod.T,
+            LinearMethod.WILSON if card.inference.is_share else LinearMethod.T,
             card.range,
             freedom=float(max(known - 1, 1)),
         )

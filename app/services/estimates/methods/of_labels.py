@@ -1,35 +1,95 @@
-"""Limits of rates of single labels, which need no resampling."""
+"""Limits of metrics of samples with labels that need no resampling: rates of single labels, and functions of all."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from math import isnan
+from math import hypot, isfinite, isnan, nan
 
+import numpy as np
+
+from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.proportion import Rate
 from app.kernel.uncertainty.intervals import proportion_limits
-from app.kernel.uncertainty.of_matrices.headline import GIVEN, Method
+from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method
+from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.of_samples import of_sum
 from app.services.estimates.run_data import RunData
 
 
-def of_rates(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
-    """An estimand that is a rate of each of some labels in independent samples; None for all else.
+def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """An estimand of labels of independent samples; None for all else."""
+    if run.grouping is not None:
+        return None
+    if estimand.rates is not None:
+        return _of_rates(estimand, estimand.rates, run, settings)
+    influences, expression = run.label_influences, estimand.expression
+    of_one_label = isinstance(expression, Measure) and expression.of is not None
+    if influences is None or of_one_label or run.source.is_weighted or settings.simulate:
+        return None
+    return _mean_of_recalls(estimand, influences, settings) or _of_tables(estimand, influences, run, settings)
+
+
+def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
+    """Rates of each of some labels.
 
     A label is there or not in every sample, so its rates are those of two classes, with the same limits.
     """
-    if estimand.rates is None or run.grouping is not None:
-        return None
     found = []
     chosen = settings.proportions_of_each
-    for rate, value in zip(estimand.rates, run.values(estimand).tolist(), strict=True):
-        hits, among = rate.counts(run.table)
-        low, high = proportion_limits(hits, among, settings.level_of_each, chosen)
-        ends = rate.line.limits(low, high)
-        one = Estimate(
-            value=value,
-            level=settings.level,
-            method=Method(chosen.value).value,
-            given=GIVEN[rate.among].value,
+    counted = [rate.counts(run.table) for rate in rates]
+    hits, among = (np.array(parts) for parts in zip(*counted, strict=True))
+    lows, highs = proportion_limits(hits, among, settings.level_of_each, chosen)
+    ends = zip(*rates[0].line.limits(lows, highs), strict=True)
+    method, given = Method(chosen.value).value, GIVEN[rates[0].among].value
+    for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
+        reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else NoLimits.DEGENERATE
+        low, high = (nan, nan) if reason is not None else (float(low), float(high))
+        found.append(
+            Estimate(
+                value=value,
+                low=low,
+                high=high,
+                level=settings.level,
+                method=method,
+                given=given,
+                reason=reason,
+            )
         )
-        reason = NoLimits.UNDEFINED if isnan(value) else None if ends[0] < ends[1] else NoLimits.DEGENERATE
-        one = replace(one, low=float(ends[0]), high=float(ends[1])) if reason is None else one.without_limits(reason)
-        found.append(one)
     return tuple(found)
+
+
+def _mean_of_recalls(estimand: Estimand, influences: LabelInfluences, settings: LimitSettings) -> Estimates | None:
+    """A mean of the recalls of all labels, whose errors go together as samples have several labels."""
+    expression = estimand.expression
+    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+        return None
+    mean = expression.metric.card.inference.mean_of_recalls
+    if mean is None:
+        return None
+    low, high = influences.recall_means(settings.level_of_each)[mean]
+    value = float(expression.metric.compute(influences.table))
+    form = Estimate(value=value, level=settings.level, method=Method.MOVER.value, given=Given.ACTUAL.value)
+    if isnan(low + high):
+        return (form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES),)
+    return (replace(form, low=low, high=high),)
+
+
+def _of_tables(
+    estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
+) -> Estimates | None:
+    """A smooth function of the tables of the labels, with what derivatives do not see of labels at an edge."""
+    linear = influences.of_tables(estimand.expression)
+    if linear is None:
+        return None
+    one = of_sum(linear, run, settings)
+    if not isfinite(linear.value):
+        return (one,)
+    moves = influences.edge_moves(estimand.expression, settings.level_of_each)
+    lowest, highest = ((-np.inf, np.inf)[place] if end is None else end for place, end in enumerate(estimand.bounds))
+    known = (0.0, 0.0) if one.reason is not None else (one.value - one.low, one.high - one.value)
+    sides = np.minimum(moves, 0.0).tolist(), np.maximum(moves, 0.0).tolist()
+    below, above = (hypot(own, *side) for own, side in zip(known, sides, strict=True))
+    if not below + above > 0.0:
+        return (one,)
+    return (replace(one, low=max(one.value - below, lowest), high=min(one.value + above, highest), reason=None),)

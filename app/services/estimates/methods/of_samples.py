@@ -54,8 +54,10 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
 
 def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
+    if run.source.task is not None and run.source.is_weighted:
+        return None
     found = linearised(estimand.expression, run.influences)
-    return None if found is None else tuple(_of_sum(linear, run, settings) for linear in found)
+    return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
 
 
 def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
@@ -83,7 +85,8 @@ def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Ite
         yield replace(form, value=value, low=low, high=high, method=method)
 
 
-def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
+def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
+    """One value that is a sum over the samples."""
     level = settings.level_of_each
     if run.grouping is None:
         summed, found = linear, limits(linear, level, settings.proportions)

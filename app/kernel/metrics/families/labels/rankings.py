@@ -4,14 +4,14 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Orientation, Prevalence
 from app.kernel.metrics.conditions import NO_WEIGHT_OF_SAMPLES
+from app.kernel.metrics.over_units import over_units
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.label_scores import LabelScores, OrderedLabels
 
 _of_orders = partial(
-    metric,
-    scope=Scope.OVERALL,
+    over_units,
     inputs=Inputs.LABEL_SCORES,
     prevalence=Prevalence.SENSITIVE,
     undefined=(NO_WEIGHT_OF_SAMPLES,),
@@ -39,7 +39,7 @@ def _undecided(o: OrderedLabels) -> Mask:
 def label_ranking_average_precision(s: LabelScores) -> Array:
     o = s.in_order
     precision = (o.relevant * (o.relevant_above / o.above)).sum(axis=1)
-    return s.mean(np.where(_undecided(o), 1.0, precision / np.maximum(o.count, 1.0)))
+    return np.where(_undecided(o), 1.0, precision / np.maximum(o.count, 1.0))
 
 
 @_loss_of_orders(
@@ -53,7 +53,7 @@ def label_ranking_loss(s: LabelScores) -> Array:
     o = s.in_order
     wrong = (o.relevant * (o.above - o.relevant_above)).sum(axis=1)
     pairs = o.count * (o.relevant.shape[1] - o.count)
-    return s.mean(np.where(_undecided(o), 0.0, wrong / np.maximum(pairs, 1.0)))
+    return np.where(_undecided(o), 0.0, wrong / np.maximum(pairs, 1.0))
 
 
 @_loss_of_orders(
@@ -67,7 +67,8 @@ def label_ranking_loss(s: LabelScores) -> Array:
 )
 def coverage_error(s: LabelScores) -> Array:
     o = s.in_order
-    return s.mean((o.relevant * o.above).max(axis=1))
+    places: Array = (o.relevant * o.above).max(axis=1)
+    return places
 
 
 @_loss_of_orders(
@@ -78,4 +79,4 @@ def coverage_error(s: LabelScores) -> Array:
 )
 def one_error(s: LabelScores) -> Array:
     o = s.in_order
-    return s.mean(np.where(o.count == 0, 0.0, 1.0 - o.relevant_first / o.first))
+    return np.where(o.count == 0, 0.0, 1.0 - o.relevant_first / o.first)
