@@ -45,8 +45,9 @@ from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import World
 
 LEVEL, BINS, POPULATION = 0.95, 10, 1_000_000
-# Fewer draws and points than answers have.
-DRAWS, POINTS = 200, 40
+# Fewer draws and points than answers have. Curves of the data leave a band of few draws too often: of 200 draws a
+# simultaneous consistency band that is to hold 95 % of them holds 79 %, of 1000, as answers have, 95 %.
+DRAWS, CONSISTENT_DRAWS, POINTS = 200, 1000, 40
 DESIGNS = {
     2: ((100, 0.5), (500, 0.5), (500, 0.1), (1000, 0.02)),
     3: ((500, 0.5), (500, 0.1), (1000, 0.02)),
@@ -131,7 +132,7 @@ def bands(scores: Scores, code: int, seed: int) -> Iterator[tuple[str, Curve, li
             yield label, curve, [bins_band(made, filled, form) for form in forms]
             continue
         if label == ISOTONIC:
-            simulated = consistent_curves(ranking, draws=DRAWS, seed=seed, at=curve.x)
+            simulated = consistent_curves(ranking, draws=CONSISTENT_DRAWS, seed=seed, at=curve.x)
         else:
             read = ENVELOPES[name](curve.x)
             simulated = np.concatenate([read(one) for one in rates])
