@@ -11,7 +11,7 @@ from app.domain.wording import name, percent
 from app.services.decide.curves import BandForm, CurveName, CurveQuestion
 
 # Bars are drawn with the widths that they have in the full data, so that few of them may be left out.
-_MOST_BARS: Final = 1500
+_MOST_BARS: Final = 500
 # As many classes have a colour of their own; of more, the one of the lowest values has one.
 _COLOURED: Final = 5
 _UNIT: Final = [0, 0.5, 1]
