@@ -1,4 +1,4 @@
-"""The command line: `prevail serve`, `prevail migrate`, `prevail keys`, `prevail health`.
+"""The command line: `prevail serve`, `migrate`, `keys`, `export`, `import`, `check`, `health`.
 
 What a command needs is imported inside it: a health check every few seconds should not load the whole service.
 """
@@ -12,9 +12,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import SecretStr, ValidationError
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 HEALTH_SECONDS: Final = 3.0
 # A server that is starting or stopping, or has no connection left: all of these pass.
 PASSING_STATES: Final = frozenset({"57P01", "57P03", "53300"})
+Result = TypeVar("Result")
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up, not bound
 
 
@@ -47,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     health = commands.add_parser("health", help="ask the running service how it is; exit code 0 when well")
     health.add_argument("--ready", action="store_true", help="ask whether it can serve, database included")
     keys = commands.add_parser("keys", help="make, list, rotate and revoke API keys")
-    _add_key_arguments(keys, sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    _add_key_arguments(keys, given)
+    _add_project_commands(commands, given)
     chosen = parser.parse_args(arguments)
     try:
         unknown = describe_unknown_variables(os.environ)
@@ -61,6 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 migrate_database(settings, chosen.revision)
             case "keys":
                 print(run_on_keys(settings, chosen), end="")
+            case "export" | "import" | "check":
+                text, code = run_on_project(settings, chosen)
+                print(text, end="")
+                return code
             case "health":
                 print(ask_health(settings, "/readyz" if chosen.ready else "/healthz"))
     except ValidationError as error:
@@ -273,15 +280,21 @@ def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]
 
 
 def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
-    """Carry out a command about keys; returns what is to be printed.
+    """Carry out a command about keys; returns what is to be printed. Raises as `run_on_database` does."""
+    from app.domain.errors import DomainError
+    from app.key_commands import run
+
+    return run_on_database(settings, lambda url: run(url, chosen), DomainError)
+
+
+def run_on_database(settings: Settings, run: Callable[[str], Result], *refused: type[Exception]) -> Result:
+    """Carry out a command on the database of the service; returns what it returns.
 
     Without a database of its own that is the embedded one, of the running service or else started for it.
 
     Raises:
         CommandError: it cannot be done; the message says why.
     """
-    from app.domain.errors import DomainError
-    from app.key_commands import run
     from app.services.ports import StoreFullError, StoreUnavailableError
 
     with _terminable(), contextlib.ExitStack() as stack:
@@ -293,10 +306,40 @@ def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
                 upgrade(SecretStr(normalize_database_url(dsn)), "head")
             url = SecretStr(normalize_database_url(dsn))
         refuse_outdated_schema(url, settings.database_wait_seconds)
+        refusals: tuple[type[Exception], ...] = (StoreFullError, StoreUnavailableError, *refused)
         try:
-            return run(url.get_secret_value(), chosen)
-        except (DomainError, StoreFullError, StoreUnavailableError) as error:
+            return run(url.get_secret_value())
+        except refusals as error:
             raise CommandError(str(error)) from error
+
+
+# --- projects --------------------------------------------------------------------------------------------------------
+
+_PROJECT_COMMANDS: Final = {
+    "export": "write all of a project into a folder, or go on with what was begun there",
+    "import": "read an export into a project; what is there already stays as it is",
+    "check": "does every stored value follow from what is stored? exit code 0 when it does",
+}
+
+
+def _add_project_commands(commands: Any, arguments: Sequence[str]) -> None:
+    """The commands about whole projects; what they take is known where they are asked for."""
+    for name, text in _PROJECT_COMMANDS.items():
+        parser = commands.add_parser(name, help=text)
+        if name in arguments:
+            from app.project_commands import add_arguments
+
+            add_arguments(name, parser)
+
+
+def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str, int]:
+    """Carry out a command about a whole project; returns what is to be printed and the exit code. Raises as
+    `run_on_database` does.
+    """
+    from app.project_commands import run
+    from app.services.transfer.layout import TransferError
+
+    return run_on_database(settings, lambda url: run(url, chosen), TransferError, OSError)
 
 
 # --- health ----------------------------------------------------------------------------------------------------------

@@ -69,6 +69,20 @@ BENCHMARKS = (
         ("--rounds", "7"),
     ),
     Benchmark(
+        "batches",
+        "Batches beside one by one",
+        ("fastapi", "uvicorn", "asyncpg"),
+        ("--matrices", "2000"),
+        ("--matrices", "10000"),
+    ),
+    Benchmark(
+        "transfer",
+        "A project exported, dropped and imported",
+        ("asyncpg", "sqlalchemy", "pyarrow"),
+        ("--rows", "5000"),
+        ("--rows", "100000"),
+    ),
+    Benchmark(
         "million",
         "Lists and leaderboards",
         ("asyncpg", "sqlalchemy"),

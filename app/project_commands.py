@@ -1,0 +1,167 @@
+"""`prevail export`, `import` and `check`: a project as files and back, and whether its values are right."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.access import DEFAULT_PROJECT, Actor, is_project_name
+from app.domain.errors import DomainError
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.report import IntervalChoice, Options
+from app.kernel.metrics.catalogue import catalogue
+from app.services.acting import act_as
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import report_alone
+from app.services.evaluate.sections.kept import sections_from_json
+from app.services.evaluate.sections.matrix import batch_values
+from app.services.ports import ArchiveKind
+from app.services.stored import options_from_json, stored_input
+from app.services.transfer.checking import Checked, Checker, Discrepancy, Recomputed, refused
+from app.services.transfer.exporting import Exporter
+from app.services.transfer.importing import Importer
+from app.services.transfer.layout import EVALUATIONS
+from app.store.database.engine import create_engine
+from app.store.transfer.archive import PostgresArchive
+
+_MOST_SHOWN: Final = 100
+# Matrices, and entries of them, that are measured in one pass.
+_MOST_TOGETHER, _MOST_ENTRIES = 32, 64 * 64
+
+
+class Ending(NamedTuple):
+    """What is to be printed, and the exit code."""
+
+    text: str
+    code: int = 0
+
+
+def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
+    """What a command takes."""
+    if command == "import":
+        parser.add_argument("--project", type=_project, help="where to (default: the project that was exported)")
+    else:
+        parser.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")
+    if command != "check":
+        parser.add_argument("folder", type=Path, help="with the export; docs/export.md says what lies in it")
+
+
+def run(url: str, chosen: argparse.Namespace) -> Ending:
+    """Carry out a command on the database at `url`.
+
+    Raises:
+        TransferError: it cannot be done; the message says why.
+        StoreUnavailableError, StoreFullError: the database does not answer, or has no space left.
+    """
+    task = _TASKS[chosen.command]
+
+    async def carry_out() -> Ending:
+        act_as(Actor("command line"))
+        engine = create_engine(url, pool_size=2)
+        try:
+            return await task(engine, chosen)
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(carry_out())
+
+
+async def _export(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
+    manifest = await Exporter(PostgresArchive(engine), _tell).export(chosen.project, chosen.folder)
+    kinds = (EVALUATIONS, *(kind.value for kind in ArchiveKind))
+    counts = ", ".join(f"{manifest.rows(kind)} {kind}" for kind in kinds)
+    return Ending(f"{chosen.project} is in {chosen.folder}: {counts}.\n")
+
+
+async def _import(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
+    added = await Importer(PostgresArchive(engine), _tell).bring_in(chosen.folder, chosen.project)
+    counts = ", ".join(f"{number} {kind}" for kind, number in added.items())
+    return Ending(f"Added {counts}; what was there already stayed as it was.\n")
+
+
+async def _check(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
+    shown = 0
+
+    def tell(found: Discrepancy) -> None:
+        nonlocal shown
+        shown += 1
+        if shown <= _MOST_SHOWN:
+            print(found)
+
+    verdict = await Checker(PostgresArchive(engine), recompute).check(chosen.project, tell)
+    lines = [f"Looked at {verdict.values} values of {verdict.evaluations} evaluations of {chosen.project}."]
+    if shown > _MOST_SHOWN:
+        lines.append(f"{shown - _MOST_SHOWN} more findings are not shown.")
+    if verdict.of_earlier_catalogue:
+        lines.append(
+            f"{verdict.of_earlier_catalogue} were stored by an earlier catalogue and would be stored with other values "
+            "now; their reports are computed by the present one."
+        )
+    if verdict.wrong:
+        lines.append(f"{verdict.wrong} have something that does not follow from what is stored.")
+    else:
+        lines.append("Every value follows from what is stored.")
+    return Ending("\n".join(lines) + "\n", 1 if verdict.wrong else 0)
+
+
+def recompute(checked: Sequence[Checked]) -> list[Recomputed]:
+    """Values of some evaluations from their inputs: those of plain matrices of one size in one pass."""
+    found: dict[int, Recomputed] = {}
+    families: dict[int, list[int]] = {}
+    for place, one in enumerate(checked):
+        if one.record.task is None and one.samples is None and one.record.part is None:
+            families.setdefault(one.record.n_classes, []).append(place)
+        else:
+            found[place] = _alone(one)
+    for n_classes, places in families.items():
+        size = max(1, min(_MOST_TOGETHER, _MOST_ENTRIES // n_classes**2))
+        for start in range(0, len(places), size):
+            some = places[start : start + size]
+            found |= dict(zip(some, _together([checked[place] for place in some]), strict=True))
+    return [found[place] for place in range(len(checked))]
+
+
+def _together(checked: Sequence[Checked]) -> list[Recomputed]:
+    try:
+        values = batch_values([ask(*_asked(one)) for one in checked]).values
+    except DomainError:
+        return [_alone(one) for one in checked]
+    return [Recomputed(own, catalogue().of_matrices.revision) for own in values]
+
+
+def _alone(one: Checked) -> Recomputed:
+    source, options = _asked(one)
+    revision = (catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision
+    kept = None if one.record.part is None else sections_from_json(one.record.part)
+    try:
+        return Recomputed(report_alone(ask(source, options), kept).values, revision)
+    except DomainError as error:
+        return refused(error, revision)
+
+
+def _asked(one: Checked) -> tuple[MatrixInput, Options]:
+    """What its stored values follow from: no intervals and no expressions, which are not stored."""
+    options = replace(options_from_json(one.record.options), intervals=IntervalChoice.NONE, metrics=())
+    return stored_input(one.record, one.samples), options
+
+
+_TASKS: dict[str, Callable[[AsyncEngine, argparse.Namespace], Awaitable[Ending]]] = {
+    "export": _export,
+    "import": _import,
+    "check": _check,
+}
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _project(text: str) -> str:
+    if not is_project_name(text):
+        raise argparse.ArgumentTypeError(f"expected lower-case letters, digits, dots, _ and -, got {text!r}")
+    return text

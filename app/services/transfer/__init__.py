@@ -1,0 +1,1 @@
+"""A project as files, and back."""

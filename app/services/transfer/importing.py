@@ -1,0 +1,93 @@
+"""Files into a project."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from app.services.ports import Archive, ArchiveConflictError, ArchiveKind
+from app.services.transfer.columns import ColumnReader
+from app.services.transfer.layout import EVALUATIONS, Manifest, TransferError, digest_of, read_manifest
+from app.services.transfer.lines import read_evaluation
+
+# In one transaction: it takes some tens of milliseconds.
+_AT_ONCE: Final = 100
+_MOST_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Reads an export into a project. What is there already stays as it is: asked again, nothing is there twice.
+
+    Attributes:
+        archive: Where it is kept.
+        tell: Is told after each file how far it is.
+    """
+
+    archive: Archive
+    tell: Callable[[str], None] = lambda _: None
+
+    async def bring_in(self, folder: Path, project: str | None = None) -> Mapping[str, int]:
+        """Import all of an export, into the project that it is of unless another is named; returns how much of each
+        kind was not there before.
+
+        Raises:
+            TransferError: there is no export, or none that is whole, or a file is not what was exported.
+        """
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise TransferError(f"expected an export in {folder}, there is no manifest")
+        if not manifest.complete:
+            raise TransferError(f"the export in {folder} has broken off: run `prevail export` again, it goes on")
+        _check_files(manifest, folder)
+        into = project or manifest.project
+        added: Counter[str] = Counter(dict.fromkeys((EVALUATIONS, *(kind.value for kind in ArchiveKind)), 0))
+        column = ColumnReader(folder / part.samples for part in manifest.parts if part.samples is not None)
+        for part in manifest.of(EVALUATIONS):
+            for lines in _pieces(folder / part.file):
+                try:
+                    found = [read_evaluation(line) for line in lines]
+                except (KeyError, TypeError, ValueError) as error:
+                    raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
+                added[EVALUATIONS] += await self.archive.add_evaluations(into, found, column)
+            self.tell(f"{part.file}: {added[EVALUATIONS]} evaluations added")
+        for kind in ArchiveKind:
+            for part in manifest.of(kind.value):
+                for lines in _pieces(folder / part.file):
+                    rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
+                    try:
+                        added[kind.value] += await self.archive.add_answers(kind, into, rows)
+                    except ArchiveConflictError as error:
+                        raise TransferError(f"{error}; import into another project, or remove it") from error
+        return dict(added)
+
+
+def _check_files(manifest: Manifest, folder: Path) -> None:
+    """Before anything is kept: every file is what was exported."""
+    for part in manifest.parts:
+        for name, digest in ((part.file, part.sha256), (part.samples, part.samples_sha256)):
+            if name is None:
+                continue
+            path = folder / name
+            if path.parent != folder or not path.is_file():
+                raise TransferError(f"expected the file {name} of the manifest, it is not there")
+            if digest_of(path) != digest:
+                raise TransferError(f"{name} is not the file that was exported: its SHA-256 is another")
+
+
+def _pieces(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time and not too many bytes."""
+    piece: list[bytes] = []
+    size = 0
+    with path.open("rb") as file:
+        for line in file:
+            piece.append(line)
+            size += len(line)
+            if len(piece) >= _AT_ONCE or size >= _MOST_BYTES:
+                yield piece
+                piece, size = [], 0
+    if piece:
+        yield piece

@@ -1,0 +1,1 @@
+"""All of a project, read and written piece by piece."""

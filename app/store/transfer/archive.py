@@ -1,0 +1,210 @@
+"""All of a project in Postgres: the port `app.services.ports.Archive`.
+
+Every piece is read and written in a transaction of its own, so that nobody waits for more than one of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from numpy.typing import NDArray
+from sqlalchemy import ARRAY, LargeBinary, Row, Uuid, func, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.evaluation import EvaluationQuery
+from app.services.ports import Archived, ArchiveKind, SampleColumn
+from app.store.database.engine import reading, writing
+from app.store.database.failures import translated
+from app.store.database.tables import evaluation_samples, evaluations, probability_reports, sample_columns
+from app.store.evaluations.rows import decode_record, encode_record
+from app.store.evaluations.writer import COLUMNS, INSERT
+from app.store.lists import statements
+from app.store.lists.partitions import SearchScope
+from app.store.names import Names
+from app.store.samples.columns import StoredColumn, pack, unpack
+from app.store.samples.samples import COLUMN_NAMES, PackedSamples, add_report, add_samples
+from app.store.transfer.answers import add_rows, read_rows
+
+# Bytes of matrices, and of packed columns, that are read at once.
+_MOST_BYTES: Final = 8 << 20
+
+
+class PostgresArchive:
+    """The archive of projects."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._names = Names(engine)
+
+    async def newest(self, project: str) -> UUID | None:
+        """Return the newest evaluation."""
+        newest = statements.select_ids(SearchScope(project), EvaluationQuery(), 1, descending=True)
+        async with reading(self._engine) as connection:
+            found: UUID | None = await connection.scalar(newest)
+        return None if found is None else UUID(int=found.int)
+
+    async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
+        """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
+        async with reading(self._engine) as connection:
+            identifiers = await _next(connection, project, after, last, most)
+            rows = (await connection.execute(statements.select_records(project, identifiers))).all()
+            keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
+            samples = await _samples_of(connection, project, identifiers)
+            parts = await _parts_of(connection, project, identifiers)
+        found = []
+        for row in sorted(rows, key=lambda row: row.id):
+            record = decode_record(row._mapping, keys)
+            columns, sizes = samples.get(record.id, ({}, None))
+            found.append(Archived(replace(record, part=parts.get(record.id)), columns, sizes))
+        return found
+
+    async def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
+        """Return columns of samples in groups that are not large; those that are gone are left out."""
+        columns = sample_columns.c
+        mine = (columns.project == project, columns.digest == func.any(literal(list(digests), ARRAY(LargeBinary))))
+        async with reading(self._engine) as connection:
+            sized = select(columns.digest, func.octet_length(columns.content)).where(*mine).order_by(columns.digest)
+            sizes = (await connection.execute(sized)).all()
+        for group in _groups([(digest, size) for digest, size in sizes]):
+            here = columns.digest == func.any(literal(group, ARRAY(LargeBinary)))
+            wanted = select(columns.digest, columns.links, columns.content).where(columns.project == project, here)
+            async with reading(self._engine) as connection:
+                rows: Sequence[Any] = (await connection.execute(wanted)).all()
+            yield await asyncio.to_thread(_unpacked, rows)
+
+    async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the next rows of a kind as JSON, in the order of their `place`."""
+        async with reading(self._engine) as connection:
+            return await read_rows(connection, kind, project, after, most)
+
+    async def add_evaluations(
+        self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
+    ) -> int:
+        """Keep those that are not there yet, with their samples; returns how many these were."""
+        with translated():
+            rows = {one.record.id: await self._row(project, one) for one in found}
+        # Those with samples one by one: columns are locked in one order within an evaluation only.
+        together = [one for one in found if not one.columns]
+        added = await self._add(project, together, rows, {})
+        for one in found:
+            if one.columns and not await self._is_there(project, one.record.id):
+                packed = await asyncio.to_thread(_packed, one, column)
+                added += await self._add(project, [one], rows, {one.record.id: packed})
+        return added
+
+    async def _row(self, project: str, one: Archived) -> Mapping[str, Any]:
+        record = one.record
+        names = await self._names.resolve(project, record.model, record.dataset)
+        slots = await self._names.slots_of(record.values)
+        return encode_record(project, record, names=names, slots=slots)
+
+    async def _is_there(self, project: str, identifier: UUID) -> bool:
+        async with reading(self._engine) as connection:
+            return bool(await _there(connection, project, [identifier]))
+
+    async def _add(
+        self,
+        project: str,
+        found: Sequence[Archived],
+        rows: Mapping[UUID, Mapping[str, Any]],
+        packed: Mapping[UUID, PackedSamples],
+    ) -> int:
+        if not found:
+            return 0
+        async with writing(self._engine, sum(one.size for one in packed.values())) as connection:
+            # Two imports of the same take turns.
+            name = func.hashtextextended(f"import {project}", 0)
+            await connection.execute(select(func.pg_advisory_xact_lock(name)))
+            there = await _there(connection, project, [one.record.id for one in found])
+            new = [one for one in found if one.record.id not in there]
+            for one in new:
+                if one.record.id in packed:
+                    await add_samples(connection, project, one.record.id, packed[one.record.id])
+                if one.record.part is not None:
+                    await add_report(connection, project, one.record.id, one.record.part)
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            # The same statement as the writer's, within the transaction that the lines above began.
+            written = [tuple(rows[one.record.id][name] for name in COLUMNS) for one in new]
+            if written:
+                await driver.executemany(INSERT, written)
+            return len(new)
+
+    async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Keep the rows that are not there yet; returns how many these were.
+
+        Raises:
+            ArchiveConflictError: one is there, and another.
+        """
+        async with writing(self._engine) as connection:
+            return await add_rows(connection, kind, project, rows)
+
+
+async def _next(connection: AsyncConnection, project: str, after: UUID, last: UUID, most: int) -> list[UUID]:
+    columns = evaluations.c
+    size = func.octet_length(columns.counts) + func.coalesce(func.octet_length(columns.fold_counts), 0)
+    beyond = (columns.project == project, columns.id > after, columns.id <= last)
+    rows = (await connection.execute(select(columns.id, size).where(*beyond).order_by(columns.id).limit(most))).all()
+    groups = _groups([(row[0], row[1]) for row in rows])
+    return groups[0] if groups else []
+
+
+async def _there(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> set[UUID]:
+    these = evaluations.c.id == func.any(literal(list(identifiers), ARRAY(Uuid)))
+    found = await connection.scalars(select(evaluations.c.id).where(evaluations.c.project == project, these))
+    return {UUID(int=identifier.int) for identifier in found}
+
+
+async def _samples_of(
+    connection: AsyncConnection, project: str, identifiers: Sequence[UUID]
+) -> dict[UUID, tuple[Mapping[str, bytes], tuple[int, ...] | None]]:
+    columns = evaluation_samples.c
+    these = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
+    rows = (await connection.execute(select(evaluation_samples).where(columns.project == project, these))).mappings()
+    return {
+        UUID(int=row["evaluation_id"].int): (
+            {name: row[name] for name in COLUMN_NAMES if row[name] is not None},
+            None if row["fold_sizes"] is None else tuple(row["fold_sizes"]),
+        )
+        for row in rows
+    }
+
+
+async def _parts_of(
+    connection: AsyncConnection, project: str, identifiers: Sequence[UUID]
+) -> dict[UUID, Mapping[str, Any]]:
+    columns = probability_reports.c
+    these = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
+    rows = await connection.execute(
+        select(columns.evaluation_id, columns.content).where(columns.project == project, these)
+    )
+    return {UUID(int=row.evaluation_id.int): orjson.loads(row.content) for row in rows}
+
+
+def _unpacked(rows: Sequence[Row[Any]]) -> dict[bytes, SampleColumn]:
+    return {row.digest: SampleColumn(unpack(row.content), row.links > 1) for row in rows}
+
+
+def _packed(one: Archived, column: Callable[[bytes], NDArray[Any]]) -> PackedSamples:
+    packed: dict[str, StoredColumn | None] = dict.fromkeys(COLUMN_NAMES)
+    for name, digest in one.columns.items():
+        stored = pack(column(digest))
+        if stored.digest != digest:
+            raise ValueError(f"expected the column {digest.hex()} of {one.record.id}, got another one")
+        packed[name] = stored
+    return PackedSamples(packed, one.fold_sizes)
+
+
+def _groups(sized: Sequence[tuple[Any, int]]) -> list[list[Any]]:
+    """Keys in groups of not too many bytes, one at least."""
+    groups: list[list[Any]] = []
+    size = 0
+    for key, own in sized:
+        if not groups or size + own > _MOST_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(key)
+        size += own
+    return groups

@@ -1,0 +1,228 @@
+"""A project exported, dropped and imported while another one is used: `python -m benchmarks.transfer --rows 5000`.
+
+Every tenth evaluation has the probabilities of its samples. The commands run as processes of their own, as an operator
+runs them; a neighbour in another project stores and lists through the store meanwhile, and what he waits is compared
+with what he waits when nothing else runs. Postgres is the embedded one with fsync on. Prints a table in Markdown.
+"""
+
+import argparse
+import asyncio
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import SecretStr
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.cli import upgrade
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.domain.report import IntervalChoice, Options
+from app.embedded import EmbeddedPostgres
+from app.kernel.metrics.catalogue import catalogue
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import evaluate
+from app.services.evaluate.sections.matrix import batch_values
+from app.services.inventory.inventory import InventoryService
+from app.settings import normalize_database_url
+from app.store.database.engine import create_engine
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.inventory import PostgresInventory
+from app.store.evaluations.writer import EvaluationWriter
+
+MOVED, NEIGHBOUR = "moved", "neighbour"
+LABELS = tuple(f"class {number}" for number in range(10))
+SAMPLES, SAMPLES_EVERY, TOGETHER = 500, 10, 32
+PAUSE = 0.02
+OPTIONS = Options(intervals=IntervalChoice.NONE)
+ORDERS = (None, "h_mean", "mcc", "chi_squared", "log_loss")
+
+
+def make_records(rows: int) -> Iterator[EvaluationRecord]:
+    """Evaluations of ten classes with all their values; of every tenth the probabilities of 500 samples are kept."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 10, SAMPLES)
+    for first in range(0, rows, TOGETHER):
+        counts = rng.multinomial(300, rng.dirichlet(np.full(10, 0.4), (min(TOGETHER, rows - first), 10)))
+        counts = counts.astype(np.int64)
+        sources = [MatrixInput("confusion_matrix", LABELS, None, Content.counts, one) for one in counts]
+        found = batch_values([ask(source, OPTIONS) for source in sources]).values
+        for place, (source, values) in enumerate(zip(sources, found, strict=True)):
+            number = first + place
+            if number % SAMPLES_EVERY == 0:
+                yield _of_probabilities(rng, truth, number)
+                continue
+            yield EvaluationRecord(
+                id=new_id(),
+                model=ModelRef(f"model {number % 20}", str(number // 1000)),
+                dataset=DatasetRef(f"dataset {number % 7}", "1", "test"),
+                kind=source.kind,
+                labels=LABELS,
+                content=source.content,
+                counts=source.counts,
+                revision=catalogue().of_matrices.revision,
+                values=values,
+                tags={"i": str(number % 100)},
+            )
+
+
+def _of_probabilities(rng: np.random.Generator, truth: Any, number: int) -> EvaluationRecord:
+    outputs = rng.dirichlet(np.full(10, 0.5), SAMPLES).round(4)
+    outputs[:, 9] = 1 - outputs[:, :9].sum(axis=1)
+    outputs = np.abs(outputs) / np.abs(outputs).sum(axis=1, keepdims=True)
+    predicted = outputs.argmax(axis=1)
+    counts = np.zeros((10, 10), dtype=np.int64)
+    np.add.at(counts, (truth, predicted), 1)
+    samples = Samples(truth, predicted, outputs, ids=np.arange(SAMPLES))
+    source = MatrixInput("probabilities", LABELS, None, Content.counts, counts, samples=samples)
+    return EvaluationRecord(
+        id=new_id(),
+        model=ModelRef(f"soft {number % 20}", "1"),
+        dataset=DatasetRef("soft"),
+        kind=source.kind,
+        labels=LABELS,
+        content=source.content,
+        counts=counts,
+        revision=catalogue().revision,
+        values=evaluate(source, OPTIONS).values,
+        samples=samples,
+    )
+
+
+@dataclass
+class Neighbour:
+    """Somebody in another project, who stores one and lists some, again and again."""
+
+    store: PostgresEvaluationStore
+    waits: list[float] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        self.waits = []
+        task = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _work(self) -> None:
+        record = next(record for record in make_records(2) if record.samples is None)
+        while True:
+            begun = time.perf_counter()
+            await self.store.add(NEIGHBOUR, replace(record, id=new_id()))
+            await self.store.page(NEIGHBOUR, EvaluationQuery(sort_metric="h_mean", limit=20))
+            self.waits.append(time.perf_counter() - begun)
+            await asyncio.sleep(PAUSE)
+
+    def told(self) -> str:
+        waits = sorted(self.waits)
+        p50, p99, most = (1e3 * waits[int(share * (len(waits) - 1))] for share in (0.5, 0.99, 1.0))
+        return f"{p50:.1f} / {p99:.1f} / {most:.0f}"
+
+
+async def prevail(url: str, *arguments: str) -> str:
+    """Run a command as a process of its own."""
+    environment = os.environ | {"PREVAIL_DATABASE_URL": url}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app", *arguments),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"prevail {arguments[0]} ended with {process.returncode}: {out.decode()}{err.decode()}")
+    return out.decode().strip()
+
+
+async def digest(store: PostgresEvaluationStore) -> str:
+    """Of every list in every order, page by page, and of the samples of every hundredth evaluation."""
+    found = sha256()
+    for metric in ORDERS:
+        query: EvaluationQuery | None = EvaluationQuery(sort_metric=metric, limit=200)
+        while query is not None:
+            page = await store.page(MOVED, query)
+            found.update(repr(page.items).encode())
+            query = None if page.next_position is None else replace(query, after=page.next_position)
+    for noun in (store.models, store.datasets):
+        listed: Any = await noun(MOVED, 200)
+        found.update(repr(listed.items).encode())
+    return found.hexdigest()
+
+
+async def run(rows: int, url: str, folder: Path) -> None:
+    engine: AsyncEngine = create_engine(url, pool_size=6)
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    await store.prepare(list(catalogue().reported.by_name))
+    begun = time.perf_counter()
+    waiting: list[Awaitable[None]] = []
+    for record in make_records(rows):
+        waiting.append(store.add(MOVED, record))
+        if len(waiting) == 64:
+            await asyncio.gather(*waiting)
+            waiting = []
+    await asyncio.gather(*waiting)
+    loaded = time.perf_counter() - begun
+    before = await digest(store)
+    neighbour = Neighbour(store)
+    lines = []
+
+    async def timed(name: str, work: Awaitable[Any]) -> Any:
+        async with neighbour.at_work():
+            start = time.perf_counter()
+            found = await work
+            seconds = time.perf_counter() - start
+        lines.append(f"| {name} | {seconds:.1f} | {rows / seconds:,.0f} | {neighbour.told()} |")
+        return found
+
+    await timed("nothing, for ten seconds", asyncio.sleep(10))
+    await timed("export", prevail(url, "export", str(folder), "--project", MOVED))
+    inventory = InventoryService(PostgresInventory(engine))
+    removed = await timed("drop", inventory.remove(MOVED, EvaluationQuery(), dry_run=False))
+    assert removed.evaluations == rows, removed
+    assert (await store.page(MOVED, EvaluationQuery())).items == ()
+    await timed("import", prevail(url, "import", str(folder)))
+    await timed("import again", prevail(url, "import", str(folder)))
+    verdict = await timed("check", prevail(url, "check", "--project", MOVED))
+    same = await digest(store) == before
+    await store.close()
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"{rows:,} evaluations, every tenth with samples; made and stored in {loaded:.0f} s. The export has")
+    print(f"{size / 1e6:.0f} MB in {len(list(folder.iterdir()))} files; the largest process took {most:.0f} MB.\n")
+    print("| what runs | seconds | evaluations per second | a neighbour waits, ms p50 / p99 / most |")
+    print("| --- | ---: | ---: | ---: |")
+    print("\n".join(lines))
+    print(f"\nEvery list as before: {'yes' if same else 'NO'}. {verdict}")
+    if not same:
+        raise SystemExit(1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=5000)
+    rows = parser.parse_args().rows
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="prevail-transfer-")))
+        server = stack.enter_context(EmbeddedPostgres.start(folder / "data", durable=True))
+        server.create_database()
+        url = normalize_database_url(server.dsn())
+        upgrade(SecretStr(url), "head")
+        asyncio.run(run(rows, url, folder / "export"))
+
+
+if __name__ == "__main__":
+    main()

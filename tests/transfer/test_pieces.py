@@ -1,0 +1,327 @@
+"""Exports and imports that break off, files that are damaged, values that do not follow."""
+
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import orjson
+import pytest
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.access import Actor
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
+from app.domain.inputs.samples import Samples
+from app.kernel.metrics.catalogue import catalogue
+from app.project_commands import recompute
+from app.services.acting import act_as
+from app.services.ports import ArchiveKind
+from app.services.transfer import exporting, importing
+from app.services.transfer.checking import Checker, Discrepancy, Verdict
+from app.services.transfer.columns import ColumnReader
+from app.services.transfer.exporting import Exporter
+from app.services.transfer.importing import Importer
+from app.services.transfer.layout import EVALUATIONS, TransferError, read_manifest
+from app.services.transfer.lines import read_evaluation, write_evaluation
+from app.store.database.tables import evaluation_samples, evaluations, sample_columns
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.writer import EvaluationWriter
+from app.store.transfer.archive import PostgresArchive
+
+pytestmark = pytest.mark.anyio
+
+SHARED = np.arange(30) % 2
+
+
+class BrokenOffError(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    act_as(Actor("tests"))
+    monkeypatch.setattr(exporting, "_MOST_ROWS", 5)
+    monkeypatch.setattr(exporting, "_AT_ONCE", 2)
+    monkeypatch.setattr(importing, "_AT_ONCE", 3)
+
+
+def make_records(count: int) -> list[EvaluationRecord]:
+    """Some with samples, all of which share their truth and each of which has predictions of its own."""
+    chance = random.Random(3)  # noqa: S311 - a sample, not a secret
+    records = []
+    for index in range(count):
+        predicted = np.array([chance.randrange(2) for _ in SHARED])
+        counts = np.zeros((2, 2), dtype=np.int64)
+        np.add.at(counts, (SHARED, predicted), 1)
+        records.append(
+            EvaluationRecord(
+                id=new_id(),
+                model=ModelRef("m", str(index % 3)),
+                dataset=DatasetRef("d"),
+                kind="predictions",
+                labels=("0", "1"),
+                positive=1,
+                content=Content.counts,
+                counts=counts,
+                revision=catalogue().of_matrices.revision,
+                values=_values_of(counts),
+                tags={"i": str(index)},
+                samples=Samples(SHARED, predicted, ids=np.arange(30)) if index % 3 else None,
+            )
+        )
+    return records
+
+
+def _values_of(counts: Any) -> Any:
+    from app.domain.inputs.matrices import MatrixInput
+    from app.domain.report import Options
+    from app.services.evaluate.reports import evaluate
+
+    return evaluate(MatrixInput("predictions", ("0", "1"), 1, Content.counts, counts), Options()).values
+
+
+@pytest.fixture
+async def records(engine: AsyncEngine, project: str) -> list[EvaluationRecord]:
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    made = make_records(23)
+    for record in made:
+        await store.add(project, record)
+    await store._writer.close()
+    return made
+
+
+def breaks_off_after(number: int, of: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    """The method, which fails at its next call after so many."""
+    calls = 0
+    original = getattr(of, name)
+
+    async def method(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > number:
+            raise BrokenOffError
+        return await original(*arguments)
+
+    return method
+
+
+async def count(engine: AsyncEngine, project: str) -> tuple[int, int, int]:
+    """Evaluations, those with samples, and columns."""
+    found = []
+    async with engine.connect() as connection:
+        for table in (evaluations, evaluation_samples, sample_columns):
+            wanted = select(func.count()).select_from(table).where(table.c.project == project)
+            found.append(await connection.scalar(wanted) or 0)
+    return found[0], found[1], found[2]
+
+
+async def links(engine: AsyncEngine, project: str) -> dict[bytes, int]:
+    columns = sample_columns.c
+    async with engine.connect() as connection:
+        rows = await connection.execute(select(columns.digest, columns.links).where(columns.project == project))
+        return {row.digest: row.links for row in rows}
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 4, 7, 11])
+async def test_an_export_that_broke_off_goes_on(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, number: int
+) -> None:
+    archive: Any = PostgresArchive(engine)
+    whole = await Exporter(PostgresArchive(engine)).export(project, tmp_path / "whole")
+    archive.evaluations = breaks_off_after(number, archive, "evaluations")
+    with pytest.raises(BrokenOffError):
+        await Exporter(archive).export(project, tmp_path / "broken")
+    with pytest.raises(TransferError, match="has broken off"):
+        await Importer(archive).bring_in(tmp_path / "broken", f"{project}-2")
+    found = await Exporter(PostgresArchive(engine)).export(project, tmp_path / "broken")
+    assert found.parts == whole.parts
+    assert found.rows(EVALUATIONS) == len(records)
+    names = {path.name for path in (tmp_path / "broken").iterdir()}
+    assert names == {path.name for path in (tmp_path / "whole").iterdir()}
+    for name in names - {"manifest.json"}:
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+async def test_a_column_is_exported_once(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
+) -> None:
+    manifest = await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    paths = [tmp_path / part.samples for part in manifest.parts if part.samples]
+    assert len(paths) > 2
+    reader = ColumnReader(paths)
+    known = await links(engine, project)
+    assert reader._places.keys() == known.keys()
+    from app.services.transfer.columns import digests_in
+
+    assert sum(len(list(digests_in(path))) for path in paths) == len(known)
+    with pytest.raises(TransferError, match="it is not there"):
+        reader(bytes(32))
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 6])
+async def test_an_import_that_broke_off_goes_on(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, number: int
+) -> None:
+    await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    other = f"{project}-2"
+    archive: Any = PostgresArchive(engine)
+    archive.add_evaluations = breaks_off_after(number, archive, "add_evaluations")
+    with pytest.raises(BrokenOffError):
+        await Importer(archive).bring_in(tmp_path, other)
+    before = (await count(engine, other))[0]
+    assert before < len(records)
+    added = await Importer(PostgresArchive(engine)).bring_in(tmp_path, other)
+    assert added[EVALUATIONS] == len(records) - before
+    assert (await Importer(PostgresArchive(engine)).bring_in(tmp_path, other))[EVALUATIONS] == 0
+    assert await count(engine, other) == await count(engine, project)
+    assert await links(engine, other) == await links(engine, project)
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    for record in records:
+        found = await store.get(other, record.id)
+        assert found is not None
+        assert (found.values, found.tags, found.model) == (record.values, record.tags, record.model)
+        assert (found.counts == record.counts).all()
+        samples = await store.read_samples(other, record.id)
+        assert (samples is None) == (record.samples is None)
+        if samples is not None and record.samples is not None:
+            assert (samples.predicted == record.samples.predicted).all()
+
+
+async def test_what_was_removed_between_comes_back_alone(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
+) -> None:
+    await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    for record in records[4:9]:
+        await store.delete(project, record.id)
+    assert (await Importer(PostgresArchive(engine)).bring_in(tmp_path))[EVALUATIONS] == 5
+    assert {one.id for one in (await store.get_many(project, [one.id for one in records])).values()} == {
+        one.id for one in records
+    }
+
+
+async def test_what_comes_while_it_is_exported_is_no_part_of_it(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
+) -> None:
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    archive: Any = PostgresArchive(engine)
+    original = archive.evaluations
+
+    async def evaluations_meanwhile(*arguments: Any) -> Any:
+        (record,) = make_records(1)
+        await store.add(project, record)
+        return await original(*arguments)
+
+    archive.evaluations = evaluations_meanwhile
+    manifest = await Exporter(archive).export(project, tmp_path)
+    assert manifest.rows(EVALUATIONS) == len(records)
+    await store._writer.close()
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "manifest", "version", "elsewhere"])
+async def test_what_is_damaged_is_refused_before_anything_is_kept(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, damage: str
+) -> None:
+    manifest = await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    last = tmp_path / manifest.of(EVALUATIONS)[-1].file
+    content = orjson.loads((tmp_path / "manifest.json").read_bytes())
+    match damage:
+        case "changed":
+            last.write_bytes(last.read_bytes().replace(b'"i"', b'"j"', 1))
+        case "gone":
+            last.unlink()
+        case "manifest":
+            (tmp_path / "manifest.json").write_text("{}")
+        case "version":
+            (tmp_path / "manifest.json").write_bytes(orjson.dumps({**content, "version": 2}))
+        case "elsewhere":
+            content["parts"][0]["file"] = "../outside.ndjson"
+            (tmp_path / "manifest.json").write_bytes(orjson.dumps(content))
+    with pytest.raises(TransferError):
+        await Importer(PostgresArchive(engine)).bring_in(tmp_path, f"{project}-2")
+    assert await count(engine, f"{project}-2") == (0, 0, 0)
+
+
+async def test_another_gate_of_the_same_name_is_no_silent_loss(engine: AsyncEngine, project: str) -> None:
+    archive = PostgresArchive(engine)
+    row = {"id": str(new_id()), "version": 1, "name": "g", "definition": {"rules": []}}
+    assert await archive.add_answers(ArchiveKind.GATES, project, [row]) == 1
+    assert await archive.add_answers(ArchiveKind.GATES, project, [row]) == 0
+    with pytest.raises(Exception, match="there is another gate g 1"):
+        await archive.add_answers(ArchiveKind.GATES, project, [{**row, "id": str(new_id())}])
+
+
+async def test_no_digit_is_lost(engine: AsyncEngine, project: str, records: list[EvaluationRecord]) -> None:
+    archive = PostgresArchive(engine)
+    found = await archive.evaluations(project, UUID(int=0), records[-1].id, 100)
+    assert len(found) == len(records)
+    for one in found:
+        again = read_evaluation(write_evaluation(one))
+        assert again.record.values == one.record.values
+        assert again.record.counts.dtype == one.record.counts.dtype
+        assert (again.record.counts == one.record.counts).all()
+        assert (again.columns, again.fold_sizes) == (one.columns, one.fold_sizes)
+
+
+async def check(engine: AsyncEngine, project: str) -> tuple[Verdict, list[Discrepancy]]:
+    told: list[Discrepancy] = []
+    return await Checker(PostgresArchive(engine), recompute).check(project, told.append), told
+
+
+async def test_values_that_follow_are_fine(engine: AsyncEngine, project: str, records: list[EvaluationRecord]) -> None:
+    verdict, told = await check(engine, project)
+    assert told == []
+    assert verdict == Verdict(evaluations=len(records), values=sum(len(record.values) for record in records))
+
+
+async def test_what_does_not_follow_is_named(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord]
+) -> None:
+    mine = {"project": project, "first": records[0].id, "second": records[1].id, "third": records[2].id}
+    async with engine.begin() as connection:
+        slot = "(SELECT slot FROM metric_slots WHERE key = 'accuracy')"
+        for statement, id_name in (
+            (f"UPDATE evaluations SET metric_values[{slot}] = 0.123 WHERE project = :project AND id = :id", "first"),
+            ("UPDATE evaluations SET counts = '\\x01010101' WHERE project = :project AND id = :id", "second"),
+            (
+                "DELETE FROM sample_columns WHERE project = :project AND digest = "
+                "(SELECT predicted FROM evaluation_samples WHERE project = :project AND evaluation_id = :id)",
+                "third",
+            ),
+        ):
+            await connection.execute(text(statement), {"project": project, "id": mine[id_name]})
+    verdict, told = await check(engine, project)
+    assert verdict.wrong == 3
+    assert [(one.evaluation, one.what) for one in told if one.evaluation == records[0].id] == [
+        (records[0].id, "accuracy")
+    ]
+    assert "stored 0.123, computed" in str(next(one for one in told if one.what == "accuracy"))
+    assert {one.what for one in told if one.evaluation == records[1].id} >= {"counts", "accuracy"}
+    assert [one.what for one in told if one.evaluation == records[2].id] == ["samples"]
+    assert {one.evaluation for one in told} == {record.id for record in records[:3]}
+
+
+async def test_values_of_an_earlier_catalogue_are_told_apart(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord]
+) -> None:
+    async with engine.begin() as connection:
+        slot = "(SELECT slot FROM metric_slots WHERE key = 'accuracy')"
+        statement = (
+            f"UPDATE evaluations SET revision = 'old', metric_values[{slot}] = 0.5 WHERE project = :p AND id = :i"
+        )
+        await connection.execute(text(statement), {"p": project, "i": records[0].id})
+        await connection.execute(
+            text("UPDATE evaluations SET revision = 'old' WHERE project = :p AND id = :i"),
+            {"p": project, "i": records[1].id},
+        )
+    verdict, told = await check(engine, project)
+    assert (verdict.of_earlier_catalogue, verdict.wrong, told) == (1, 0, [])
+
+
+def test_a_folder_without_a_manifest_has_none(tmp_path: Path) -> None:
+    assert read_manifest(tmp_path) is None
