@@ -27,6 +27,8 @@ from app.api.v1 import (
 )
 from app.api.v1.figures import plots, reports
 from app.api.v1.replays import replay
+from app.api.v1.listing import evaluations as evaluation_lists
+from app.api.v1.listing import names
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
 from app.api.wire.request_log import RequestLog
@@ -41,6 +43,8 @@ Every value says whether it moves with the mix of the classes, and what does not
 ROUTERS = (
     batches.router,
     evaluations.router,
+    evaluation_lists.router,
+    names.router,
     curves.router,
     comparisons.router,
     gates.router,

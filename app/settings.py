@@ -23,6 +23,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.domain.access import is_project_name
+
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})
 # libpq knows many more parameters; those asyncpg would not understand are refused here, not deep inside a connect.
@@ -100,6 +102,19 @@ def _separated(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def _retention(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    days = {}
+    for part in _separated(value):
+        project, _, number = part.partition("=")
+        if not is_project_name(project.strip()):
+            raise ValueError(f"expected projects and days, such as fraud=90,churn=365, got {part!r}")
+        days[project.strip()] = number.strip()
+    return days
+
+
+Days = Annotated[int, Field(ge=1, le=36_500)]
 Rate = Annotated[str, AfterValidator(_rate)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_normalize_secret)]
 
@@ -142,6 +157,13 @@ class Settings(BaseSettings):
         (),
         description="Origins whose pages browsers let ask this service, such as `https://board.example`, with commas "
         "between them; `*` is all. Unset: none.",
+    )
+
+    retention: Annotated[Mapping[str, Days] | None, NoDecode, BeforeValidator(_retention)] = Field(
+        None,
+        description="For how many days projects keep evaluations, as `fraud=90,churn=365`; older ones are removed "
+        "hourly, with their samples, and the trail of changes says so. A project that is not named keeps "
+        "them for good. Comparisons and checks are kept.",
     )
 
     database_url: DatabaseUrl | None = Field(

@@ -20,6 +20,8 @@ from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
 from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
+from app.services.inventory.inventory import InventoryService
+from app.services.inventory.retention import Retention
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
@@ -29,6 +31,7 @@ from app.store.comparisons import PostgresComparisonStore
 from app.store.database.engine import Disk, create_engine
 from app.store.database.schema import SchemaReadiness
 from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations.inventory import PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
@@ -73,6 +76,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         lease=timedelta(seconds=settings.idempotency_lease_seconds),
     )
     renderer = Renderer(settings.figure_seconds, wait_seconds=settings.compute_wait_seconds)
+    inventory = InventoryService(PostgresInventory(engine))
+    retention = Retention(inventory, settings.retention or {})
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     try:
         if await _is_current(readiness):
@@ -80,7 +85,9 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         warm_up()
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
+        retention.start()
         yield Services(
+            inventory=inventory,
             evaluations=EvaluationService(
                 store,
                 compute=compute,
@@ -101,6 +108,7 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     finally:
         compute.close()
         renderer.close()
+        await retention.close()
         await guard.close()
         await idempotency.close()
         await store.close()

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,39 @@ def test_the_folder_of_the_database_has_to_be_there(tmp_path: Path) -> None:
     assert Settings(database_dir=tmp_path).database_dir == tmp_path
     with pytest.raises(ValidationError, match="directory"):
         Settings(database_dir=tmp_path / "gone")
+
+
+def _in_words(name: str, value: float) -> str:
+    if not name.endswith("bytes"):
+        return f"{value:g} s" if name.endswith("seconds") else f"{value:g}"
+    size, unit = (value / 2**30, "GiB") if value >= 2**30 else (value / 2**20, "MiB")
+    return f"{size:g} {unit}"
+
+
+def test_numbers_in_the_documentation_are_those_of_the_settings() -> None:
+    """Whoever changes a default finds here what else says it."""
+    page = (TARGET.parent / "operations.md").read_text(encoding="utf-8")
+    defaults = Settings()
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\| `PREVAIL_(\w+)`", page, re.MULTILINE)
+    assert len(rows) > 8
+    for said, variable in rows:
+        name = variable.lower()
+        value = getattr(defaults, name)
+        assert re.search(rf"(?<![\d.]){re.escape(_in_words(name, value))}\b", said), (variable, said, value)
+    pool = defaults.pool_size + 1
+    assert f"With the defaults {defaults.workers * pool}, with\n`PREVAIL_WORKERS=4` {4 * pool}." in page
+
+
+def test_for_how_many_days_projects_keep_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().retention is None
+    monkeypatch.setenv("PREVAIL_RETENTION", " fraud=90, churn = 365,")
+    assert Settings().retention == {"fraud": 90, "churn": 365}
+
+
+@pytest.mark.parametrize(
+    "text", ["fraud", "fraud=", "fraud=0", "fraud=-1", "Fraud=5", "a b=5", "fraud=1.5", "fraud=40000"]
+)
+def test_what_is_no_retention_stops_the_start(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PREVAIL_RETENTION", text)
+    with pytest.raises(ValidationError):
+        Settings()

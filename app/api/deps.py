@@ -30,6 +30,7 @@ from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
+from app.services.inventory.inventory import InventoryService
 from app.services.ports import Readiness
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
@@ -41,6 +42,7 @@ class Services:
     """Everything the routes may use, built once by the wiring."""
 
     evaluations: EvaluationService
+    inventory: InventoryService
     leaderboards: LeaderboardService
     comparisons: ComparisonService
     tournaments: TournamentService
@@ -60,11 +62,13 @@ class Context:
 
     services: Services
     project: str
+    administers: bool
 
 
 async def context(request: Request) -> Context:
-    """The services, and the project a request acts in."""
-    return Context(request.app.state.services, request.scope["state"].get("project", DEFAULT_PROJECT))
+    """The services, the project a request acts in, and whether it may do what takes the scope `admin`."""
+    state = request.scope["state"]
+    return Context(request.app.state.services, state.get("project", DEFAULT_PROJECT), state.get("administers", False))
 
 
 class StrictRoute(APIRoute):
@@ -135,6 +139,7 @@ async def _let_pass(request: Request, scope: Scope) -> None:
     act_as(admitted.actor)
     state = request.scope["state"]
     state["project"], state["key_id"] = admitted.project, admitted.actor.key
+    state["administers"] = admitted.administers
     limit = admitted.limit
     if limit is not None:
         state["answer_headers"] = rate_headers(limit.requests, limit.window, limit.left, limit.reset)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from app.domain.errors import NotFound
+from app.domain.errors import InvalidExpression, NotFound
+from app.domain.expressions.check import parse_for_any_classes
 from app.domain.expressions.foreign import resolve
 from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
@@ -69,6 +70,25 @@ def overall_key(name: str) -> str | None:
         return None if parameters else metric.key
     kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}
     return f"{metric.key}({parameters}" if parameters in kept else None
+
+
+def why_not_stored(name: str) -> str | None:
+    """Why no value of that name is stored, for what can be computed; None for what is nothing at all.
+
+    What is stored of an evaluation are the overall metrics of its report, since each value takes room in every row.
+    """
+    metric = _known(name.partition("(")[0])
+    if "@" not in name and "(" not in name and (metric is None or not metric.card.on_request):
+        return None
+    try:
+        parse_for_any_classes(name, inputs=frozenset(Inputs))
+    except InvalidExpression:
+        return None
+    return (
+        f"{name} is not stored with evaluations, and computing it for all of them is not what a list does: lists are "
+        "sorted by and filtered on the overall metrics of a report, with their usual parameters; GET /v1/leaderboard "
+        "ranks the model versions of a dataset by any expression"
+    )
 
 
 def _known(name: str, task: Task | None = None) -> AnyMetric | None:

@@ -6,6 +6,7 @@ The report of an evaluation is a pure function of its input and options, so the 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -189,12 +190,35 @@ class Position:
     value: float | None = None
 
 
+class Bound(StrEnum):
+    """On which side of a number a value has to be."""
+
+    BELOW = "<"
+    AT_MOST = "<="
+    ABOVE = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCondition:
+    """What a stored value has to satisfy. One that is undefined, or does not apply, never does.
+
+    Attributes:
+        metric: Key of an overall metric.
+    """
+
+    metric: str
+    bound: Bound
+    number: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationQuery:
     """Which evaluations, in which order. A filter that is None lets everything pass; all filters must hold.
 
     Attributes:
         tags: Pairs that must all be among the tags.
+        where: Conditions on stored values.
         created_after: From this moment on, the moment included.
         created_before: Up to this moment, the moment excluded.
         sort_metric: Overall metric to sort by, or None to sort by time. Undefined values come last in both directions,
@@ -208,6 +232,7 @@ class EvaluationQuery:
     dataset_version: str | None = None
     split: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    where: tuple[ValueCondition, ...] = ()
     created_after: datetime | None = None
     created_before: datetime | None = None
     sort_metric: str | None = None

@@ -33,6 +33,19 @@ def new_id() -> UUID:
     return UUID(int=milliseconds << 80 | sequence << 64 | noise % (1 << 62) | _VERSION_AND_VARIANT)
 
 
+def id_at(moment: datetime) -> UUID:
+    """Make an id of a moment that is past, to the millisecond; among those of one millisecond there is no order.
+
+    Raises:
+        ValueError: it is before 1970, which no id can be.
+    """
+    milliseconds = (moment - _EPOCH) // _MILLISECOND
+    if not 0 <= milliseconds <= _LAST_MILLISECOND:
+        raise ValueError(f"expected a moment from 1970 on, got {moment}")
+    noise = int.from_bytes(os.urandom(10), "big")
+    return UUID(int=milliseconds << 80 | (noise >> 64) % _SEQUENCE_END << 64 | noise % (1 << 62) | _VERSION_AND_VARIANT)
+
+
 def time_of(identifier: UUID) -> datetime:
     """Return when an id was made, in UTC, to the millisecond."""
     return _EPOCH + (identifier.int >> 80) * _MILLISECOND

@@ -1,8 +1,9 @@
 """What the services need from the world outside, and how it fails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Protocol, Self
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from app.domain.evaluation import (
 )
 from app.domain.idempotency import ClaimOutcome, KeptResult
 from app.domain.inputs.samples import Samples
+from app.domain.inventory import DatasetFacts, ModelFacts
 
 
 class StoreUnavailableError(Exception):
@@ -174,6 +176,103 @@ class PairedLabels(Protocol):
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
         ...
+
+
+class Inventory(Protocol):
+    """What there is of names, and the removal of many evaluations at once."""
+
+    async def model(self, project: str, name: str) -> ModelFacts | None:
+        """What there is of a model; None when it has no evaluation."""
+        ...
+
+    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
+        """What there is of a dataset; None when it has no evaluation."""
+        ...
+
+    async def count(self, project: str, query: EvaluationQuery) -> int:
+        """How many evaluations pass."""
+        ...
+
+    async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
+        """Return the newest evaluation that passes."""
+        ...
+
+    async def remove_some(self, project: str, query: EvaluationQuery) -> int:
+        """Remove the oldest `query.limit` that pass, in one transaction; returns how many there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Archived:
+    """An evaluation with the names of the columns of its samples.
+
+    Attributes:
+        record: Without samples; with what was said of samples that are not kept.
+        columns: Digests by what they are of, such as `truth`; empty when no samples are kept.
+        fold_sizes: Of the samples.
+    """
+
+    record: EvaluationRecord
+    columns: Mapping[str, bytes]
+    fold_sizes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleColumn:
+    """One column of samples.
+
+    Attributes:
+        shared: Whether several evaluations have it.
+    """
+
+    values: NDArray[Any]
+    shared: bool
+
+
+class ArchiveKind(StrEnum):
+    """What there is in a project beside evaluations."""
+
+    COMPARISONS = "comparisons"
+    GATES = "gates"
+    CHECKS = "checks"
+
+
+class Archive(Protocol):
+    """All of a project, read and written piece by piece: no transaction takes longer than one piece."""
+
+    async def newest(self, project: str) -> UUID | None:
+        """Return the newest evaluation."""
+        ...
+
+    async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
+        """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
+        ...
+
+    def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
+        """Return columns of samples in groups that are not large; those that are gone are left out."""
+        ...
+
+    async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the next rows of a kind as JSON, in the order of their `place`."""
+        ...
+
+    async def add_evaluations(
+        self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
+    ) -> int:
+        """Keep those that are not there yet, with their samples; returns how many these were."""
+        ...
+
+    async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Keep the rows that are not there yet; returns how many these were.
+
+        Raises:
+            ArchiveConflictError: one is there, and another.
+        """
+        ...
+
+
+class ArchiveConflictError(Exception):
+    """What is to be kept is there already, and is something else."""
 
 
 class ComparisonStore(Protocol):

@@ -13,10 +13,11 @@ from app.services.acting import actor
 from app.store.database.tables import audit_entries
 
 
-async def note(connection: AsyncConnection, project: str, action: Change, kind: Kind, changed: UUID | str) -> None:
-    """Say that the present actor did something to an object."""
-    row = {"id": new_id(), "project": project, "action": action.value, "kind": kind.value, "object": str(changed)}
-    await connection.execute(insert(audit_entries).values(row | who()))
+async def note(connection: AsyncConnection, project: str, action: Change, kind: Kind, *changed: UUID | str) -> None:
+    """Say that the present actor did something to an object, or the same to several."""
+    row = {"project": project, "action": action.value, "kind": kind.value, **who()}
+    rows = [{"id": new_id(), "object": str(one), **row} for one in changed]
+    await connection.execute(insert(audit_entries), rows)
 
 
 def who() -> dict[str, Any]:

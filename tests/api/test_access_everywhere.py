@@ -65,8 +65,13 @@ OPERATIONS: dict[str, Ask] = {
     "replaceTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
     "deleteEvaluation": Ask("missing", named={"identifier": "$gone"}),
     "getConfusionMatrix": Ask("missing", named={"identifier": "$run"}),
+    "deleteEvaluations": Ask("own", params={"model": f"{SECRET}-filtered"}),
     "listModels": Ask("empty"),
+    "getModel": Ask("missing", named={"name": f"{SECRET}-m"}),
+    "deleteModel": Ask("missing", named={"name": f"{SECRET}-gone"}),
     "listDatasets": Ask("empty"),
+    "getDataset": Ask("missing", named={"name": f"{SECRET}-d"}),
+    "deleteDataset": Ask("missing", named={"name": f"{SECRET}-gone"}),
     "getCurve": Ask("missing", named={"identifier": "$scored", "curve": "roc"}),
     "listPlots": Ask("same"),
     "getEvaluationPlot": Ask("missing", named={"identifier": "$run", "name": "confusion", "form": "json"}),
@@ -171,6 +176,9 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
     for model in ("a", "b"):
         for dataset in DATASETS:
             made("/v1/evaluations", evaluation(model=f"{SECRET}-{model}", dataset=dataset))
+    named = (("gone", "kept"), ("m", "d"), ("m", "gone"), ("filtered", "kept"))
+    for model, dataset in ((f"{SECRET}-{one}", f"{SECRET}-{other}") for one, other in named):
+        made("/v1/evaluations", evaluation(model=model, dataset=dataset))
     run, other = made("/v1/evaluations", RUN), made("/v1/evaluations", RUN)
     return {
         "run": run,

@@ -100,6 +100,7 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
 )
 def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     names = {"identifier": create(client, evaluation())["id"], "key": "h_mean", "code": "overloaded", "name": "kept"}
+    create(client, evaluation(model=names["name"], dataset=names["name"]))
     client.put("/v1/gates/kept", json={"rules": [{"metric": "h_mean", "min": 0.5}]})
     if "/checks/" in path:
         check = client.post("/v1/gates/kept/checks", json={"evaluation": names["identifier"]})

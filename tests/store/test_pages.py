@@ -8,7 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, SummarisedInput
+from app.domain.evaluation import (
+    Bound,
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    ModelRef,
+    SummarisedInput,
+    ValueCondition,
+)
 from app.domain.identifiers import first_id_from
 from app.domain.inputs.content import Content
 from app.store.evaluations.evaluations import PostgresEvaluationStore
@@ -47,6 +55,12 @@ async def records(store: PostgresEvaluationStore, project: str, make_record: Mak
 def expected_order(records: list[EvaluationRecord], query: EvaluationQuery) -> list[UUID]:
     """The specification: filter, sort by id, then by value with the undefined last."""
 
+    def satisfies(value: float | None, condition: ValueCondition) -> bool:
+        if value is None:
+            return False
+        below, above, equal = value < condition.number, value > condition.number, value == condition.number
+        return {"<": below, "<=": below or equal, ">": above, ">=": above or equal}[condition.bound]
+
     def passes(record: EvaluationRecord) -> bool:
         pairs: list[tuple[Any, Any]] = [
             (query.model, record.model.name),
@@ -58,6 +72,7 @@ def expected_order(records: list[EvaluationRecord], query: EvaluationQuery) -> l
         return (
             all(wanted is None or wanted == had for wanted, had in pairs)
             and all(record.tags.get(key) == value for key, value in query.tags)
+            and all(satisfies(record.values.get(one.metric), one) for one in query.where)
             and (query.created_after is None or record.created_at >= query.created_after)
             and (query.created_before is None or record.created_at < query.created_before)
         )
@@ -83,6 +98,12 @@ async def walk(store: PostgresEvaluationStore, project: str, query: EvaluationQu
         query = replace(query, after=page.next_position)
 
 
+WHERE = [
+    (ValueCondition("accuracy", Bound.AT_LEAST, 0.5),),
+    (ValueCondition("plain", Bound.BELOW, 0.5), ValueCondition("accuracy", Bound.ABOVE, 0.1)),
+    (ValueCondition("plain", Bound.ABOVE, 1e308),),
+    (ValueCondition("never_seen", Bound.AT_MOST, 1.0),),
+]
 FILTERS: list[dict[str, Any]] = [
     {},
     {"model": "m"},
@@ -99,6 +120,8 @@ FILTERS: list[dict[str, Any]] = [
     {"tags": (("stage", "x"),), "dataset": "d", "model": "m"},
     {"model": "unknown"},
     {"dataset": "d", "split": "unknown"},
+    *({"where": conditions} for conditions in WHERE),
+    {"where": WHERE[0], "dataset": "d", "tags": (("stage", "x"),)},
 ]
 
 

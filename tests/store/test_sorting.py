@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.evaluation import Bound, DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, ValueCondition
 from app.domain.identifiers import first_id_from, new_id
 from app.store.database.engine import create_engine
 from app.store.database.tables import evaluations, extreme_scopes, extreme_values
@@ -92,6 +92,11 @@ async def check(store: PostgresEvaluationStore, project: str, records: list[Eval
     for metric, filters, descending in product(("plain", "rare"), [*FILTERS[:11], span], (True, False)):
         query = EvaluationQuery(**filters, sort_metric=metric, descending=descending, limit=8)
         assert await walk(store, project, query) == expected_order(records, query), query
+    few = (ValueCondition("rare", Bound.AT_LEAST, 0.8),)
+    many = (ValueCondition("plain", Bound.AT_MOST, 0.5),)
+    for metric, filters, where in product((None, "plain", "rare"), FILTERS[:5:4], (few, (*many, *few))):
+        query = EvaluationQuery(**filters, where=where, sort_metric=metric, descending=metric == "rare", limit=4)
+        assert await walk(store, project, query) == expected_order(records, query), query
     for dataset in (None, "e"):
         query = EvaluationQuery(dataset=dataset, sort_metric="accuracy", limit=1)
         assert await walk(store, project, query) == expected_order(records, query), query
@@ -130,6 +135,35 @@ async def kept_parts(engine: AsyncEngine, project: str) -> set[Partition]:
     async with engine.connect() as connection:
         rows = await connection.execute(select(columns.kind, columns.member).where(columns.project == project))
         return {Partition(project, PartitionKind(row.kind), row.member) for row in rows}
+
+
+@pytest.mark.parametrize("sort_metric", [None, "plain", "accuracy"])
+async def test_a_condition_that_few_satisfy_needs_only_what_is_kept(
+    store: PostgresEvaluationStore,
+    project: str,
+    make_record: MakeRecord,
+    monkeypatch: pytest.MonkeyPatch,
+    sort_metric: str | None,
+) -> None:
+    """Whatever the order: nobody reads a large part from end to end for the few that satisfy it."""
+    records = make_all(make_record, 60, seed=4)
+    best = make_record(id=new_id(), values={"plain": 1.0, "accuracy": 0.99})
+    await add_all(store, project, [*records, best])
+    query = EvaluationQuery(
+        where=(ValueCondition("accuracy", Bound.ABOVE, 0.9),), sort_metric=sort_metric, dataset="digits"
+    )
+    everywhere = replace(query, dataset=None)
+    assert await walk(store, project, everywhere) == [best.id]
+    await store.rest()
+    for name in ("select_by_time", "select_by_metric"):
+        monkeypatch.delattr(statements, name)
+    assert await walk(store, project, everywhere) == [best.id]
+    # One that came since, and one that is gone.
+    newer = make_record(id=new_id(), values={"plain": 0.5, "accuracy": 0.95})
+    await store.add(project, newer)
+    assert set(await walk(store, project, everywhere)) == {best.id, newer.id}
+    await store.delete(project, best.id)
+    assert await walk(store, project, everywhere) == [newer.id]
 
 
 async def test_a_first_page_needs_only_what_is_kept(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
-from uuid import UUID
 
 import orjson
 from fastapi import Request
@@ -22,7 +21,15 @@ from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.presentation import EVALUATION, View
 from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
-from app.api.v1.evaluating import Store, evaluated, identifier_of, keep_evaluation, kept_evaluation
+from app.api.v1.evaluating import (
+    KeptAs,
+    Store,
+    compute_evaluation,
+    evaluated,
+    keep_evaluation,
+    kept_as,
+    kept_evaluation,
+)
 from app.api.v1.requests import evaluations as requests
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
@@ -120,8 +127,8 @@ async def _evaluated_once(
 
 
 async def _evaluate_heavy(context: Context, value: Any, *, keep: bool) -> bytes:
-    identifier = identifier_of(context, keep=keep)
-    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, identifier))
+    kept = kept_as(context, keep=keep)
+    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, kept))
     if record is not None:
         await context.services.evaluations.keep(context.project, record)
     return written
@@ -130,14 +137,14 @@ async def _evaluate_heavy(context: Context, value: Any, *, keep: bool) -> bytes:
 async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
     new = parse_value(value, requests.EvaluationRequest).to_domain()
     if not keep:
-        return write_json(await context.services.evaluations.compute(new))
+        return write_json(await compute_evaluation(context, new))
     keeping = await keep_evaluation(context, new)
     await keeping.done()
     return write_json(keeping.evaluation)
 
 
-def _evaluate_value(value: Any, identifier: UUID | None) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), identifier, View(EVALUATION))
+def _evaluate_value(value: Any, kept: KeptAs) -> tuple[bytes, EvaluationRecord | None]:
+    return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, View(EVALUATION))
 
 
 def _failed(problem: Problem, request: Request) -> BatchItem:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, BinaryIO
@@ -14,7 +16,7 @@ from app.api.bodies.received import HEAVY_BYTES, LargeBody
 from app.api.deps import Context
 from app.api.presentation import View
 from app.api.v1.requests import evaluations as requests
-from app.domain.errors import Fault, InvalidInput, NotFound, ResultDeleted
+from app.domain.errors import Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.idempotency import KeptResult
 from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
@@ -25,7 +27,7 @@ Store = Annotated[bool, Query(description="false: compute, answer 200 and keep n
 async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep: bool) -> Response:
     """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
     written, record = await context.services.compute.run(
-        partial(_evaluate_file, body.read, view, identifier_of(context, keep=keep)), body.file
+        partial(_evaluate_file, body.read, view, kept_as(context, keep=keep)), body.file
     )
     if record is None:
         return view.response(written)
@@ -35,9 +37,9 @@ async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep:
 
 
 def _evaluate_file(
-    read: Callable[..., requests.EvaluationRequest], view: View, identifier: UUID | None, file: BinaryIO
+    read: Callable[..., requests.EvaluationRequest], view: View, kept: "KeptAs", file: BinaryIO
 ) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(read(file, requests.EvaluationRequest).to_domain(), identifier, view)
+    return evaluated(read(file, requests.EvaluationRequest).to_domain(), kept, view)
 
 
 async def kept_evaluation(context: Context, result: KeptResult) -> Evaluation:
@@ -70,23 +72,61 @@ async def evaluation_answer(
     return view.answer(evaluation, status, headers)
 
 
-def identifier_of(context: Context, *, keep: bool) -> UUID | None:
+@dataclass(frozen=True, slots=True)
+class KeptAs:
+    """How something is to be kept that is computed elsewhere.
+
+    Attributes:
+        identifier: Its id; None when it is not to be kept.
+        dated: Whether it may say when it was made.
+    """
+
+    identifier: UUID | None
+    dated: bool
+
+
+def kept_as(context: Context, *, keep: bool) -> KeptAs:
     """A new id, where something is to be kept under it."""
-    return context.services.evaluations.new_identifier() if keep else None
+    return KeptAs(context.services.evaluations.new_identifier() if keep else None, context.administers)
 
 
-def evaluated(new: NewEvaluation, identifier: UUID | None, view: View) -> tuple[bytes, EvaluationRecord | None]:
+def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     """The answer, and the record if there is an id to keep it under."""
-    if identifier is not None:
+    check_moment(new, keep=kept.identifier is not None, dated=kept.dated)
+    if kept.identifier is not None:
         require_names(new)
-    evaluation, record = evaluate_alone(new, identifier)
+    evaluation, record = evaluate_alone(new, kept.identifier)
     return view.write(evaluation), record
 
 
 async def keep_evaluation(context: Context, new: NewEvaluation) -> PendingWrite:
     """Begin to keep an evaluation that has names."""
+    check_moment(new, keep=True, dated=context.administers)
     model, dataset = require_names(new)
     return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
+
+
+async def compute_evaluation(context: Context, new: NewEvaluation) -> Evaluation:
+    """Compute what is not to be kept."""
+    check_moment(new, keep=False, dated=context.administers)
+    return await context.services.evaluations.compute(new)
+
+
+def check_moment(new: NewEvaluation, *, keep: bool, dated: bool) -> None:
+    """Whether an evaluation may say when it was made.
+
+    Raises:
+        Forbidden: only those may who administer the service.
+        InvalidInput: it is not to be kept, or the moment is yet to come.
+    """
+    if new.created_at is None:
+        return
+    if not keep:
+        raise InvalidInput.at("/created_at", "not_kept", "expected none with store=false: only what is kept has one")
+    if not dated:
+        raise Forbidden("expected a key of the scope admin, which alone may say when an evaluation was made")
+    if new.created_at > datetime.now(UTC):
+        raise InvalidInput.at("/created_at", "in_the_future", "expected a moment that is past")
 
 
 def require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:

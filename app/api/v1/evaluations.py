@@ -1,6 +1,5 @@
-"""Routes of evaluations, and of the models and datasets they were made for."""
+"""Routes of evaluations, one by one."""
 
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -11,18 +10,19 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
-from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, with_page, written_as
-from app.api.problems import InvalidQuery
-from app.api.v1.evaluating import Store, evaluate_large, evaluation_answer, keep_evaluation
+from app.api.v1.evaluating import (
+    Store,
+    check_moment,
+    compute_evaluation,
+    evaluate_large,
+    evaluation_answer,
+    keep_evaluation,
+)
 from app.api.v1.figures.pages import evaluation_page
 from app.api.v1.requests import evaluations as requests
-from app.api.v1.requests.fields import SOUGHT, Moment, SoughtTag
-from app.domain.catalogue import overall_key
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationSummary, ModelRef, Position
-from app.domain.expressions.names import suggest
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,
@@ -35,9 +35,6 @@ _USES = (
     *("getEvaluation", "replaceTags", "deleteEvaluation", "getCurve", "findThreshold"),
     *("projectEvaluation", "estimatePrevalence"),
 )
-
-
-Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
 
 
 @router.post(
@@ -65,7 +62,7 @@ async def create_evaluation(
             return await evaluate_large(context, body, view, keep=store)
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
-        return await evaluation_answer(view, await context.services.evaluations.compute(new))
+        return await evaluation_answer(view, await compute_evaluation(context, new))
     keeping = await keep_evaluation(context, new)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
@@ -92,93 +89,10 @@ async def compute_metrics(
         if isinstance(body, LargeBody):
             return await evaluate_large(context, body, view, keep=False)
         new = parse_body(body, requests.EvaluationRequest).to_domain()
+    check_moment(new, keep=False, dated=context.administers)
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.compute_headline(new))
-    return await evaluation_answer(view, await context.services.evaluations.compute(new))
-
-
-@router.get(
-    "/evaluations",
-    responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
-    operation_id="listEvaluations",
-    tags=["evaluations"],
-)
-async def list_evaluations(
-    context: UseContext,
-    model: Filter = None,
-    model_version: Filter = None,
-    dataset: Filter = None,
-    dataset_version: Filter = None,
-    split: Filter = None,
-    tag: Annotated[
-        list[SoughtTag] | None, Query(description="key:value; all of them must match.", max_length=20)
-    ] = None,
-    created_after: Annotated[Moment | None, Query(description="From this moment on.")] = None,
-    created_before: Annotated[Moment | None, Query(description="Before this moment.")] = None,
-    sort: Annotated[
-        str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
-    ] = "-created_at",
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Response:
-    """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
-    metric, descending = _sort(sort)
-    filters = {
-        "model": model,
-        "model_version": model_version,
-        "dataset": dataset,
-        "dataset_version": dataset_version,
-        "split": split,
-        "tags": tag,
-        "after": created_after,
-        "before": created_before,
-        "sort": sort,
-    }
-    pages = Pages(filters, (UUID, float | int | None), _position)
-    query = EvaluationQuery(
-        model=model,
-        model_version=model_version,
-        dataset=dataset,
-        dataset_version=dataset_version,
-        split=split,
-        tags=tuple(_tag(text) for text in tag or ()),
-        created_after=_utc(created_after),
-        created_before=_utc(created_before),
-        sort_metric=metric,
-        descending=descending,
-        limit=limit,
-        after=pages.after(cursor),
-    )
-    return json_response(pages.listed(await context.services.evaluations.page(context.project, query)))
-
-
-def _sort(text: str) -> tuple[str | None, bool]:
-    name = text.removeprefix("-")
-    if name == "created_at":
-        return None, text.startswith("-")
-    key = overall_key(name)
-    if key is None:
-        near = [other for other in suggest(name) if overall_key(other)]
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        detail = f"expected created_at or an overall metric of GET /v1/metrics?scope=overall, got {name!r}{hint}"
-        raise InvalidQuery.at("sort", "unknown_metric", detail)
-    return key, text.startswith("-")
-
-
-def _tag(text: str) -> tuple[str, str]:
-    key, colon, value = text.partition(":")
-    if not colon or not key:
-        raise InvalidQuery.at("tag", "invalid_tag", f"expected key:value, got {text!r}")
-    return key, value
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    """Times without an offset are taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
-def _position(identifier: UUID, value: float | None) -> Position:
-    return Position(identifier, None if value is None else float(value))
+    return await evaluation_answer(view, await compute_evaluation(context, new))
 
 
 @router.get(
@@ -250,31 +164,3 @@ async def delete_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Remove an evaluation for good."""
     await context.services.evaluations.delete(context.project, identifier)
     return Response(status_code=HTTPStatus.NO_CONTENT)
-
-
-@router.get(
-    "/models",
-    responses=answers(Listing[ModelRef], name="ModelPage"),
-    operation_id="listModels",
-    tags=["evaluations"],
-)
-async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """List the model versions that have an evaluation, by name."""
-    pages = Pages({"list": "models"}, (str, str | None), ModelRef)
-    return json_response(
-        pages.listed(await context.services.evaluations.models(context.project, limit, pages.after(cursor)))
-    )
-
-
-@router.get(
-    "/datasets",
-    responses=answers(Listing[DatasetRef], name="DatasetPage"),
-    operation_id="listDatasets",
-    tags=["evaluations"],
-)
-async def list_datasets(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """List the datasets that have an evaluation, by name."""
-    pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
-    return json_response(
-        pages.listed(await context.services.evaluations.datasets(context.project, limit, pages.after(cursor)))
-    )

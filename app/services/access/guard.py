@@ -57,11 +57,13 @@ class Admitted:
 
     Attributes:
         project: In which it acts.
+        administers: It may do what takes the scope `admin`.
         limit: What is left of the rate of its key, None without one.
     """
 
     actor: Actor
     project: str
+    administers: bool = True
     limit: "RateState | None" = None
 
 
@@ -115,7 +117,12 @@ class Guard:
         if project != key.project and not key.allows(Scope.ADMIN):
             raise Forbidden("expected a key of the scope admin, which alone may name another project")
         limit = await self._count(key)
-        return Admitted(actor=Actor(key.name, key.id, asking.request_id), project=project, limit=limit)
+        return Admitted(
+            actor=Actor(key.name, key.id, asking.request_id),
+            project=project,
+            administers=key.allows(Scope.ADMIN),
+            limit=limit,
+        )
 
     def forget(self, identifier: UUID) -> None:
         """A key was changed here: read it again at its next use."""

@@ -19,7 +19,7 @@ from app.domain.evaluation import (
     Page,
     Position,
 )
-from app.domain.identifiers import new_id
+from app.domain.identifiers import id_at, new_id
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
@@ -37,13 +37,24 @@ from app.services.stored import options_as_json, refuse_kind, stored_request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvaluation:
-    """What is asked for: the input, what to compute of it, and whose it is."""
+    """What is asked for: the input, what to compute of it, and whose it is.
+
+    Attributes:
+        created_at: When it was made, where that was not now.
+    """
 
     source: MatrixInput
     options: Options
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
+
+    def identifier(self, fresh: UUID | None = None) -> UUID:
+        """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
+        if self.created_at is not None:
+            return id_at(self.created_at)
+        return fresh or new_id()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,7 +161,7 @@ class EvaluationService:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         first = await self._reports.values_first(new.source, new.options)
         sections = (await first.report).of_samples if _keeps_sections(new) else None
-        record = _record(new_id(), new, model, dataset, first.values, sections)
+        record = _record(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
@@ -274,7 +285,7 @@ def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluat
     if identifier is None or new.model is None or new.dataset is None:
         return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags)), None
     sections = report.of_samples if _keeps_sections(new) else None
-    record = _record(identifier, new, new.model, new.dataset, report.values, sections)
+    record = _record(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
     return _answer(record, report), record
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     Double,
+    FromClause,
     Identity,
     Index,
     Integer,
@@ -289,8 +290,8 @@ idempotency_claims = Table(
 )
 
 
-def value_in_slot(slot: int) -> ColumnElement[float]:
-    """Return the value of the metric in a slot as SQL: NULL where undefined or absent.
+def value_in_slot(slot: int, rows: FromClause = evaluations) -> ColumnElement[float]:
+    """Return the value of the metric in a slot of `rows` as SQL: NULL where undefined or absent.
 
     A slot that has an index is written out, so that Postgres recognises its expression; any other is bound, so that
     one statement, compiled once, serves all metrics.
@@ -298,7 +299,7 @@ def value_in_slot(slot: int) -> ColumnElement[float]:
     subscript: ColumnElement[int] = literal(slot, Integer)
     if slot <= len(HEADLINE):
         subscript = literal_column(str(slot), Integer)
-    value = evaluations.c.metric_values[subscript]
+    value = rows.c.metric_values[subscript]
     return func.nullif(value, literal_column("'NaN'::double precision"), type_=Double)
 
 

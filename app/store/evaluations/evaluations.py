@@ -32,8 +32,8 @@ from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.idempotency import keep_result, mark_values
 from app.store.lists import statements
 from app.store.lists.maintainer import TopEntriesMaintainer
-from app.store.lists.pages import fetch_by_metric
-from app.store.lists.partitions import SearchScope
+from app.store.lists.pages import fetch_by_metric, fetch_few
+from app.store.lists.scopes import find_scope
 from app.store.names import Names, NameTable, Ref
 from app.store.samples.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
 
@@ -142,21 +142,24 @@ class PostgresEvaluationStore:
         async with writing(self._engine) as connection:
             gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
             if gone:
-                await remove_samples(connection, project, identifier)
+                await remove_samples(connection, project, [identifier])
                 await note(connection, project, Change.DELETED, Kind.EVALUATION, identifier)
         return gone
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
         async with reading(self._engine) as connection:
-            scope = await self._find_scope(connection, project, query)
+            scope = await find_scope(connection, self._names, project, query)
             if scope is None:
                 return Page((), None)
             # One more than asked for tells whether there is a next page.
-            if query.sort_metric is None:
+            slot = None if query.sort_metric is None else await self._names.slot_of(connection, query.sort_metric)
+            few = await fetch_few(connection, scope, query, slot=slot, maintainer=self._maintainer)
+            if few is not None:
+                rows = few
+            elif query.sort_metric is None:
                 rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
             else:
-                slot = await self._names.slot_of(connection, query.sort_metric)
                 rows = await fetch_by_metric(
                     connection, scope, query, slot=slot, maintainer=self._maintainer, datasets=self._names.datasets
                 )
@@ -181,7 +184,7 @@ class PostgresEvaluationStore:
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
         async with reading(self._engine) as connection:
             slot = await self._names.slot_of(connection, metric)
-            scope = await self._find_scope(connection, project, query)
+            scope = await find_scope(connection, self._names, project, query)
             if scope is None:
                 return ()
             rows = await _fetch(
@@ -202,29 +205,6 @@ class PostgresEvaluationStore:
         keys = await self._names.keys_up_to(connection, len(row.metric_values))
         return decode_record(row._mapping, keys)
 
-    async def _find_scope(
-        self, connection: AsyncConnection, project: str, query: EvaluationQuery
-    ) -> SearchScope | None:
-        """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
-        model_ids: Sequence[int] | None = None
-        dataset_ids: Sequence[int] | None = None
-        model_name_id: int | None = None
-        if query.model_version is not None:
-            wanted = self._names.models.select_ids(project, name=query.model, version=query.model_version)
-            model_ids = await _fetch_ids(connection, wanted)
-        elif query.model is not None:
-            model_name_id = await connection.scalar(self._names.model_names.select_ids(project, name=query.model))
-            if model_name_id is None:
-                return None
-        if query.dataset is not None or query.dataset_version is not None or query.split is not None:
-            wanted = self._names.datasets.select_ids(
-                project, name=query.dataset, version=query.dataset_version, split=query.split
-            )
-            dataset_ids = await _fetch_ids(connection, wanted)
-        if model_ids == [] or dataset_ids == []:
-            return None
-        return SearchScope(project, model_ids, dataset_ids, model_name_id)
-
     async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
         keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
         return tuple(decode_summary(row._mapping, keys) for row in rows)
@@ -241,8 +221,3 @@ class PostgresEvaluationStore:
 async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequence[Row[Any]]:
     rows: Sequence[Row[Any]] = (await connection.execute(statement)).all()
     return rows
-
-
-async def _fetch_ids(connection: AsyncConnection, statement: Select[Any]) -> Sequence[int]:
-    ids: Sequence[int] = (await connection.scalars(statement)).all()
-    return ids

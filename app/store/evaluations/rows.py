@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import RowMapping
 
 from app.domain.evaluation import DatasetRef, EvaluationRecord, EvaluationSummary, ModelRef, SummarisedInput
-from app.domain.identifiers import time_of
+from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.store.audit import who
@@ -32,6 +32,7 @@ def encode_record(
     stored = _type_to_store(record)
     return {
         "id": record.id,
+        "entry_id": new_id(),
         "project": project,
         "model_id": names.model_id,
         "model_name_id": names.model_name_id,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 from sqlalchemy import Text, bindparam, cast, literal_column
@@ -23,6 +23,9 @@ from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translate
 from app.store.database.tables import audit_entries, evaluations
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 from app.store.lists.visibility import late_at
+
+# The id of the entry in the trail of changes: its time is when it was written, whenever the evaluation was made.
+ENTRY_ID: Final = "entry_id"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +45,8 @@ def compile_insert(*, keyed: bool = False) -> _Statement:
     values = evaluations.c.metric_values
     given[values.name] = cast(bindparam(values.name, type_=Text), values.type)
     kept = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()}).cte("kept")
-    # An evaluation is made once: the entry has its id.
     told = {
-        "id": given["id"],
+        "id": bindparam(ENTRY_ID, type_=audit_entries.c.id.type),
         "project": given["project"],
         "object": cast(given["id"], Text),
         "action": literal_column(f"'{Change.CREATED.value}'"),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from sqlalchemy import Row, select, tuple_
@@ -19,7 +20,7 @@ from app.domain.identifiers import first_id_from
 from app.store.database.tables import extreme_scopes, extreme_values
 from app.store.lists import statements
 from app.store.lists.maintainer import TopEntriesMaintainer
-from app.store.lists.partitions import Partition, SearchScope
+from app.store.lists.partitions import Partition, SearchScope, SlotCondition
 from app.store.lists.statements import Segment
 from app.store.lists.top_entries import (
     Entries,
@@ -70,12 +71,7 @@ async def fetch_by_metric(
         first = await _fetch_first(connection, maintainer, scope, query, slot)
         if first is not None:
             rows, segments = list(first), (Segment.undefined,)
-    if (
-        len(rows) <= query.limit
-        and statements.has_index(slot)
-        and scope == SearchScope(scope.project)
-        and not query.tags
-    ):
+    if len(rows) <= query.limit and statements.has_index(slot) and scope.is_whole_project and not query.tags:
         # An index per dataset makes a sort of everything a merge of all datasets.
         ids: Sequence[Any] = (await connection.scalars(datasets.select_ids(scope.project))).all()
         scope = replace(scope, dataset_ids=ids)
@@ -127,6 +123,48 @@ async def _fetch_first(
     return rows
 
 
+async def fetch_few(
+    connection: AsyncConnection,
+    scope: SearchScope,
+    query: EvaluationQuery,
+    *,
+    slot: int | None,
+    maintainer: TopEntriesMaintainer,
+) -> Rows | None:
+    """Fetch one evaluation more than the page has where a condition on values leaves few in all: what satisfies it is
+    then among the top entries of its metric, or was written since.
+
+    None when that is not known.
+    """
+    if not scope.where:
+        return None
+    partitions = scope.partitions(_MOST_PARTITIONS)
+    maintainer.want(partitions)
+    if all(maintainer.is_small(partition) for partition in partitions):
+        return None
+    for condition in scope.where:
+        kept = await _fetch_kept(connection, partitions, condition.slot, greatest=condition.wants_greatest)
+        known = all(partition in kept or maintainer.is_small(partition) for partition in partitions)
+        if not kept or not known or any(_may_have_more(one.entries, condition) for one in kept.values()):
+            continue
+        moments = [(one, kept[one].complete_to if one in kept else None) for one in partitions]
+        since = await connection.scalars(statements.select_all_written_since(scope, query, moments))
+        found = {UUID(int=identifier.int) for identifier in since}
+        for one in kept.values():
+            satisfying = np.array([condition.is_satisfied_by(value) for value in one.entries["value"].tolist()], bool)
+            found.update(identifiers_of(one.entries[satisfying]))
+        rows: Rows = (
+            await connection.execute(statements.select_page_among(scope, query, list(found), slot=slot))
+        ).all()
+        return rows
+    return None
+
+
+def _may_have_more(entries: Entries, condition: SlotCondition) -> bool:
+    """Whether there may be evaluations beyond these that satisfy a condition: the last of all that are kept does."""
+    return is_full(entries) and condition.is_satisfied_by(float(entries["value"][-1]))
+
+
 async def _fetch_kept(
     connection: AsyncConnection, partitions: Sequence[Partition], slot: int, *, greatest: bool
 ) -> Mapping[Partition, _Kept]:
@@ -152,7 +190,7 @@ async def _fetch_kept(
 def _passes_all(scope: SearchScope, query: EvaluationQuery) -> bool:
     """Whether every evaluation of the partitions is one of the query, time aside."""
     within_dataset = scope.dataset_ids is not None and scope.model_name_id is not None
-    return not (within_dataset or query.tags)
+    return not (within_dataset or query.tags or scope.where)
 
 
 def _candidates(entries: Entries, nearest_end: Entries, query: EvaluationQuery) -> Entries:

@@ -1,12 +1,15 @@
 """The sets of evaluations that are sorted by themselves: a project, a dataset, all versions of a model, one of them."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, Double, FromClause, literal
 
-from app.store.database.tables import evaluations
+from app.domain.evaluation import Bound
+from app.store.database.tables import evaluations, value_in_slot
 
 
 class PartitionKind(StrEnum):
@@ -55,16 +58,58 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotCondition:
+    """What the value in a slot has to satisfy."""
+
+    slot: int
+    bound: Bound
+    number: float
+
+    @property
+    def wants_greatest(self) -> bool:
+        """Whether the greatest values satisfy it, or else the smallest."""
+        return self.bound in (Bound.ABOVE, Bound.AT_LEAST)
+
+    def of(self, rows: FromClause = evaluations) -> ColumnElement[bool]:
+        """Return it as SQL; NULL, which an undefined value is, satisfies nothing."""
+        value, number = value_in_slot(self.slot, rows), literal(self.number, Double)
+        found: ColumnElement[bool] = _COMPARED[self.bound](value, number)
+        return found
+
+    def is_satisfied_by(self, value: float) -> bool:
+        """Whether a value does."""
+        return bool(_COMPARED[self.bound](value, self.number))
+
+
+_COMPARED: dict[Bound, Callable[[Any, Any], Any]] = {
+    Bound.BELOW: operator.lt,
+    Bound.AT_MOST: operator.le,
+    Bound.ABOVE: operator.gt,
+    Bound.AT_LEAST: operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where to search: ids of models, of datasets and of one name of a model; None is every one of the project."""
+    """Where to search: ids of models, of datasets and of one name of a model; None is every one of the project.
+
+    Attributes:
+        where: What values have to satisfy.
+    """
 
     project: str
     model_ids: Sequence[int] | None = None
     dataset_ids: Sequence[int] | None = None
     model_name_id: int | None = None
+    where: tuple[SlotCondition, ...] = ()
+
+    @property
+    def is_whole_project(self) -> bool:
+        """Whether all evaluations of the project are in it, values aside."""
+        return self.model_ids is None and self.dataset_ids is None and self.model_name_id is None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return what is true of the evaluations in it, the project aside."""
+        """Return what is true of the evaluations in it, the project and values aside."""
         conditions: list[ColumnElement[bool]] = []
         if self.model_name_id is not None:
             conditions.append(evaluations.c.model_name_id == self.model_name_id)

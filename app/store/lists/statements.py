@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     true,
     tuple_,
@@ -79,11 +80,25 @@ def select_records(project: str, identifiers: Sequence[UUID]) -> Select[Any]:
 
 def select_by_time(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
     """Select one page of summaries in the order of creation."""
-    conditions = _conditions(query)
+    conditions = _conditions(scope, query)
     if query.after is not None:
         conditions.append(_beyond(query.after.id, descending=query.descending))
     found = _search(scope, conditions, limit, value=None, descending=query.descending, indexed=True)
     return _summaries(scope.project, found, (_directed(found.c.id, descending=query.descending),))
+
+
+def select_ids(scope: SearchScope, query: EvaluationQuery, limit: int, *, descending: bool = False) -> Select[Any]:
+    """Select the ids of the first evaluations that pass in the order of creation."""
+    conditions = _conditions(scope, query)
+    found = _search(scope, conditions, limit, value=None, descending=descending, indexed=True)
+    return select(found.c.id).order_by(_directed(found.c.id, descending=descending))
+
+
+def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:
+    """Select how many evaluations pass."""
+    here = [evaluations.c.project == scope.project] if scope.is_whole_project else []
+    passing = (*here, *scope.conditions(), *_conditions(scope, query))
+    return select(func.count()).select_from(evaluations).where(*passing)
 
 
 def select_by_metric(
@@ -96,7 +111,7 @@ def select_by_metric(
     value = _value(slot)
     # The headline metrics have the first slots and an index per dataset.
     indexed = has_index(slot) and scope.model_ids is None and scope.model_name_id is None
-    conditions = _conditions(query)
+    conditions = _conditions(scope, query)
     order: list[ColumnElement[Any]]
     after = query.after
     match segment:
@@ -130,8 +145,32 @@ def select_written_since(
 
     An evaluation can come twice. What is beyond the end of a page does not come at all.
     """
-    columns = (evaluations.c.id, value_in_slot(slot).label("value"))
-    conditions = [*scope.conditions(), *_conditions(query)]
+    written = _written_since(scope, query, partitions, slot)
+    page = select(written.c.id, written.c.value).where(written.c.value.is_not(None))
+    if query.after is not None and query.after.value is not None:
+        page = page.where(_after(query.after, written.c.value, written.c.id, descending=query.descending))
+    order = _by_value(written, descending=query.descending)
+    return page.order_by(*order).limit(len(partitions) * 2 * (query.limit + 1))
+
+
+def select_all_written_since(
+    scope: SearchScope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]]
+) -> Select[Any]:
+    """Select the ids of all that was written to each partition since a moment, or of all of it, and passes.
+
+    An evaluation can come twice.
+    """
+    return select(_written_since(scope, query, partitions, None).c.id)
+
+
+def _written_since(
+    scope: SearchScope,
+    query: EvaluationQuery,
+    partitions: Sequence[tuple[Partition, datetime | None]],
+    slot: int | None,
+) -> CTE:
+    columns = (evaluations.c.id, _value(slot).label("value"))
+    conditions = [*scope.conditions(), *_conditions(scope, query)]
     selects = []
     for partition, moment in partitions:
         mine = select(*columns).where(partition.condition(), *conditions)
@@ -141,25 +180,61 @@ def select_written_since(
             late = mine.where(evaluations.c.project == partition.project, late_since(moment))
             selects += [mine.where(in_time_since(moment)), late]
     # Materialized, so that it is found by its ids: an index in the order of the metric would lead through everything.
-    written = union_all(*selects).cte("written").prefix_with("MATERIALIZED")
-    page = select(written.c.id, written.c.value).where(written.c.value.is_not(None))
-    if query.after is not None and query.after.value is not None:
-        page = page.where(_after(query.after, written.c.value, written.c.id, descending=query.descending))
-    order = _by_value(written, descending=query.descending)
-    return page.order_by(*order).limit(len(partitions) * 2 * (query.limit + 1))
+    return union_all(*selects).cte("written").prefix_with("MATERIALIZED")
 
 
 def select_among(scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
     """Select the first of some evaluations that pass the filters, one more than a page has, with their value."""
+    one, passing = _among(scope, query, identifiers, slot)
+    found = _found(passing.order_by(*_by_value(one, descending=query.descending)))
+    return _summaries(scope.project, found, _by_value(found, descending=query.descending))
+
+
+def select_page_among(
+    scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int | None
+) -> Select[Any]:
+    """Select the page of a list of which no other evaluations than these can be, with their value.
+
+    The slot is that of the metric of the order, None for one that no evaluation has.
+    """
+    one, passing = _among(scope, query, identifiers, slot)
+    if query.after is not None:
+        passing = passing.where(_beyond_page(query, query.after, one))
+    found = _found(passing.order_by(*_in_order(query, one)))
+    return _summaries(scope.project, found, _in_order(query, found))
+
+
+def _among(
+    scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], slot: int | None
+) -> tuple[FromClause, Select[Any]]:
+    """Those of some evaluations that pass the filters, id and value, and the rows that they come from."""
     wanted = func.unnest(literal(list(identifiers), ARRAY(Uuid))).table_valued("id", name="wanted").render_derived()
     # Row by row, and not what an index finds: a tag can stand for a good part of all evaluations.
-    mine = select(evaluations.c.id, evaluations.c.tags, value_in_slot(slot).label("value"))
+    values = [evaluations.c.metric_values] if scope.where else []
+    mine = select(evaluations.c.id, evaluations.c.tags, _value(slot).label("value"), *values)
     mine = mine.where(evaluations.c.project == scope.project, evaluations.c.id == wanted.c.id, *scope.conditions())
     one = mine.offset(0).lateral("one")
     passing = select(one.c.id, one.c.value).select_from(wanted.join(one, true()))
-    passing = passing.where(*_conditions(query, one)).limit(query.limit + 1)
-    found = _found(passing.order_by(*_by_value(one, descending=query.descending)))
-    return _summaries(scope.project, found, _by_value(found, descending=query.descending))
+    return one, passing.where(*_conditions(scope, query, one)).limit(query.limit + 1)
+
+
+def _in_order(query: EvaluationQuery, rows: FromClause) -> list[UnaryExpression[Any]]:
+    """The order of a list, whatever it is: undefined values last."""
+    by_id = _directed(rows.c.id, descending=query.descending)
+    if query.sort_metric is None:
+        return [by_id]
+    return [_directed(rows.c.value, descending=query.descending).nulls_last(), by_id]
+
+
+def _beyond_page(query: EvaluationQuery, place: Position, rows: FromClause) -> ColumnElement[bool]:
+    """Whether a row comes after the end of the page before, in that order."""
+    later = rows.c.id < place.id if query.descending else rows.c.id > place.id
+    if query.sort_metric is None:
+        return later
+    undefined = rows.c.value.is_(None)
+    if place.value is None:
+        return and_(undefined, later)
+    return or_(undefined, _after(place, rows.c.value, rows.c.id, descending=query.descending))
 
 
 def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
@@ -270,8 +345,11 @@ def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Sel
     )
 
 
-def _conditions(query: EvaluationQuery, rows: FromClause = evaluations) -> list[ColumnElement[bool]]:
+def _conditions(
+    scope: SearchScope, query: EvaluationQuery, rows: FromClause = evaluations
+) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [rows.c.tags.contains({key: value}) for key, value in query.tags]
+    conditions += [condition.of(rows) for condition in scope.where]
     if query.created_after is not None:
         conditions.append(rows.c.id >= first_id_from(query.created_after))
     if query.created_before is not None:

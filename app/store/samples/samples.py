@@ -4,6 +4,7 @@ Two runs on one test set share its truth and its ids. A column counts the evalua
 last of them. The count lies in the row itself, so that those who add and those who delete wait for each other there.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,8 @@ from app.services.ports import SampleLabels
 from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
 from app.store.samples.columns import StoredColumn, pack, unpack
 
-_NAMES = ("truth", "predicted", "outputs", "ids", "weights", "groups")
-_DIGESTS = tuple(evaluation_samples.c[name] for name in _NAMES)
+COLUMN_NAMES = ("truth", "predicted", "outputs", "ids", "weights", "groups")
+_DIGESTS = tuple(evaluation_samples.c[name] for name in COLUMN_NAMES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class PackedSamples:
 def pack_samples(samples: Samples) -> PackedSamples:
     """Compress all columns; takes a while for many samples."""
     columns: dict[str, StoredColumn | None] = {}
-    for name in _NAMES:
+    for name in COLUMN_NAMES:
         column: NDArray[Any] | None = getattr(samples, name)
         columns[name] = None if column is None else pack(column)
     return PackedSamples(columns, samples.fold_sizes)
@@ -88,18 +89,20 @@ async def read_report(connection: AsyncConnection, project: str, identifier: UUI
     return part
 
 
-async def remove_samples(connection: AsyncConnection, project: str, identifier: UUID) -> None:
-    """Remove what is kept of the samples of an evaluation, and every column that no other evaluation has."""
-    columns = evaluation_samples.c
-    mine = (columns.project == project, columns.evaluation_id == identifier)
-    row = (await connection.execute(delete(evaluation_samples).where(*mine).returning(*_DIGESTS))).one_or_none()
-    for digest in sorted({digest for digest in row or () if digest is not None}):
+async def remove_samples(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> None:
+    """Remove what is kept of the samples of some evaluations, and every column that no other evaluation has."""
+    columns, reports = evaluation_samples.c, probability_reports.c
+    these = func.any(literal(list(identifiers), ARRAY(Uuid)))
+    theirs = delete(evaluation_samples).where(columns.project == project, columns.evaluation_id == these)
+    rows = (await connection.execute(theirs.returning(*_DIGESTS))).all()
+    links = Counter(digest for row in rows for digest in {one for one in row if one is not None})
+    for digest in sorted(links):
         here = (sample_columns.c.project == project, sample_columns.c.digest == digest)
-        await connection.execute(update(sample_columns).where(*here).values(links=sample_columns.c.links - 1))
+        fewer = sample_columns.c.links - links[digest]
+        await connection.execute(update(sample_columns).where(*here).values(links=fewer))
         await connection.execute(delete(sample_columns).where(*here, sample_columns.c.links <= 0))
-    reports = probability_reports.c
     await connection.execute(
-        delete(probability_reports).where(reports.project == project, reports.evaluation_id == identifier)
+        delete(probability_reports).where(reports.project == project, reports.evaluation_id == these)
     )
 
 
@@ -115,7 +118,7 @@ class FoundSamples:
         columns = {digest: unpack(content) for digest, content in self.contents.items()}
         found = {}
         for row in self.rows:
-            parts = {name: columns.get(row[name]) for name in _NAMES if name in row}
+            parts = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
             sizes = row["fold_sizes"]
             identifier = UUID(int=row["evaluation_id"].int)
             found[identifier] = Samples(
@@ -136,7 +139,7 @@ class FoundSamples:
 
 
 async def find_samples(
-    connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = _NAMES
+    connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
 ) -> FoundSamples:
     """Read some columns of the samples of some evaluations."""
     columns = evaluation_samples.c

@@ -20,7 +20,7 @@ from app.store.database.engine import reading, writing
 from app.store.database.failures import translated
 from app.store.database.tables import evaluation_samples, evaluations, probability_reports, sample_columns
 from app.store.evaluations.rows import decode_record, encode_record
-from app.store.evaluations.writer import COLUMNS, INSERT
+from app.store.evaluations.writer import INSERT
 from app.store.lists import statements
 from app.store.lists.partitions import SearchScope
 from app.store.names import Names
@@ -127,9 +127,9 @@ class PostgresArchive:
                     await add_report(connection, project, one.record.id, one.record.part)
             driver: Any = (await connection.get_raw_connection()).driver_connection
             # The same statement as the writer's, within the transaction that the lines above began.
-            written = [tuple(rows[one.record.id][name] for name in COLUMNS) for one in new]
+            written = [tuple(rows[one.record.id][name] for name in INSERT.columns) for one in new]
             if written:
-                await driver.executemany(INSERT, written)
+                await driver.executemany(INSERT.sql, written)
             return len(new)
 
     async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:

@@ -62,6 +62,9 @@ def fill_addresses(case: Case, kept: Kept) -> None:
         if case.path_parameters["name"] == "critical_difference":
             case.path_parameters["name"] = "differences"
         return
+    if operation_id(case) in ("getModel", "getDataset"):
+        case.path_parameters["name"] = MODELS[0] if operation_id(case) == "getModel" else DATASETS[0]
+        return
     if "name" in case.path_parameters:
         case.path_parameters["name"] = kept.gate
     if "identifier" in case.path_parameters:
@@ -115,6 +118,8 @@ def make_valid_evaluation(body: Any) -> None:
     body["model"] = body.get("model") or {"name": "m"}
     body["dataset"] = body.get("dataset") or {"name": "d"}
     body["input"] = make_valid_input(body["input"])
+    # A moment that is past, which only what is kept has.
+    body.pop("created_at", None)
     options = body.get("options", {})
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
@@ -159,9 +164,18 @@ def _new_tags(case: Case, _: Kept) -> None:
     _tags(case.body)
 
 
-def _sorted_list(case: Case, _: Kept) -> None:
-    if "sort" in (case.query or {}):
-        case.query["sort"] = "-h_mean"
+def _list(case: Case, _: Kept) -> None:
+    """Metrics that are stored."""
+    query = case.query or {}
+    for name, value in (("sort", "-h_mean"), ("select", "h_mean,mcc"), ("where", ["h_mean>=0.25", "mcc<1"])):
+        if query.get(name) is not None:
+            query[name] = value
+
+
+def _removal(case: Case, kept: Kept) -> None:
+    """One filter at least; nothing of what is kept passes."""
+    _list(case, kept)
+    case.query = {**(case.query or {}), "model": "nobody"}
 
 
 def _leaderboard(case: Case, _: Kept) -> None:
@@ -411,7 +425,8 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "createEvaluation": _evaluation,
     "computeMetrics": _evaluation,
     "createEvaluations": _batch,
-    "listEvaluations": _sorted_list,
+    "listEvaluations": _list,
+    "deleteEvaluations": _removal,
     "getLeaderboard": _leaderboard,
     "replaceTags": _new_tags,
     "getCurve": _curve,

@@ -14,6 +14,7 @@ from app.api.v1.requests.fields import (
     Expression,
     LabelField,
     ModelField,
+    PastMoment,
     ProportionIntervalName,
     Tags,
     check_one_sided,
@@ -168,6 +169,11 @@ class EvaluationRequest(Wire):
     dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
     tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
     options: OptionsField = Field(default_factory=OptionsField)
+    created_at: PastMoment | None = Field(
+        None,
+        description="When it was made, for those who bring evaluations from elsewhere: past, with an offset, "
+        "kept to the millisecond in UTC. Needs the scope `admin`. Now when left out.",
+    )
 
     def to_domain(self) -> NewEvaluation:
         """The request as the services know it.
@@ -182,6 +188,7 @@ class EvaluationRequest(Wire):
             model=self.model.to_domain() if self.model else None,
             dataset=self.dataset.to_domain() if self.dataset else None,
             tags=self.tags,
+            created_at=self.created_at,
         )
 
 

@@ -1,16 +1,18 @@
 """Fields that several requests have."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BeforeValidator,
     Discriminator,
     Field,
     PlainValidator,
+    Strict,
     StringConstraints,
     Tag,
     WithJsonSchema,
@@ -30,6 +32,7 @@ ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _SPACES = {ord(one): " " for one in "\t\r\n"}
 
 
@@ -54,6 +57,12 @@ def _text(value: str) -> str:
             "expected text without control characters and other unseen ones, got {character}",
             {"character": unseen},
         )
+    return normalized(value)
+
+
+def _without_nul(value: str) -> str:
+    if "\x00" in value:
+        raise PydanticCustomError("nul_character", "expected text without the character U+0000")
     return normalized(value)
 
 
@@ -101,14 +110,41 @@ def _date_first(value: Any) -> Any:
     return value
 
 
+def _written_date(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise PydanticCustomError("datetime", "expected a date and a time, such as 2026-01-31T12:00:00Z")
+    return _date_first(value)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment < _FIRST_MOMENT:
+        raise PydanticCustomError("too_early", "expected a moment from 1970 on")
+    return moment.astimezone(UTC)
+
+
 # A bare number is no moment: 2026 would be taken for seconds since 1970.
 Moment = Annotated[datetime, BeforeValidator(_date_first)]
+# One that is kept: text is the only form that JSON has, and without an offset nobody knows which moment it is.
+PastMoment = Annotated[
+    AwareDatetime,
+    Strict(False),  # noqa: FBT003 - pydantic's signature
+    BeforeValidator(_written_date),
+    AfterValidator(_in_utc),
+]
 # Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
+# The same of a part of an address, which no other check has seen.
+SOUGHT_IN_PATH = AfterValidator(_without_nul)
 # Formats that JSON Schema has no word for: text with nothing in it that is not seen, and metric expressions.
 _SEEN = Field(json_schema_extra={"format": "visible-text"})
 EXPRESSION_FORMAT: JsonDict = {"format": "metric-expression"}
+SoughtCondition = Annotated[
+    str,
+    StringConstraints(max_length=256),
+    SOUGHT,
+    WithJsonSchema({"type": "string", "maxLength": 256, "pattern": "^[^<>]+(<|<=|>|>=)-?[0-9]+$"}),
+]
 SoughtTag = Annotated[Sought, WithJsonSchema({"type": "string", "pattern": "^[^:]+:"})]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name), _SEEN]
 Expression = Annotated[

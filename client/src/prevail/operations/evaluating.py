@@ -232,6 +232,13 @@ class Evaluating(Asking):
         yield from exchange(Call("DELETE", _READ.format(identifier)), self.retries)
 
     @operation
+    def delete_evaluations(self, /, *, dry_run: bool = False, **filters: Any) -> Flow[Facts]:
+        """Delete all evaluations that pass the filters of the service, one at least, or count them; such as
+        ``model="m"``, ``tag=["stage:old"]``, ``where=["h_mean<0.5"]``, ``created_before="2026-01-01"``.
+        """
+        return (yield from self._facts("DELETE", "/v1/evaluations", dry_run=dry_run, **filters))
+
+    @operation
     def confusion_matrix(self, run: Run, *, normalized: str | None = None) -> Flow[Facts]:
         """The confusion matrix of an evaluation, as counts or as shares of rows, columns or all."""
         identifier = yield from self._identified(run)

@@ -1,6 +1,7 @@
 """The catalogue of metrics, models and data sets, jobs, keys, and how the service is."""
 
 from typing import Any
+from urllib.parse import quote
 
 from prevail.operations.asking import Asking
 from prevail.results.listing import Facts, Listing
@@ -37,6 +38,26 @@ class Looking(Asking):
     def datasets(self, *, limit: int | None = 1000) -> Flow[Listing]:
         """The data sets that have evaluations."""
         return (yield from self._listed("/v1/datasets", limit))
+
+    @operation
+    def model(self, name: str) -> Flow[Facts]:
+        """What there is of a model: how many evaluations, which versions, the newest."""
+        return (yield from self._facts("GET", f"/v1/models/{quote(name, safe='')}"))
+
+    @operation
+    def dataset(self, name: str) -> Flow[Facts]:
+        """What there is of a data set: how many evaluations, which versions and splits, the newest."""
+        return (yield from self._facts("GET", f"/v1/datasets/{quote(name, safe='')}"))
+
+    @operation
+    def delete_model(self, name: str, *, dry_run: bool = False) -> Flow[Facts]:
+        """Delete all evaluations of a model, or count them. Comparisons and checks that used them stay as they are."""
+        return (yield from self._facts("DELETE", f"/v1/models/{quote(name, safe='')}", dry_run=dry_run))
+
+    @operation
+    def delete_dataset(self, name: str, *, dry_run: bool = False) -> Flow[Facts]:
+        """Delete all evaluations on a data set, or count them. Comparisons and checks of them stay as they are."""
+        return (yield from self._facts("DELETE", f"/v1/datasets/{quote(name, safe='')}", dry_run=dry_run))
 
     @operation
     def wait(self, job: Facts | str, *, timeout: float | None = None) -> Flow[Facts]:

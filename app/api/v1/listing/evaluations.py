@@ -1,0 +1,84 @@
+"""Routes of many evaluations: listed, and removed by filter."""
+
+from dataclasses import replace
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response
+from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.deps import UseContext, routes
+from app.api.problems import InvalidQuery
+from app.api.v1.listing.filters import UseFilters, selected_metrics, stored_metric
+from app.domain.evaluation import EvaluationSummary, Page, Position
+from app.domain.inventory import Removal
+
+router = routes("evaluations")
+DryRun = Annotated[bool, Query(description="true: count what would be removed, and remove nothing.")]
+
+
+@router.get(
+    "/evaluations",
+    responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
+    operation_id="listEvaluations",
+)
+async def list_evaluations(
+    context: UseContext,
+    filters: UseFilters,
+    sort: Annotated[
+        str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
+    ] = "-created_at",
+    select: Annotated[
+        str | None,
+        Query(
+            description="Overall metrics with commas between them: only their values stand in `metrics`. All when left "
+            "out.",
+            max_length=4000,
+        ),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
+    metric, descending = _sort(sort)
+    wanted = selected_metrics(select)
+    pages = Pages({**filters.given, "sort": sort}, (UUID, float | int | None), _position)
+    query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=pages.after(cursor))
+    page = await context.services.evaluations.page(context.project, query)
+    return json_response(pages.listed(page if wanted is None else _with_metrics(page, wanted)))
+
+
+@router.delete(
+    "/evaluations",
+    responses=answers(Removal),
+    operation_id="deleteEvaluations",
+)
+async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_run: DryRun = False) -> Response:
+    """Remove all evaluations that pass the filters, of which there has to be one. Comparisons and checks that were made
+    of them are kept.
+    """
+    if not any(filters.given.values()):
+        detail = "expected a filter: without one everything would be removed"
+        raise InvalidQuery.at("model", "no_filter", detail)
+    query = filters.query()
+    return json_response(await context.services.inventory.remove(context.project, query, dry_run=dry_run))
+
+
+def _with_metrics(page: Page[EvaluationSummary, Position], wanted: frozenset[str]) -> Page[EvaluationSummary, Position]:
+    items = (
+        replace(item, metrics={key: value for key, value in item.metrics.items() if key in wanted})
+        for item in page.items
+    )
+    return Page(tuple(items), page.next_position)
+
+
+def _sort(text: str) -> tuple[str | None, bool]:
+    name = text.removeprefix("-")
+    descending = text.startswith("-")
+    return (None if name == "created_at" else stored_metric(name, "sort", "created_at")), descending
+
+
+def _position(identifier: UUID, value: float | None) -> Position:
+    return Position(identifier, None if value is None else float(value))

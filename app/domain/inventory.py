@@ -1,0 +1,93 @@
+"""What there is of a model or a dataset, and what was removed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestEvaluation:
+    """The evaluation that was made last."""
+
+    id: UUID
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVersionFacts:
+    """What there is of one version of a model.
+
+    Attributes:
+        version: `null` for evaluations that name none.
+        evaluations: How many there are.
+    """
+
+    version: str | None
+    evaluations: int
+    newest: NewestEvaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What there is of a model.
+
+    Attributes:
+        evaluations: How many there are, of all versions.
+        n_versions: How many versions have an evaluation.
+        versions: Of these the 1,000 with the newest evaluations, newest first.
+    """
+
+    name: str
+    evaluations: int
+    newest: NewestEvaluation
+    n_versions: int
+    versions: Sequence[ModelVersionFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetPartFacts:
+    """What there is of one split of one version of a dataset.
+
+    Attributes:
+        version: `null` for evaluations that name none.
+        split: `null` for evaluations that name none.
+        evaluations: How many there are.
+    """
+
+    version: str | None
+    split: str | None
+    evaluations: int
+    newest: NewestEvaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFacts:
+    """What there is of a dataset.
+
+    Attributes:
+        evaluations: How many there are, of all versions and splits.
+        splits: All that have an evaluation, by name; evaluations that name none are not among them.
+        n_versions: How many pairs of a version and a split have an evaluation.
+        versions: Of these the 1,000 with the newest evaluations, newest first.
+    """
+
+    name: str
+    evaluations: int
+    newest: NewestEvaluation
+    splits: Sequence[str]
+    n_versions: int
+    versions: Sequence[DatasetPartFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Evaluations that were removed, or would be.
+
+    Attributes:
+        dry_run: Whether they were counted only.
+        evaluations: How many.
+    """
+
+    dry_run: bool
+    evaluations: int

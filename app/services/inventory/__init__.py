@@ -1,0 +1,1 @@
+"""Models and datasets as a whole, and the removal of many evaluations."""

@@ -1,0 +1,90 @@
+"""What is older than a project keeps it is removed in the background, of that project alone."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from app.domain.evaluation import EvaluationQuery
+from app.domain.identifiers import first_id_from, id_at, time_of
+from app.domain.inventory import DatasetFacts, ModelFacts
+from app.services.acting import actor
+from app.services.inventory import retention
+from app.services.inventory.inventory import InventoryService
+from app.services.inventory.retention import Retention
+from app.services.ports import StoreUnavailableError
+
+NOW = datetime.now(UTC)
+
+
+class Kept:
+    """Ids by project; the port as far as removal asks for it."""
+
+    def __init__(self, ages: Sequence[float]) -> None:
+        self.ids = {name: [id_at(NOW - timedelta(days=age)) for age in ages] for name in ("a", "b", "c")}
+        self.failures = 0
+        self.actors: set[str] = set()
+
+    def _passing(self, project: str, query: EvaluationQuery) -> list[UUID]:
+        assert query.created_before is not None
+        return sorted(one for one in self.ids[project] if one < first_id_from(query.created_before))
+
+    async def model(self, project: str, name: str) -> ModelFacts | None:
+        raise AssertionError(f"nobody asks for the model {name} of {project}")
+
+    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
+        raise AssertionError(f"nobody asks for the dataset {name} of {project}")
+
+    async def count(self, project: str, query: EvaluationQuery) -> int:
+        return len(self._passing(project, query))
+
+    async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailableError("away")
+        return max(self._passing(project, query), default=None)
+
+    async def remove_some(self, project: str, query: EvaluationQuery) -> int:
+        self.actors.add(actor().name)
+        gone = self._passing(project, query)[: query.limit]
+        self.ids[project] = [one for one in self.ids[project] if one not in gone]
+        return len(gone)
+
+
+def test_what_is_too_old_goes() -> None:
+    kept = Kept([0.1, 5, 29, 31, 40, 400])
+    service = Retention(InventoryService(kept), {"a": 30, "b": 399})
+    assert asyncio.run(service.sweep()) == 4
+    ages = {name: sorted((NOW - time_of(one)).days for one in ids) for name, ids in kept.ids.items()}
+    assert ages == {"a": [0, 5, 29], "b": [0, 5, 29, 31, 40], "c": [0, 5, 29, 31, 40, 400]}
+    assert kept.actors == {"retention"}
+    assert asyncio.run(service.sweep()) == 0
+
+
+def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_EVERY_SECONDS", 0.001)
+    kept = Kept([31])
+    kept.failures = 3
+
+    async def run() -> None:
+        service = Retention(InventoryService(kept), {"a": 30})
+        service.start()
+        while kept.ids["a"]:
+            await asyncio.sleep(0.001)
+        await service.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert kept.failures == 0
+
+
+def test_without_days_nothing_is_started() -> None:
+    async def run() -> set[str]:
+        service = Retention(InventoryService(Kept([1])), {})
+        service.start()
+        names = {task.get_name() for task in asyncio.all_tasks()}
+        await service.close()
+        return names
+
+    assert "retention" not in asyncio.run(run())
