@@ -29,6 +29,7 @@ from app.api.v1.figures import plots, reports
 from app.api.v1.replays import replay
 from app.api.v1.listing import evaluations as evaluation_lists
 from app.api.v1.listing import names
+from app.api.v1.replays import replay
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
 from app.api.wire.request_log import RequestLog
