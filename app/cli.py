@@ -327,19 +327,19 @@ def _add_project_commands(commands: Any, arguments: Sequence[str]) -> None:
     for name, text in _PROJECT_COMMANDS.items():
         parser = commands.add_parser(name, help=text)
         if name in arguments:
-            from app.project_commands import add_arguments
+            from app.project_commands import add_project_arguments
 
-            add_arguments(name, parser)
+            add_project_arguments(name, parser)
 
 
 def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str, int]:
     """Carry out a command about a whole project; returns what is to be printed and the exit code. Raises as
     `run_on_database` does.
     """
-    from app.project_commands import run
+    from app.project_commands import run_on_whole
     from app.services.transfer.layout import TransferError
 
-    return run_on_database(settings, lambda url: run(url, chosen), TransferError, OSError)
+    return run_on_database(settings, lambda url: run_on_whole(url, chosen), TransferError, OSError)
 
 
 # --- health ----------------------------------------------------------------------------------------------------------

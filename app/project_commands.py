@@ -41,7 +41,7 @@ class Ending(NamedTuple):
     code: int = 0
 
 
-def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
+def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None:
     """What a command takes."""
     if command == "import":
         parser.add_argument("--project", type=_project, help="where to (default: the project that was exported)")
@@ -51,7 +51,7 @@ def add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, help="with the export; docs/export.md says what lies in it")
 
 
-def run(url: str, chosen: argparse.Namespace) -> Ending:
+def run_on_whole(url: str, chosen: argparse.Namespace) -> Ending:
     """Carry out a command on the database at `url`.
 
     Raises:
