@@ -26,7 +26,6 @@ from app.api.v1 import (
     projections,
 )
 from app.api.v1.figures import plots, reports
-from app.api.v1.replays import replay
 from app.api.v1.listing import evaluations as evaluation_lists
 from app.api.v1.listing import names
 from app.api.v1.replays import replay
