@@ -18,8 +18,7 @@ from app.api.v1.requests.fields import (
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import RANKED
-from app.domain.report import ProportionInterval
-from app.kernel.uncertainty.design import Alternative
+from app.domain.report import Alternative, ProportionInterval
 from app.services.rank.ranking import LeaderboardQuery
 
 router = routes("comparisons")

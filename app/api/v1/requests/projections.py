@@ -18,8 +18,7 @@ from app.api.v1.requests.fields import (
 )
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
-from app.domain.report import DRAWS, FEWEST_DRAWS
-from app.kernel.uncertainty.design import Alternative
+from app.domain.report import DRAWS, FEWEST_DRAWS, Alternative
 from app.services.project.ranges import MOST_NAMED
 from app.services.project.scenarios import Scenario, Sweep
 from app.services.project.what_if import Unlabelled
