@@ -180,7 +180,7 @@ def _of_counts(one: Checked) -> list[Discrepancy]:
     if record.fold_counts is not None and not np.allclose(record.fold_counts.sum(axis=0), record.counts):
         found.append(Discrepancy(record.id, "counts", None, None, "they are not the sum of the folds"))
     samples = one.samples
-    if samples is not None and task_of(record.kind, record.facts) is None:
+    if samples is not None and task_of(record.kind, record.extra) is None:
         counts = np.zeros(record.counts.shape)
         weights = 1.0 if samples.weights is None else samples.weights
         np.add.at(counts, (samples.truth, samples.predicted), weights)
