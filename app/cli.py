@@ -1,4 +1,4 @@
-"""The command line: `prevail serve`, `migrate`, `keys`, `export`, `import`, `check`, `health`.
+"""The command line: `prevail serve`, `worker`, `migrate`, `keys`, `export`, `import`, `check`, `health`.
 
 What a command needs is imported inside it: a health check every few seconds should not load the whole service.
 """
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="run the service; without PREVAIL_DATABASE_URL on an embedded Postgres")
+    commands.add_parser("worker", help="work on jobs, beside the services on the same database")
     migrate = commands.add_parser("migrate", help="bring the database to the schema of this release")
     migrate.add_argument("revision", nargs="?", default="head", help="revision to go up to (default: the newest)")
     health = commands.add_parser("health", help="ask the running service how it is; exit code 0 when well")
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match chosen.command:
             case "serve":
                 serve(settings)
+            case "worker":
+                work(settings)
             case "migrate":
                 migrate_database(settings, chosen.revision)
             case "keys":
@@ -121,6 +124,28 @@ def serve(settings: Settings) -> None:
         )
         print("\n  ".join(("Prevail", *lines)), flush=True)
         serving.run(settings, sockets, before_end=stop_database)
+
+
+def work(settings: Settings) -> None:
+    """Work on jobs until told to stop, on the configured database or the embedded one of the service that runs.
+
+    Raises:
+        CommandError: there is no database, or it has not the schema of this release.
+    """
+    serving.configure_logging()
+    url = settings.database_url
+    if url is None:
+        dsn = running_dsn(settings.data_dir)
+        if dsn is None:
+            raise CommandError(
+                f"expected PREVAIL_DATABASE_URL, or a service that runs on the embedded Postgres in {settings.data_dir}"
+            )
+        url = SecretStr(normalize_database_url(dsn))
+    refuse_outdated_schema(url, settings.database_wait_seconds)
+    # At least one job at once: a service that does none leaves them to workers.
+    chosen = {"database_url": url, "job_concurrency": settings.job_concurrency or 1}
+    print(f"Prevail works on up to {chosen['job_concurrency']} jobs at once; Ctrl-C stops it.", flush=True)
+    serving.run_worker(settings.model_copy(update=chosen))
 
 
 def describe_access(settings: Settings) -> str:

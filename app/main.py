@@ -3,6 +3,7 @@
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.routing import Route
 from app.api import documentation, operations, pages, problems
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER
 from app.api.bodies.keyed import REPLAYED, Replay
+from app.api.jobs.carried_out import KeptRequests
 from app.api.v1 import (
     batches,
     comparisons,
@@ -20,6 +22,7 @@ from app.api.v1 import (
     curves,
     evaluations,
     gates,
+    jobs,
     keys,
     leaderboard,
     metrics,
@@ -54,6 +57,7 @@ ROUTERS = (
     metrics.router,
     plots.router,
     reports.router,
+    jobs.router,
     keys.router,
     operations.router,
 )
@@ -65,12 +69,14 @@ def create() -> FastAPI:
     return create_app(Settings())
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """Make the application from settings."""
+def create_app(settings: Settings, *, job_grace_seconds: float = 0.0) -> FastAPI:
+    """Make the application from settings. ``job_grace_seconds`` is what jobs in hand may still take at its end."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        async with build_services(settings) as services, _settled():
+        requests = partial(KeptRequests, app)
+        built = build_services(settings, requests, job_grace_seconds=job_grace_seconds)
+        async with built as services, _settled():
             app.state.services = services
             yield {LIMITS: limits}
 
@@ -112,10 +118,12 @@ def create_app(settings: Settings) -> FastAPI:
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[
-                *("Authorization", "Content-Type", "If-None-Match", IDEMPOTENCY_KEY, PROJECT_HEADER, "X-Request-ID")
+                *("Authorization", "Content-Type", "If-None-Match", IDEMPOTENCY_KEY, "Prefer", PROJECT_HEADER),
+                "X-Request-ID",
             ],
             expose_headers=[
-                *("ETag", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID", *REPLAYED)
+                *("ETag", "Location", "Preference-Applied", "RateLimit", "RateLimit-Policy", "Retry-After"),
+                *("X-Request-ID", *REPLAYED),
             ],
             max_age=3600,
         )

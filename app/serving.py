@@ -1,5 +1,6 @@
 """The application under uvicorn: its address taken before anything else, its end in time whatever still runs."""
 
+import asyncio
 import contextlib
 import errno
 import logging
@@ -222,6 +223,30 @@ def _leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
+
+
+# --- a worker of jobs ------------------------------------------------------------------------------------------------
+
+
+def run_worker(settings: Settings) -> None:
+    """Be an application that listens nowhere, and works on jobs until SIGTERM or SIGINT."""
+    import uvloop
+
+    uvloop.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    from uvicorn.importer import import_from_string
+
+    grace = float(settings.shutdown_seconds)
+    application: Any = import_from_string(f"{APPLICATION}_app")(settings, job_grace_seconds=grace)
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with application.router.lifespan_context(application):
+        await told.wait()
+        # A job that takes longer is put back; whatever else there may be is cut off.
+        _end_in_time(lambda: True, grace + GRACE_SECONDS, lambda: _leave(0))
 
 
 # --- in each server process ------------------------------------------------------------------------------------------

@@ -255,6 +255,27 @@ class Settings(BaseSettings):
         gt=0,
         description="A picture (SVG or PNG) that takes longer is given up: `504`. The extra `figures` draws.",
     )
+    job_concurrency: int = Field(
+        1,
+        ge=0,
+        le=64,
+        description="Jobs that a worker works on at once, each with a compute process; 0: none, `prevail worker` does "
+        "it.",
+    )
+    job_seconds: float = Field(3600.0, gt=0, description="Heavy arithmetic of a job that takes longer is ended.")
+    job_attempts: int = Field(
+        3, ge=1, description="How often a job may be lost with whoever works on it before it is given up."
+    )
+    job_lost_seconds: float = Field(
+        30.0, ge=1, description="After so long without a sign of life whoever works on a job is taken for lost."
+    )
+    job_limit: int = Field(1000, ge=1, description="Jobs that may wait; one more is answered `503`.")
+    job_limit_per_project: int = Field(
+        100, ge=1, description="Jobs of a project that may wait; one more is answered `429`."
+    )
+    job_keep_hours: float = Field(
+        24.0, gt=0, description="How long a job that has ended is remembered, with the result that it keeps."
+    )
 
     @field_validator("admission_limit")
     @classmethod

@@ -1,8 +1,9 @@
 """The one place where things are built and joined."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -22,6 +23,8 @@ from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory.inventory import InventoryService
 from app.services.inventory.retention import Retention
+from app.services.jobs.jobs import JobService
+from app.services.jobs.running import JobRunner, Requests
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
@@ -35,6 +38,8 @@ from app.store.evaluations.inventory import PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
+from app.store.jobs.jobs import JobLimits, PostgresJobStore
+from app.store.jobs.queue import JobQueue, QueueSettings
 from app.store.keys import PostgresKeyStore
 
 _log = logging.getLogger("prevail.wiring")
@@ -45,8 +50,15 @@ _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authenticatio
 
 
 @asynccontextmanager
-async def build_services(settings: Settings) -> AsyncIterator[Services]:
+async def build_services(
+    settings: Settings, requests: Callable[[Services], Requests] | None = None, *, job_grace_seconds: float = 0.0
+) -> AsyncIterator[Services]:
     """Services on the database of the settings, closed at the end.
+
+    Args:
+        settings: Of the process.
+        requests: Makes what carries out the requests of jobs; without it nobody works on jobs here.
+        job_grace_seconds: What jobs in hand may still take at the end; then they wait again for somebody else.
 
     Raises:
         ValueError: the settings name no database.
@@ -69,6 +81,8 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
+    gates = PostgresGateStore(engine)
+    jobs = PostgresJobStore(engine, JobLimits(settings.job_limit, settings.job_limit_per_project))
     keys = PostgresKeyStore(engine)
     idempotency = IdempotencyService(
         PostgresIdempotencyStore(engine),
@@ -79,6 +93,25 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
     inventory = InventoryService(PostgresInventory(engine))
     retention = Retention(inventory, settings.retention or {})
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
+
+    def services_with(compute: ComputePool) -> Services:
+        return Services(
+            inventory=inventory,
+            evaluations=EvaluationService(store, compute=compute, admission=admission),
+            leaderboards=LeaderboardService(store, labels=store, compute=compute),
+            comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
+            tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
+            gates=GateService(store, gates, labels=store, compute=compute, admission=admission),
+            what_if=WhatIfService(store, compute=compute),
+            jobs=JobService(jobs),
+            keys=KeyService(keys),
+            idempotency=idempotency,
+            guard=guard,
+            compute=compute,
+            renderer=renderer,
+            readiness=readiness,
+        )
+
     try:
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
@@ -86,25 +119,13 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
         retention.start()
-        yield Services(
-            inventory=inventory,
-            evaluations=EvaluationService(
-                store,
-                compute=compute,
-                admission=admission,
-            ),
-            leaderboards=LeaderboardService(store, labels=store, compute=compute),
-            comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
-            tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
-            gates=GateService(store, PostgresGateStore(engine), labels=store, compute=compute, admission=admission),
-            what_if=WhatIfService(store, compute=compute),
-            keys=KeyService(keys),
-            guard=guard,
-            idempotency=idempotency,
-            compute=compute,
-            renderer=renderer,
-            readiness=readiness,
-        )
+        async with contextlib.AsyncExitStack() as stack:
+            if requests is not None and settings.job_concurrency:
+                compute_apart = _pool_of_jobs(settings)
+                runner = JobRunner(jobs, requests(services_with(compute_apart)), attempts=settings.job_attempts)
+                queue = _queue(settings, jobs, job_grace_seconds)
+                await stack.enter_async_context(_at_work(queue, runner, compute_apart))
+            yield services_with(compute)
     finally:
         compute.close()
         renderer.close()
@@ -113,6 +134,41 @@ async def build_services(settings: Settings) -> AsyncIterator[Services]:
         await idempotency.close()
         await store.close()
         await engine.dispose()
+
+
+def _pool_of_jobs(settings: Settings) -> ComputePool:
+    """Processes of their own, so that nobody who waits for an answer waits for jobs."""
+    limits = Limits(seconds=settings.job_seconds, memory_bytes=settings.compute_memory_bytes)
+    processes = max(settings.job_concurrency, settings.compute_processes)
+    # Nobody holds a connection meanwhile.
+    return ComputePool(processes, limits, wait_seconds=settings.job_seconds, modules=("app.forked",))
+
+
+def _queue(settings: Settings, jobs: PostgresJobStore, grace_seconds: float) -> JobQueue:
+    assert settings.database_url is not None  # noqa: S101 - asked before
+    return JobQueue(
+        settings.database_url.get_secret_value(),
+        jobs,
+        QueueSettings(
+            at_once=settings.job_concurrency,
+            grace_seconds=grace_seconds,
+            lost_seconds=settings.job_lost_seconds,
+            keep_seconds=settings.job_keep_hours * 3600.0,
+        ),
+    )
+
+
+@asynccontextmanager
+async def _at_work(queue: JobQueue, runner: JobRunner, compute: ComputePool) -> AsyncIterator[None]:
+    """Work on jobs meanwhile."""
+    work = asyncio.create_task(queue.work(runner.run), name="jobs")
+    try:
+        yield
+    finally:
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        compute.close()
 
 
 async def _is_current(readiness: SchemaReadiness) -> bool:

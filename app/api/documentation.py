@@ -30,7 +30,8 @@ _RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.'
 _RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
 
 
-def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An answer with a problem."""
     return {
         "description": description,
         **({"headers": dict(headers)} if headers else {}),
@@ -39,23 +40,23 @@ def _problem(description: str, headers: Mapping[str, Any] | None = None) -> dict
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem("The body is not JSON."),
-    401: _problem("A key is needed, and there was none that is good.", {"WWW-Authenticate": _AUTHENTICATE}),
-    403: _problem("The key is good, but not for this."),
-    404: _problem("There is no such thing."),
-    406: _problem("The answer is written in nothing that `Accept` allows."),
-    408: _problem("The rest of the request did not come in time."),
-    413: _problem("The body is larger than the limit."),
-    415: _problem("The body is not announced as JSON, or compressed in an unknown way."),
-    422: _problem("The request has a fault; `errors` points at it."),
-    429: _problem(
+    400: problem("The body is not JSON."),
+    401: problem("A key is needed, and there was none that is good.", {"WWW-Authenticate": _AUTHENTICATE}),
+    403: problem("The key is good, but not for this."),
+    404: problem("There is no such thing."),
+    406: problem("The answer is written in nothing that `Accept` allows."),
+    408: problem("The rest of the request did not come in time."),
+    413: problem("The body is larger than the limit."),
+    415: problem("The body is not announced as JSON, or compressed in an unknown way."),
+    422: problem("The request has a fault; `errors` points at it."),
+    429: problem(
         "The key was used more often than it may be; nothing was kept.",
         {"Retry-After": _RETRY_AFTER, "RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY},
     ),
-    431: _problem("The headers are too large."),
-    503: _problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
-    504: _problem("Computing it took longer than is allowed and was ended; nothing was kept."),
-    507: _problem(
+    431: problem("The headers are too large."),
+    503: problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
+    504: problem("Computing it took longer than is allowed and was ended; nothing was kept."),
+    507: problem(
         "No space left where the database keeps its files; nothing was kept, see `Retry-After`.",
         {"Retry-After": _RETRY_AFTER},
     ),
@@ -82,7 +83,7 @@ _OF_KEYS = {
     "410": _problem("What was made for this `Idempotency-Key` was deleted since."),
 }
 # Of routes that need the samples of an evaluation.
-NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: _problem("The samples of the evaluation are not known.")}
+NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the evaluation are not known.")}
 
 
 # Of routes that draw.
@@ -210,7 +211,7 @@ def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
         return
     for status, answer in operation["responses"].items():
         content = answer.get("content", {}).get("application/json")
-        if not status.startswith("2") or content is None:
+        if not status.startswith("2") or status == "202" or content is None:
             continue
         shapes = [one["$ref"].rpartition("/")[2] for one in content["schema"].get("anyOf", [content["schema"]])]
         some = [

@@ -22,6 +22,8 @@ from app.domain.errors import (
     InvalidExpression,
     InvalidExpressions,
     InvalidInput,
+    JobEnded,
+    JobLost,
     NoSamples,
     NotEnoughMemory,
     NotFound,
@@ -32,6 +34,7 @@ from app.domain.errors import (
     SchemaOutdated,
     ShownOnce,
     TooLarge,
+    TooManyJobs,
     TooManyRequests,
     Unauthenticated,
     UnknownLabel,
@@ -47,6 +50,9 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
+    (TooManyJobs, HTTPStatus.TOO_MANY_REQUESTS),
+    (JobEnded, HTTPStatus.CONFLICT),
+    (JobLost, HTTPStatus.INTERNAL_SERVER_ERROR),
     (NoSamples, HTTPStatus.CONFLICT),
     (IdempotencyKeyInFlight, HTTPStatus.CONFLICT),
     (ShownOnce, HTTPStatus.CONFLICT),
@@ -256,6 +262,8 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
     """What a client is to be told beside the problem: how to say who it is, when to try again."""
     if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": 'Bearer realm="prevail"' + (', error="invalid_token"' if error.presented else "")}
+    if isinstance(error, TooManyJobs):
+        return {"Retry-After": str(error.retry_after)}
     if isinstance(error, TooManyRequests):
         wait = error.retry_after
         return {"Retry-After": str(wait), **rate_headers(error.times, error.window, 0, wait)}

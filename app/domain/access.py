@@ -166,6 +166,7 @@ class Change(StrEnum):
     DELETED = "deleted"
     ROTATED = "rotated"
     REVOKED = "revoked"
+    CANCELLED = "cancelled"
 
 
 class Kind(StrEnum):
@@ -176,6 +177,7 @@ class Kind(StrEnum):
     GATE = "gate"
     CHECK = "check"
     KEY = "key"
+    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

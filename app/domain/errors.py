@@ -127,6 +127,28 @@ class Overloaded(DomainError):
         self.retry_after = retry_after
 
 
+class TooManyJobs(DomainError):
+    """More jobs of the project wait than may; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
+
+    code = "too_many_jobs"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class JobEnded(DomainError):
+    """A job that is to be cancelled has ended already."""
+
+    code = "job_ended"
+
+
+class JobLost(DomainError):
+    """Whoever worked on a job was lost each time it was tried."""
+
+    code = "job_lost"
+
+
 class DeadlinePassed(DomainError):
     """What was asked for took too long and was ended. Nothing was kept."""
 

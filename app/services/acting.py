@@ -1,9 +1,14 @@
-"""Who the present request acts for: asked where something is changed, set where the request came in."""
+"""What is known of the present request where it is carried out: who acts, under which id what it makes is kept, and
+who wants to know how far it is. Set where the request came in.
+"""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
+from uuid import UUID
 
 from app.domain.access import Actor
+from app.domain.identifiers import new_id
 
 # Nobody said who: the service is open to this machine, or a test calls.
 _LOCAL: Final = Actor("local")
@@ -18,3 +23,39 @@ def act_as(actor: Actor) -> None:
 def actor() -> Actor:
     """Who acts."""
     return _ACTOR.get()
+
+
+# The id of what a job makes, chosen when the job was taken; None where it is chosen when it is made.
+_CHOSEN: ContextVar[UUID | None] = ContextVar("chosen", default=None)
+
+
+def make_as(identifier: UUID) -> None:
+    """What this task makes has this id. Whoever carries out the same work again makes no second one."""
+    _CHOSEN.set(identifier)
+
+
+def make_part(place: int) -> None:
+    """Of many things that one request makes, this task makes the one at this place."""
+    chosen = _CHOSEN.get()
+    if chosen is not None:
+        _CHOSEN.set(UUID(int=chosen.int + place))
+
+
+def made_id() -> UUID:
+    """The id of what is made now."""
+    return _CHOSEN.get() or new_id()
+
+
+_PROGRESS: ContextVar[Callable[[float], None] | None] = ContextVar("progress", default=None)
+
+
+def tell_progress(tell: Callable[[float], None]) -> None:
+    """What this task, and those it starts, says of how far it is goes there."""
+    _PROGRESS.set(tell)
+
+
+def progressed(share: float) -> None:
+    """So much of the work is done, from 0 to 1."""
+    tell = _PROGRESS.get()
+    if tell is not None:
+        tell(share)

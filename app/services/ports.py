@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self
 from uuid import UUID
 
 import numpy as np
@@ -25,6 +25,7 @@ from app.domain.evaluation import (
 from app.domain.idempotency import ClaimOutcome, KeptResult
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, ModelFacts
+from app.domain.jobs import Job, JobEnd, JobResult, NewJob, Task
 
 
 class StoreUnavailableError(Exception):
@@ -82,7 +83,7 @@ class EvaluationStore(Protocol):
     """
 
     async def add(self, project: str, record: EvaluationRecord) -> None:
-        """Keep a record; on return it is durable.
+        """Keep a record; on return it is durable. One that is kept already, under the id of a job, stays as it is.
 
         Raises:
             StoreOverloadedError: too many writes are waiting.
@@ -279,7 +280,7 @@ class ComparisonStore(Protocol):
     """The memory of comparisons."""
 
     async def add(self, project: str, record: ComparisonRecord) -> None:
-        """Keep a comparison; durable on return."""
+        """Keep a comparison; durable on return. One that is kept already stays as it is."""
         ...
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
@@ -315,7 +316,7 @@ class GateStore(Protocol):
         ...
 
     async def add_check(self, project: str, check: GateCheck) -> None:
-        """Keep a check; durable on return."""
+        """Keep a check; durable on return. One that is kept already stays as it is."""
         ...
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
@@ -392,4 +393,60 @@ class IdempotencyStore(Protocol):
 
     async def purge(self) -> None:
         """Forget what has expired, in all projects."""
+        ...
+
+
+class JobStore(Protocol):
+    """The memory of jobs, and the queue in which they wait.
+
+    Of those who work on one job only the last that began is listened to: what others say of it changes nothing.
+    """
+
+    async def require_room(self, project: str) -> None:
+        """Go on only when one more job may wait.
+
+        Raises:
+            TooManyJobs: too many of the project do.
+            Overloaded: too many of all do.
+        """
+        ...
+
+    async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
+        """Keep a job with the body of its request, and put it into the queue, all or nothing. Raises as above too."""
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> Job | None:
+        """Return a job of the project."""
+        ...
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[Job, UUID]:
+        """List the jobs of the project, latest first."""
+        ...
+
+    async def result(self, project: str, identifier: UUID) -> JobResult | None:
+        """Return what was computed, where it is kept with the job."""
+        ...
+
+    async def cancel(self, project: str, identifier: UUID) -> Job | None:
+        """End a job that waits, or have whoever works on it told; None when the project has none that goes on."""
+        ...
+
+    async def begin(self, project: str, identifier: UUID) -> Task | None:
+        """Take a job in hand; None when it has ended, which one that was cancelled does by this."""
+        ...
+
+    def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
+        """Read the body of its request, piece by piece."""
+        ...
+
+    async def note_progress(self, task: Task, share: float) -> None:
+        """Say how far it is."""
+        ...
+
+    async def put_back(self, task: Task, *, lost: bool = False) -> None:
+        """Let it wait again; ``lost`` when it was lost with the process that it was computed in."""
+        ...
+
+    async def end(self, task: Task, end: JobEnd) -> None:
+        """Say how it ended; from now on it has ended for good, and its request is forgotten."""
         ...

@@ -9,7 +9,9 @@ import multiprocessing
 import os
 import pickle
 import resource
+import select
 import signal
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -115,6 +117,8 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
     """Work until the service is gone."""
     # Ctrl-C reaches the whole group of processes; the service says when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Before memory is counted.
+    threading.Thread(target=_follow, args=(line.fileno(),), name="follow-service", daemon=True).start()
     _be_ended_first()
     _limit_memory(limits.memory_bytes)
     gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -148,6 +152,15 @@ def _keep_freed_memory() -> None:
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, _KEPT_BYTES)
         set_option(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def _follow(line: int) -> None:
+    """End this process with the service at the other end of its line: work that takes an hour would outlive it."""
+    watch = select.poll()
+    # Nothing but the end, which is always told.
+    watch.register(line, 0)
+    watch.poll()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _called(task: bytes, file: BinaryIO | None) -> bytes:

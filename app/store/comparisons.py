@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.access import Change, Kind
@@ -26,9 +27,10 @@ class PostgresComparisonStore:
         """Keep a comparison; durable on return."""
         row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
         async with writing(self._engine) as connection:
-            await connection.execute(insert(comparisons).values(row))
-            await keep_result(connection, Kind.COMPARISON, record.id)
-            await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
+            added = await connection.execute(insert(comparisons).values(row).on_conflict_do_nothing())
+            if added.rowcount:
+                await keep_result(connection, Kind.COMPARISON, record.id)
+                await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         """Return the comparison, or None when the project has none of that id."""

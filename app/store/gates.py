@@ -90,9 +90,10 @@ class PostgresGateStore:
             "answer": dict(check.answer),
         }
         async with writing(self._engine) as connection:
-            await connection.execute(insert(gate_checks).values(row))
-            await keep_result(connection, Kind.CHECK, check.id)
-            await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
+            added = await connection.execute(insert(gate_checks).values(row).on_conflict_do_nothing())
+            if added.rowcount:
+                await keep_result(connection, Kind.CHECK, check.id)
+                await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         """Return a check of that gate."""

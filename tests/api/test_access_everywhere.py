@@ -6,6 +6,7 @@ answered.
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,8 @@ from app.main import create_app
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import DATASETS, PROBABILITIES
-from tests.api.keys import bearer, expire, make_key
+from tests.api.jobs import LATER
+from tests.api.keys import bearer, execute, expire, make_key
 from tests.serving import Served
 
 DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
@@ -56,7 +58,8 @@ RUN = evaluation(model=f"{SECRET}-m", dataset="common", tags={SECRET: "yes"})
 SCORED = {**RUN, "input": PROBABILITIES}
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
-# `$run`, `$other`, `$scored`, `$comparison`, `$check` and `$key` are the ids of what the first project has.
+# `$run`, `$other`, `$scored`, `$comparison`, `$check`, `$job`, `$waiting` and `$key` are the ids of what the first
+# project has.
 OPERATIONS: dict[str, Ask] = {
     "createEvaluation": Ask("own", evaluation()),
     "createEvaluations": Ask("own", {"evaluations": [evaluation()]}),
@@ -107,6 +110,10 @@ OPERATIONS: dict[str, Ask] = {
     "recommendMetrics": Ask("same", RECOMMENDATIONS["rare class"]),
     "boundHMean": Ask("same", {"recalls": [0.5, 0.9]}),
     "computeIsocurves": Ask("same", {"tpr": 0.5, "tnr": 0.9}),
+    "listJobs": Ask("empty"),
+    "getJob": Ask("missing", named={"identifier": "$job"}),
+    "getJobResult": Ask("missing", named={"identifier": "$job"}),
+    "cancelJob": Ask("missing", named={"identifier": "$waiting"}),
     "createKey": Ask("own", {"name": "new", "scopes": ["read"]}),
     "listKeys": Ask("own"),
     "getKey": Ask("missing", named={"identifier": "$key"}),
@@ -162,7 +169,10 @@ def world(database_url: str) -> Iterator[World]:
             "revoked": f"Bearer {revoked.key}",
             "expired": f"Bearer {expired.key}",
         }
-        yield World(client, mine, others, wrong, _keep(client, mine))
+        ids = _keep(client, mine)
+        # It has ended; to be cancelled, it has to wait.
+        execute(database_url, "UPDATE jobs SET status = 'queued', finished_at = NULL WHERE id = :id", id=ids["waiting"])
+        yield World(client, mine, others, wrong, ids)
 
 
 def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
@@ -179,8 +189,20 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
     named = (("gone", "kept"), ("m", "d"), ("m", "gone"), ("filtered", "kept"))
     for model, dataset in ((f"{SECRET}-{one}", f"{SECRET}-{other}") for one, other in named):
         made("/v1/evaluations", evaluation(model=model, dataset=dataset))
+
+    def done(body: Any) -> str:
+        headers = bearer(mine["write"])
+        job = client.post("/v1/metrics/compute", json=body, headers=LATER | headers).raise_for_status().json()
+        deadline = time.monotonic() + 60
+        while client.get(f"/v1/jobs/{job['id']}", headers=headers).json()["status"] != "succeeded":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return str(job["id"])
+
     run, other = made("/v1/evaluations", RUN), made("/v1/evaluations", RUN)
     return {
+        "job": done({"input": MATRIX}),
+        "waiting": done({"input": MATRIX}),
         "run": run,
         "other": other,
         "gone": made("/v1/evaluations", RUN),

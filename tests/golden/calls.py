@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Json = dict[str, Any]
@@ -20,6 +20,7 @@ class Call:
         path: may hold references, as may every text in ``json`` and ``params``.
         content: the bytes of a body that is not simply JSON.
         upload: a file beside the JSON, as a form of two parts.
+        until_ended: sent until the job that is answered has ended.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     upload: bytes | None = None
+    until_ended: bool = False
 
     def arguments(self, answers: Mapping[str, Any]) -> Json:
         """The arguments of ``httpx.Client.request``, references replaced by what earlier answers say."""
@@ -97,6 +99,11 @@ def evaluation(source: Json, model: str = "m", dataset: str = "d", **members: An
     named = dict(zip(("name", "version"), model.split("/"), strict=False))
     on = dict(zip(("name", "version", "split"), dataset.split("/"), strict=False))
     return {"model": named, "dataset": on, "input": source, **members}
+
+
+def later(call: Call) -> Call:
+    """A request that is answered later."""
+    return replace(call, headers={**call.headers, "Prefer": "respond-async"})
 
 
 def keep(name: str, source: Json, model: str = "m", dataset: str = "d", **members: Any) -> Call:

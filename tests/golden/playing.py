@@ -21,7 +21,7 @@ from tests.serving import Served
 
 ANSWERS = Path(__file__).with_name("answers")
 MOST_BYTES = 1024 * 1024
-_HEADERS = ("allow", "content-type", "location", "retry-after")
+_HEADERS = ("allow", "content-type", "location", "preference-applied", "retry-after")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SECRET = re.compile(r"(?<=^pv_[0-9a-f]{32})_[A-Za-z0-9_-]{43}$")
 _STYLES = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
@@ -84,16 +84,21 @@ def _making_ids(ids: Ids) -> Iterator[None]:
         yield
 
 
-def play(database_url: str, calls: Sequence[Call]) -> dict[str, Json]:
-    """Send the requests in order to a service on an empty database; comparable answers by name of the request."""
+def play(database_url: str, calls: Sequence[Call], **usual: Any) -> dict[str, Json]:
+    """Send the requests in order to a service on an empty database; comparable answers by name of the request.
+
+    ``usual`` are further settings of the service.
+    """
     settings = Settings(
-        database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES, authentication=Authentication.off
+        database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES, authentication=Authentication.off, **usual
     )
     ids, raw, answers = Ids(), dict[str, Any](), dict[str, Json]()
     with _making_ids(ids), Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
         for place, call in enumerate(calls):
             ids.begin(place, call.name)
             reply = client.request(**call.arguments(raw))
+            while call.until_ended and reply.json()["status"] in ("queued", "running"):
+                reply = client.request(**call.arguments(raw))
             assert reply.status_code != httpx.codes.INTERNAL_SERVER_ERROR, f"{call.name}: {reply.text}"
             assert call.name not in raw, f"two requests of this group are named {call.name}"
             raw[call.name] = _body(reply)

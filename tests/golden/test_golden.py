@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Template
 from tests.golden.comparing import compare, differences, report, summary
 from tests.golden.playing import play, read_answers, write_answers
-from tests.golden.requests import GROUPS
+from tests.golden.requests import GROUPS, SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +29,7 @@ def empty_database(template_database: Template) -> Iterator[str]:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_answers_are_those_that_were_recorded(group: str, empty_database: str) -> None:
-    found = compare(read_answers(group), play(empty_database, GROUPS[group]))
+    found = compare(read_answers(group), play(empty_database, GROUPS[group], **SETTINGS.get(group, {})))
     if found:
         many = f"{len(found)} of {len(GROUPS[group])} requests of {group} are answered differently"
         pytest.fail(f"{many}; see tests/golden/__init__.py\n{report(found)}\n\n{summary(found)}", pytrace=False)

@@ -37,6 +37,9 @@ ADDRESSES = {
     "/v1/gates/g/checks": "GET POST",
     f"/v1/gates/g/checks/{UNKNOWN}": "GET",
     "/v1/gates/g/versions": "GET",
+    "/v1/jobs": "GET",
+    f"/v1/jobs/{UNKNOWN}": "GET DELETE",
+    f"/v1/jobs/{UNKNOWN}/result": "GET",
     "/v1/leaderboard": "GET",
     "/v1/metrics": "GET",
     "/v1/metrics/h_mean": "GET",
@@ -139,7 +142,7 @@ QUERIES = [
 ]  # fmt: skip
 CURSORS = [
     get(f"cursor: {name} at {path}", f"{path}?cursor={cursor}", 422, code)
-    for path in ("/v1/evaluations", "/v1/models", "/v1/gates")
+    for path in ("/v1/evaluations", "/v1/jobs", "/v1/models", "/v1/gates")
     for name, cursor, code in (
         ("nothing", "", "invalid_cursor"),
         ("a word", "hello", "invalid_cursor"),

@@ -96,7 +96,7 @@ class OfMatrices(Kind):
     def perfect(self, example: Counts) -> Counts:
         return np.diag(example.sum(axis=1))
 
-    def depends_on_order(self, metric: AnyMetric, example: Counts) -> bool:  # noqa: ARG002 - whatever the matrix
+    def depends_on_order(self, metric: AnyMetric, example: Counts) -> bool:
         return metric.card.ordered
 
     def batches(self, classes: int) -> Sequence[tuple[Counts, Sequence[Counts]]]:
@@ -214,7 +214,7 @@ class OfLabels(Kind):
         flat = (truth, predicted, scores, weights.reshape(6, -1))
         return [(flat, alone), ((truth, predicted, scores, weights), alone)]
 
-    def depends_on_order(self, metric: AnyMetric, example: Labelled) -> bool:  # noqa: ARG002 - ties share their places
+    def depends_on_order(self, metric: AnyMetric, example: Labelled) -> bool:
         return False
 
 
@@ -265,7 +265,7 @@ class OfQueries(Kind):
         index = np.repeat(np.arange(query.size), np.where(relevance > 0, times[1], times[0]))
         return query[index], relevance[index], scores[index], None
 
-    def relabelled(self, example: Items, order: Sequence[int]) -> Items:  # noqa: ARG002 - queries have no classes
+    def relabelled(self, example: Items, order: Sequence[int]) -> Items:
         query, relevance, scores, _ = example
         index = np.random.default_rng(1).permutation(query.size)
         return query.max() - query[index], relevance[index], scores[index], None
@@ -283,7 +283,7 @@ class OfQueries(Kind):
             found += [((query, relevance, scores, weights), alone)]
         return found
 
-    def depends_on_order(self, metric: AnyMetric, example: Items) -> bool:  # noqa: ARG002 - never
+    def depends_on_order(self, metric: AnyMetric, example: Items) -> bool:
         return False
 
 
@@ -335,7 +335,7 @@ class OfTables(Kind):
         alone[2] = np.zeros_like(alone[2])
         return [(np.stack(alone), alone), (np.stack(alone).reshape(2, 3, classes, classes + 1), alone)]
 
-    def depends_on_order(self, metric: AnyMetric, example: Counts) -> bool:  # noqa: ARG002 - there is none
+    def depends_on_order(self, metric: AnyMetric, example: Counts) -> bool:
         return False
 
 
@@ -388,7 +388,7 @@ class OfPoints(Kind):
         alone = [(y, clusters, features, row) for row in weights.reshape(6, -1)]
         return [((y, clusters, features, weights.reshape(6, -1)), alone), ((y, clusters, features, weights), alone)]
 
-    def depends_on_order(self, metric: AnyMetric, example: Placed) -> bool:  # noqa: ARG002 - there is none
+    def depends_on_order(self, metric: AnyMetric, example: Placed) -> bool:
         return False
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import signal
 import tempfile
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
 from app.services.compute import ComputePool
-from app.services.worker import Limits
+from app.services.worker import Limits, Worker
 
 SECONDS = 3.0
 
@@ -218,3 +219,13 @@ def test_many_pieces_of_one_request_wait_for_each_other_and_leave_room() -> None
 def _after(seconds: float, value: int) -> int:
     time.sleep(seconds)
     return value
+
+
+def test_work_ends_with_the_service_that_wanted_it() -> None:
+    worker = Worker(Limits(seconds=600, memory_bytes=1 << 30), modules=("app.forked",))
+    worker._line.send_bytes(pickle.dumps(partial(time.sleep, 600)))
+    worker._line.send(False)
+    # As when the service is killed.
+    worker._line.close()
+    worker._process.join(120)
+    assert worker._process.exitcode == -signal.SIGKILL

@@ -5,6 +5,7 @@ import pytest
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from procrastinate.schema import SchemaManager
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -147,3 +148,12 @@ def test_revisions_read_as_text_are_those_of_alembic() -> None:
     scripts = ScriptDirectory(str(MIGRATIONS))
     assert expected_revision() == scripts.get_current_head()
     assert known_revisions() == {script.revision for script in scripts.walk_revisions()}
+
+
+def test_the_queue_has_no_migrations_that_ours_do_not_know() -> None:
+    """A release of the queue with another schema needs a migration of ours with what follows the last one here.
+
+    The comment on the schema says with which release a database began.
+    """
+    migrations = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+    assert migrations[-1].name == "03.04.00_50_post_add_retry_failed_job_procedure.sql"

@@ -90,4 +90,12 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         "SELECT EXISTS (SELECT FROM api_keys)",
         "DELETE FROM idempotency_results WHERE expires_at <= now()",
         "DELETE FROM idempotency_claims WHERE leased_until <= now()",
+        # How many wait, and what ended long ago, is asked of all projects.
+        "SELECT count(*) FROM jobs WHERE status = 'queued'",
+        "DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)",
+        # The queue has no projects.
+        "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL, "
+        "jsonb_build_object('project', CAST(:project AS text), 'identifier', CAST(:identifier AS text)), NULL)]"
+        "::procrastinate_job_to_defer_v1[]))[1]",
+        "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE id = :id AND status = 'doing')",
     }

@@ -51,6 +51,18 @@ async def receive(
         yield LargeBody(upload.data, partial(_parse_upload, upload.evaluation))
         return
     check_media_type(request)
+    async with put_down(request, text=True) as body:
+        yield body if isinstance(body, bytearray) else LargeBody(body, partial(_parse_file, arrays))
+
+
+@asynccontextmanager
+async def put_down(request: Request, *, text: bool = False) -> AsyncIterator[bytearray | BinaryIO]:
+    """The bytes of a body as they are: in memory when they are few, in a file without a name otherwise.
+
+    Raises:
+        HTTPException: 507 when there is no room to put it down.
+        MalformedRequest: it is to be text, and is so in another encoding than UTF-8.
+    """
     held = bytearray()
     chunks = request.stream()
     async for chunk in chunks:
@@ -58,11 +70,13 @@ async def receive(
         if len(held) > HEAVY_BYTES:
             break
     else:
-        text = as_utf8(held)
-        await received(request, text)
-        yield text
+        if text:
+            as_utf8(held)
+        await received(request, held)
+        yield held
         return
-    as_utf8(held)
+    if text:
+        as_utf8(held)
     with tempfile.TemporaryFile(prefix="prevail-") as file:
         try:
             file.write(held)
@@ -78,7 +92,7 @@ async def receive(
                 "there is no space for a body of this size in the folder for temporary files; nothing was kept",
             ) from error
         await received(request, file)
-        yield LargeBody(file, partial(_parse_file, arrays))
+        yield file
 
 
 async def answered_apart(

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from itertools import count
 from typing import Any, BinaryIO
 
 import orjson
@@ -19,6 +20,7 @@ from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Items
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import EVALUATION, View
 from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluating import (
@@ -33,6 +35,7 @@ from app.api.v1.evaluating import (
 from app.api.v1.requests import evaluations as requests
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
+from app.services.acting import make_part, progressed
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports import KeyTakenError
@@ -54,10 +57,11 @@ class BatchItem:
 @router.post(
     "/evaluations/batch",
     status_code=HTTPStatus.MULTI_STATUS,
-    responses=answers(Items[BatchItem], status=207, name="BatchResponse"),
+    responses=answers(Items[BatchItem], status=207, name="BatchResponse") | LATER,
     openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
     operation_id="createEvaluations",
 )
+@deferrable(requests.BatchRequest, large=True)
 async def create_batch(
     request: Request,
     context: UseContext,
@@ -71,10 +75,15 @@ async def create_batch(
         else:
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
+    ended = count(1)
 
     async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
+        # Each in a task of its own.
+        make_part(index)
         async with places:
-            return await _batch_item(request, context, index, value, store=store, heavy=heavy)
+            item = await _batch_item(request, context, index, value, store=store, heavy=heavy)
+        progressed(next(ended) / len(values))
+        return item
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
     return json_response(Items(items), HTTPStatus.MULTI_STATUS, _said_of(items, keyed_work(request)))

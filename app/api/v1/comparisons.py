@@ -11,6 +11,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, with_page, written_as
 from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
@@ -25,10 +26,11 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
 @router.post(
     "/comparisons",
     status_code=HTTPStatus.CREATED,
-    responses=written_as(COMPARISON, made(RunComparison, *_READ)),
+    responses=written_as(COMPARISON, made(RunComparison, *_READ)) | LATER,
     openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
     operation_id="createComparison",
 )
+@deferrable(requests.ComparisonRequest, COMPARISON)
 async def create_comparison(request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
     view = view_of(request, COMPARISON, asked)
@@ -66,10 +68,11 @@ async def get_comparison(
 @router.post(
     "/comparisons/across-datasets",
     status_code=HTTPStatus.CREATED,
-    responses=written_as(COMPARISON, made(ModelComparison, *_READ)),
+    responses=written_as(COMPARISON, made(ModelComparison, *_READ)) | LATER,
     openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
     operation_id="compareAcrossDatasets",
 )
+@deferrable(requests.TournamentRequest, COMPARISON)
 async def compare_across_datasets(
     request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
 ) -> Response:

@@ -9,6 +9,7 @@ from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.v1.requests import consistency as requests
 from app.services.consistency.answers import ConsistencyAnswer
 from app.services.consistency.consistency import check_report
@@ -18,10 +19,11 @@ router = routes("what-if")
 
 @router.post(
     "/consistency-checks",
-    responses=answers(ConsistencyAnswer, name="ConsistencyResponse"),
+    responses=answers(ConsistencyAnswer, name="ConsistencyResponse") | LATER,
     openapi_extra=body_schema(requests.ConsistencyRequest, requests.CONSISTENCY),
     operation_id="checkConsistency",
 )
+@deferrable(requests.ConsistencyRequest)
 async def check_consistency(request: Request, context: UseContext) -> Response:
     """Check whether any confusion matrix could have produced reported scores; nothing is kept."""
     report = parse_body(await read_body(request), requests.ConsistencyRequest).to_domain()

@@ -12,6 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import answered_apart
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.v1.requests import curves as requests
 from app.api.v1.requests.fields import SOUGHT
 from app.services.decide.answers import DecisionRule
@@ -103,10 +104,11 @@ async def get_curve(
 
 @router.post(
     "/evaluations/{identifier}/thresholds",
-    responses=answers(DecisionRule) | NO_SAMPLES,
+    responses=answers(DecisionRule) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
     operation_id="findThreshold",
 )
+@deferrable(requests.ThresholdRequest)
 async def find_threshold(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Find the decision rule that is best for a metric, and what of its gain is luck."""
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
@@ -119,10 +121,11 @@ async def find_threshold(identifier: UUID, request: Request, context: UseContext
 
 @router.post(
     "/curves/{curve}",
-    responses=answers(CurvePoints, description="Not kept."),
+    responses=answers(CurvePoints, description="Not kept.") | LATER,
     openapi_extra=body_schema(requests.CurveRequest, requests.CURVES),
     operation_id="computeCurve",
 )
+@deferrable(requests.CurveRequest, large=True)
 async def compute_curve(curve: CurveName, request: Request, context: UseContext) -> Response:
     """Read a curve of an input; nothing is kept."""
     return await answered_apart(request, context.services.compute, requests.CurveRequest, partial(_curve, curve))
@@ -134,10 +137,11 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
 
 @router.post(
     "/thresholds",
-    responses=answers(DecisionRule, description="Not kept."),
+    responses=answers(DecisionRule, description="Not kept.") | LATER,
     openapi_extra=body_schema(requests.InputThresholdRequest, requests.INPUT_THRESHOLDS),
     operation_id="findThresholdOfInput",
 )
+@deferrable(requests.InputThresholdRequest, large=True)
 async def find_threshold_of_input(request: Request, context: UseContext) -> Response:
     """Find the decision rule that is best for a metric, for an input; nothing is kept."""
     return await answered_apart(request, context.services.compute, requests.InputThresholdRequest, _rule)

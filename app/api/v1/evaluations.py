@@ -12,6 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, with_page, written_as
 from app.api.v1.evaluating import (
     Store,
@@ -43,11 +44,13 @@ _USES = (
     responses=written_as(
         EVALUATION,
         made(Evaluation, _USES, {"identifier": "$response.body#/id"}) | answers(Evaluation, description="Not kept."),
-    ),
+    )
+    | LATER,
     openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
+@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True)
 async def create_evaluation(
     request: Request,
     context: UseContext,
@@ -73,11 +76,12 @@ async def create_evaluation(
 
 @router.post(
     "/metrics/compute",
-    responses=written_as(EVALUATION),
+    responses=written_as(EVALUATION) | LATER,
     openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
+@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True)
 async def compute_metrics(
     request: Request,
     context: UseContext,

@@ -12,6 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
 from app.api.v1.requests import gates as requests
 from app.api.v1.requests.fields import named
@@ -78,10 +79,11 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 @router.post(
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
-    responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)),
+    responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)) | LATER,
     openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
     operation_id="createCheck",
 )
+@deferrable(requests.CheckRequest, CHECK)
 async def create_check(
     name: GateName, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
 ) -> Response:

@@ -13,6 +13,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, answered_apart, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
+from app.api.jobs.deferral import LATER, deferrable
 from app.api.v1.requests import projections as requests
 from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
@@ -23,10 +24,11 @@ router = routes("what-if")
 
 @router.post(
     "/evaluations/{identifier}/projections",
-    responses=answers(Projection) | NO_SAMPLES,
+    responses=answers(Projection) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.ProjectionRequest, requests.PROJECTIONS),
     operation_id="projectEvaluation",
 )
+@deferrable(requests.ProjectionRequest)
 async def project_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Compute metrics anew at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
@@ -38,10 +40,11 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseCon
 
 @router.post(
     "/projections",
-    responses=answers(Projection, description="Not kept."),
+    responses=answers(Projection, description="Not kept.") | LATER,
     openapi_extra=body_schema(requests.InputProjectionRequest, requests.INPUT_PROJECTIONS),
     operation_id="projectInput",
 )
+@deferrable(requests.InputProjectionRequest, large=True)
 async def project_an_input(request: Request, context: UseContext) -> Response:
     """Compute metrics of an input anew at other class shares; nothing is kept."""
     return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
@@ -53,10 +56,11 @@ def _projection(asked: requests.InputProjectionRequest) -> bytes:
 
 @router.post(
     "/evaluations/{identifier}/prevalence-estimates",
-    responses=answers(PrevalenceEstimate),
+    responses=answers(PrevalenceEstimate) | LATER,
     openapi_extra=body_schema(requests.EstimateRequest, requests.ESTIMATES),
     operation_id="estimatePrevalence",
 )
+@deferrable(requests.EstimateRequest, large=True)
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Estimate the class shares where a model is used, from its predictions on samples without labels."""
     async with receive(request, arrays=frozenset()) as body:

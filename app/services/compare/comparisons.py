@@ -10,11 +10,11 @@ from uuid import UUID
 from app.domain.decisions import ComparisonKind, ComparisonSummary
 from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach
 from app.domain.evaluation import EvaluationRecord, Page
-from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
 from app.kernel.uncertainty.design import Alternative as Alternative
+from app.services.acting import made_id
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
@@ -106,7 +106,7 @@ class ComparisonService(KeptAnswers):
         estimands = understood(new, runs)
         kept = await self._samples(project, new, runs, estimands)
 
-        asked = partial(compare, new, runs, estimands, kept, identifier=new_id())
+        asked = partial(compare, new, runs, estimands, kept, identifier=made_id())
         return await self.compute_and_keep(project, ComparisonKind.RUNS, asked)
 
     async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:

@@ -7,9 +7,9 @@ from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.check import parse_for_any_classes
-from app.domain.identifiers import new_id
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import of_probabilities
+from app.services.acting import made_id
 from app.services.compare.across_datasets import Tournament, compare_models
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.model_answers import ModelComparison
@@ -40,7 +40,7 @@ class TournamentService(KeptAnswers):
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
 
-        compared = partial(compare_models, asked, datasets, complete, samples, identifier=new_id())
+        compared = partial(compare_models, asked, datasets, complete, samples, identifier=made_id())
         return await self.compute_and_keep(project, ComparisonKind.ACROSS_DATASETS, compared)
 
     async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:

@@ -19,13 +19,14 @@ from app.domain.evaluation import (
     Page,
     Position,
 )
-from app.domain.identifiers import id_at, new_id
+from app.domain.identifiers import id_at
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
 from app.domain.report import Headline, Options, Report, Retain, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
+from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
@@ -54,7 +55,7 @@ class NewEvaluation:
         """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
         if self.created_at is not None:
             return id_at(self.created_at)
-        return fresh or new_id()
+        return fresh or made_id()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,7 +174,7 @@ class EvaluationService:
     @staticmethod
     def new_identifier() -> UUID:
         """The id of an evaluation that is computed elsewhere, to be kept here."""
-        return new_id()
+        return made_id()
 
     async def keep(self, project: str, record: EvaluationRecord) -> None:
         """Make a record durable. Raises as `PendingWrite.done` does."""

@@ -9,10 +9,11 @@ from uuid import UUID
 from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import EvaluationRecord, Page
-from app.domain.identifiers import new_id, time_of
+from app.domain.identifiers import time_of
 from app.domain.members import as_json
 from app.domain.rules import Definition, check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
+from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.estimands import Estimand
@@ -97,7 +98,7 @@ class GateService:
         runs = await self._paired(project, definition, estimands, aligned)
 
         found = await self.compute.run(partial(check_gate, definition, estimands, runs))
-        identifier = new_id()
+        identifier = made_id()
         checked, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(
             id=identifier,

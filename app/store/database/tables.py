@@ -10,6 +10,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     Double,
+    ForeignKeyConstraint,
     FromClause,
     Identity,
     Index,
@@ -287,6 +288,59 @@ idempotency_claims = Table(
     Column("key", Text, nullable=False),
     Column("fingerprint", LargeBinary, nullable=False),
     PrimaryKeyConstraint("project", "key"),
+)
+
+# Requests that are answered later. Who works on them, and which is next, procrastinate keeps in a schema of its own.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("makes", Uuid, nullable=False, comment="Id of what it makes."),
+    Column("key_id", Uuid),
+    Column("queue_id", BigInteger, nullable=False, comment="Its id in procrastinate_jobs."),
+    Column("started_at", DateTime(timezone=True)),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("progress", Double, nullable=False),
+    Column("runs", Integer, nullable=False, comment="How often work on it has begun."),
+    Column("lost", Integer, nullable=False, comment="How often it was never heard of again."),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("request_id", Text),
+    Column("result", Text, comment="Address of what it made or computed."),
+    Column("problem", JSON(none_as_null=True)),
+    PrimaryKeyConstraint("project", "id"),
+)
+Index("ix_jobs_queued", jobs.c.project, postgresql_where=jobs.c.status == "queued")
+Index("ix_jobs_finished", jobs.c.finished_at)
+
+# The body of a request in pieces, so that nobody has to hold all of it; gone when its job has ended.
+job_bodies = Table(
+    "job_bodies",
+    metadata,
+    Column("job_id", Uuid, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "job_id", "place"),
+    ForeignKeyConstraint(["project", "job_id"], ["jobs.project", "jobs.id"], ondelete="CASCADE"),
+)
+
+job_results = Table(
+    "job_results",
+    metadata,
+    Column("job_id", Uuid, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "job_id"),
+    ForeignKeyConstraint(["project", "job_id"], ["jobs.project", "jobs.id"], ondelete="CASCADE"),
 )
 
 

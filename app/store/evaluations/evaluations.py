@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, delete, update
+from asyncpg import UniqueViolationError
+from sqlalchemy import Row, Select, delete, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.access import Change, Kind
@@ -69,11 +71,21 @@ class PostgresEvaluationStore:
             names = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
         row = encode_record(project, record, names=names, slots=slots)
-        if record.samples is None and record.part is None:
-            mark = present_mark()
-            await self._writer.add(row if mark is None else row | mark_values(mark))
-        else:
-            await self._add_with_samples(project, record, row)
+        try:
+            if record.samples is None and record.part is None:
+                mark = present_mark()
+                await self._writer.add(row if mark is None else row | mark_values(mark))
+            else:
+                await self._add_with_samples(project, record, row)
+        except (UniqueViolationError, IntegrityError):
+            # A job that is carried out again finds what it stored the time before.
+            if not await self._is_kept(project, record.id):
+                raise
+
+    async def _is_kept(self, project: str, identifier: UUID) -> bool:
+        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
+        async with reading(self._engine) as connection:
+            return await connection.scalar(select(evaluations.c.id).where(*mine)) is not None
 
     async def _add_with_samples(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
         """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""

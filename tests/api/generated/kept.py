@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import httpx
 
 from tests.api.answers import Json, create, evaluation
+from tests.api.jobs import ended, put_aside
 
 MODELS = ("forest", "boosted", "majority")
 DATASETS = tuple(f"d{index}" for index in range(6))
@@ -35,6 +36,7 @@ class Kept:
     gate: str
     check: str
     key: str
+    job: str
 
 
 def keep_everything(base_url: str) -> Kept:
@@ -55,6 +57,7 @@ def keep_everything(base_url: str) -> Kept:
             gate="kept",
             check=_made(client.post("/v1/gates/kept/checks", json=question))["id"],
             key=_made(client.post("/v1/keys", json={"name": "kept", "scopes": ["read"]}))["id"],
+            job=ended(client, put_aside(client, "/v1/metrics/compute", {"input": PROBABILITIES}))["id"],
         )
 
 

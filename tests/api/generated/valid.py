@@ -75,6 +75,8 @@ def _identifier(operation: str, kept: Kept) -> str:
     return {
         "getCheck": kept.check,
         "getComparison": kept.comparison,
+        "getJob": kept.job,
+        "getJobResult": kept.job,
         "getKey": kept.key,
         "rotateKey": kept.key,
         "getCurve": kept.by_probabilities,

@@ -1,6 +1,7 @@
 """All requests, in groups that each have a database of their own."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tests.golden.calls import Call
 from tests.golden.requests import (
@@ -11,6 +12,7 @@ from tests.golden.requests import (
     keeping,
     keys,
     kinds,
+    later,
     matrices,
     refusing,
     samples,
@@ -42,5 +44,9 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "projections": what_if.PROJECTIONS,
     "consistency": what_if.CONSISTENCY,
     "keys": keys.KEYS,
+    "later": later.LATER,
+    "waiting": later.WAITING,
     "refused": refusing.REFUSED,
 }
+# Of services that are not as all others.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {"waiting": {"job_concurrency": 0}}

@@ -1,0 +1,151 @@
+"""The work on a job: its request is carried out as if it had just come, and what it would be answered is its end."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from app.domain.errors import DomainError, JobLost
+from app.domain.jobs import JobEnd, JobResult, JobStatus, Task
+from app.services.acting import act_as, make_as, tell_progress
+from app.services.ports import JobStore, StoreFullError, StoreUnavailableError
+
+# Between two notes of how far a job is.
+_NOTE_SECONDS: Final = 0.5
+_AGAIN_SECONDS: Final = 5.0
+# What passes by itself, and costs a job nothing but time.
+_PASSING: Final = frozenset({"overloaded", "database_unavailable", "no_space"})
+_LOST: Final = "process_lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a request was answered.
+
+    Attributes:
+        location: The address of what was made.
+        problem: What went wrong; nothing else counts then.
+    """
+
+    location: str | None = None
+    media_type: str = ""
+    content: bytes = b""
+    problem: Mapping[str, Any] | None = None
+
+
+class Requests(Protocol):
+    """Carries out kept requests."""
+
+    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
+        """What the request is answered now."""
+        ...
+
+    def refuse(self, task: Task, error: DomainError) -> Answered:
+        """What it is answered when an error comes of it."""
+        ...
+
+
+class Waits(Exception):
+    """A job has to wait again, for so many seconds at least."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it waits for {seconds:g} s")
+        self.seconds = seconds
+
+
+class JobRunner:
+    """Works on jobs, whatever their kind: a new kind is a new request."""
+
+    def __init__(self, store: JobStore, requests: Requests, *, attempts: int) -> None:
+        """``attempts`` is how often a job may be lost with whoever works on it before it is given up."""
+        self._store = store
+        self._requests = requests
+        self._attempts = attempts
+
+    async def run(self, project: str, identifier: UUID) -> None:
+        """Work on a job until it has ended. In a task of its own, which may be cancelled: then the job waits again.
+
+        Raises:
+            Waits: it could not be done now.
+        """
+        task = await self._store.begin(project, identifier)
+        if task is None:
+            return
+        if task.lost >= self._attempts:
+            detail = f"whoever worked on it ended before it was done, {task.lost} times; nothing further is tried"
+            await self._end(task, self._requests.refuse(task, JobLost(detail)))
+            return
+        try:
+            answered = await self._answered(task)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreUnavailableError, StoreFullError):
+                await self._store.put_back(task)
+            raise
+        code = None if answered.problem is None else answered.problem["code"]
+        if code in _PASSING:
+            await self._store.put_back(task)
+            raise Waits(_AGAIN_SECONDS)
+        if code == _LOST and task.lost + 1 < self._attempts:
+            await self._store.put_back(task, lost=True)
+            raise Waits(0.0)
+        await self._end(task, answered)
+
+    async def _answered(self, task: Task) -> Answered:
+        act_as(task.actor)
+        make_as(task.makes)
+        progress = _Progress(self._store, task)
+        tell_progress(progress)
+        try:
+            return await self._requests.answer(task, self._store.body(task.project, task.id))
+        finally:
+            await progress.close()
+
+    async def _end(self, task: Task, answered: Answered) -> None:
+        """Say how it ended, once the database can hear it: what was computed is not to be computed again."""
+        end = _end_of(task, answered)
+        while True:
+            try:
+                return await self._store.end(task, end)
+            except (StoreUnavailableError, StoreFullError):
+                await asyncio.sleep(1.0)
+
+
+def _end_of(task: Task, answered: Answered) -> JobEnd:
+    if answered.problem is not None:
+        return JobEnd(status=JobStatus.FAILED, problem=answered.problem)
+    if answered.location is not None:
+        return JobEnd(status=JobStatus.SUCCEEDED, result=answered.location)
+    content = JobResult(answered.media_type, answered.content)
+    return JobEnd(status=JobStatus.SUCCEEDED, result=f"/v1/jobs/{task.id}/result", content=content)
+
+
+class _Progress:
+    """Notes how far a job is, not more often than anybody would look."""
+
+    def __init__(self, store: JobStore, task: Task) -> None:
+        self._store, self._task = store, task
+        self._share = 0.0
+        self._noting: asyncio.Task[None] | None = None
+
+    def __call__(self, share: float) -> None:
+        self._share = share
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note())
+
+    async def _note(self) -> None:
+        noted = 0.0
+        while True:
+            if self._share > noted:
+                noted = self._share
+                with contextlib.suppress(StoreUnavailableError, StoreFullError):
+                    await self._store.note_progress(self._task, noted)
+            await asyncio.sleep(_NOTE_SECONDS)
+
+    async def close(self) -> None:
+        """No more notes: the end is said next."""
+        if self._noting is not None:
+            self._noting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._noting

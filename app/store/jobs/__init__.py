@@ -1,0 +1,1 @@
+"""Jobs in Postgres, and the queue in which they wait."""

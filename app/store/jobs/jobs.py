@@ -1,0 +1,263 @@
+"""Jobs in Postgres: the port `app.services.ports.JobStore`."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from io import SEEK_END
+from typing import Any, BinaryIO, Final
+from uuid import UUID
+
+from sqlalchemy import Row, case, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.access import Actor, Change, Kind
+from app.domain.errors import Overloaded, TooManyJobs
+from app.domain.evaluation import Page
+from app.domain.identifiers import time_of
+from app.domain.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.store.audit import note
+from app.store.database.engine import reading, writing
+from app.store.database.tables import job_bodies, job_results, jobs
+from app.store.jobs import waiting
+
+_PIECE: Final = 1024 * 1024
+RETRY_SECONDS: Final = 10
+# Who counts what waits has to be alone until he has added to it. Any fixed number of our own will do.
+_COUNTING_LOCK: Final = 7_313_025_762
+_OPEN: Final = jobs.c.finished_at.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """How many jobs may wait."""
+
+    overall: int
+    per_project: int
+
+
+class PostgresJobStore:
+    """The memory of jobs."""
+
+    def __init__(self, engine: AsyncEngine, limits: JobLimits) -> None:
+        self._engine = engine
+        self._limits = limits
+
+    async def require_room(self, project: str) -> None:
+        """Go on only when one more job may wait."""
+        async with reading(self._engine) as connection:
+            await self._require(connection, project, more=1)
+
+    async def _require(self, connection: AsyncConnection, project: str, *, more: int) -> None:
+        queued = select(func.count()).where(jobs.c.project == project, jobs.c.status == JobStatus.QUEUED.value)
+        if (await connection.scalar(queued) or 0) + more > self._limits.per_project:
+            detail = f"expected at most {self._limits.per_project} jobs of the project to wait; nothing was kept"
+            raise TooManyJobs(detail, retry_after=RETRY_SECONDS)
+        # Of all projects, which a statement that is compiled may not ask.
+        overall = await connection.scalar(text("SELECT count(*) FROM jobs WHERE status = 'queued'"))
+        if (overall or 0) + more > self._limits.overall:
+            detail = f"expected at most {self._limits.overall} jobs to wait; nothing was kept"
+            raise Overloaded(detail, retry_after=RETRY_SECONDS)
+
+    async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
+        """Keep a job with the body of its request, and put it into the queue, all or nothing."""
+        size = body.seek(0, SEEK_END)
+        body.seek(0)
+        async with writing(self._engine, size) as connection:
+            queue_id = await waiting.add(connection, project, job.id)
+            await connection.execute(insert(jobs).values(_row(project, job, queue_id)))
+            place = 0
+            while piece := body.read(_PIECE):
+                row = {"project": project, "job_id": job.id, "place": place, "content": piece}
+                await connection.execute(insert(job_bodies).values(row))
+                place += 1
+            await note(connection, project, Change.CREATED, Kind.JOB, job.id)
+            await connection.execute(select(func.pg_advisory_xact_lock(_COUNTING_LOCK)))
+            # This one is among them.
+            await self._require(connection, project, more=0)
+            return await _read(connection, project, job.id)
+
+    async def get(self, project: str, identifier: UUID) -> Job | None:
+        """Return a job of the project."""
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(select(jobs).where(*_mine(project, identifier)))).one_or_none()
+        return None if row is None else _job(row)
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[Job, UUID]:
+        """List the jobs of the project, latest first."""
+        wanted = select(jobs).where(jobs.c.project == project).order_by(jobs.c.id.desc()).limit(limit + 1)
+        if before is not None:
+            wanted = wanted.where(jobs.c.id < before)
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        items = tuple(_job(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None)
+
+    async def result(self, project: str, identifier: UUID) -> JobResult | None:
+        """Return what was computed, where it is kept with the job."""
+        columns = job_results.c
+        wanted = select(columns.media_type, columns.content)
+        wanted = wanted.where(columns.project == project, columns.job_id == identifier)
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else JobResult(row.media_type, row.content)
+
+    async def cancel(self, project: str, identifier: UUID) -> Job | None:
+        """End a job that waits, or have whoever works on it told; None when the project has none that goes on."""
+        wanted = select(jobs.c.queue_id).where(*_mine(project, identifier), _OPEN).with_for_update()
+        async with writing(self._engine) as connection:
+            queue_id = await connection.scalar(wanted)
+            if queue_id is None:
+                return None
+            await note(connection, project, Change.CANCELLED, Kind.JOB, identifier)
+            if await waiting.cancel(connection, queue_id):
+                # Nobody works on it.
+                await _end(connection, project, identifier, JobEnd(status=JobStatus.CANCELLED))
+            else:
+                asked = update(jobs).where(*_mine(project, identifier)).values(cancel_requested=True)
+                await connection.execute(asked)
+            return await _read(connection, project, identifier)
+
+    async def end_if_cancelled(self, project: str, identifier: UUID) -> bool:
+        """End a job that was to be cancelled while somebody worked on it; False when it was not."""
+        asked = select(jobs.c.id).where(*_mine(project, identifier), _OPEN, jobs.c.cancel_requested).with_for_update()
+        async with writing(self._engine) as connection:
+            if await connection.scalar(asked) is None:
+                return False
+            await _end(connection, project, identifier, JobEnd(status=JobStatus.CANCELLED))
+        return True
+
+    async def begin(self, project: str, identifier: UUID) -> Task | None:
+        """Take a job in hand; None when it has ended, which one that was cancelled does by this."""
+        if await self.end_if_cancelled(project, identifier):
+            return None
+        running = JobStatus.RUNNING.value
+        taken = update(jobs).where(*_mine(project, identifier), _OPEN)
+        taken = taken.values(
+            status=running,
+            started_at=func.coalesce(jobs.c.started_at, func.now()),
+            runs=jobs.c.runs + 1,
+            # Whoever had it before never said how that went.
+            lost=jobs.c.lost + case((jobs.c.status == running, 1), else_=0),
+        )
+        async with writing(self._engine) as connection:
+            row = (await connection.execute(taken.returning(jobs))).one_or_none()
+        return None if row is None else _task(row)
+
+    async def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
+        """Read the body of its request, piece by piece."""
+        columns = job_bodies.c
+        wanted = select(columns.content).where(columns.project == project, columns.job_id == identifier)
+        place = 0
+        while True:
+            async with reading(self._engine) as connection:
+                piece = await connection.scalar(wanted.where(columns.place == place))
+            if piece is None:
+                return
+            yield piece
+            place += 1
+
+    async def note_progress(self, task: Task, share: float) -> None:
+        """Say how far it is."""
+        async with writing(self._engine) as connection:
+            await connection.execute(update(jobs).where(*_held(task)).values(progress=share))
+
+    async def put_back(self, task: Task, *, lost: bool = False) -> None:
+        """Let it wait again; ``lost`` when it was lost with the process that it was computed in."""
+        queued = {"status": JobStatus.QUEUED.value, "lost": jobs.c.lost + int(lost), "progress": 0.0}
+        async with writing(self._engine) as connection:
+            await connection.execute(update(jobs).where(*_held(task)).values(queued))
+
+    async def end(self, task: Task, end: JobEnd) -> None:
+        """Say how it ended; from now on it has ended for good, and its request is forgotten."""
+        size = 0 if end.content is None else len(end.content.content)
+        held = select(jobs.c.id).where(*_held(task)).with_for_update()
+        async with writing(self._engine, size) as connection:
+            if await connection.scalar(held) is not None:
+                await _end(connection, task.project, task.id, end)
+
+    async def purge(self, seconds: float) -> None:
+        """Forget the jobs of all projects that ended so many seconds ago, with their results."""
+        async with writing(self._engine) as connection:
+            await connection.execute(
+                text("DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)"),
+                {"seconds": seconds},
+            )
+
+
+def _mine(project: str, identifier: UUID) -> tuple[Any, ...]:
+    return (jobs.c.project == project, jobs.c.id == identifier)
+
+
+def _held(task: Task) -> tuple[Any, ...]:
+    """The row of a job, as long as nobody else has begun to work on it and it has not ended."""
+    running = jobs.c.status == JobStatus.RUNNING.value
+    return (*_mine(task.project, task.id), _OPEN, running, jobs.c.runs == task.run)
+
+
+async def _end(connection: AsyncConnection, project: str, identifier: UUID, end: JobEnd) -> None:
+    changed: dict[str, Any] = {
+        "status": end.status.value,
+        "finished_at": func.clock_timestamp(),
+        "result": end.result,
+        "problem": None if end.problem is None else dict(end.problem),
+    }
+    if end.status is JobStatus.SUCCEEDED:
+        changed["progress"] = 1.0
+    await connection.execute(update(jobs).where(*_mine(project, identifier)).values(changed))
+    body = delete(job_bodies).where(job_bodies.c.project == project, job_bodies.c.job_id == identifier)
+    await connection.execute(body)
+    if end.content is not None:
+        kept = {"media_type": end.content.media_type, "content": end.content.content}
+        await connection.execute(insert(job_results).values({"project": project, "job_id": identifier, **kept}))
+
+
+async def _read(connection: AsyncConnection, project: str, identifier: UUID) -> Job:
+    return _job((await connection.execute(select(jobs).where(*_mine(project, identifier)))).one())
+
+
+def _row(project: str, job: NewJob, queue_id: int) -> Mapping[str, Any]:
+    return {
+        "id": job.id,
+        "makes": job.makes,
+        "project": project,
+        "queue_id": queue_id,
+        "key_id": job.actor.key,
+        "actor": job.actor.name,
+        "request_id": job.actor.request,
+        "status": JobStatus.QUEUED.value,
+        "kind": job.request.kind,
+        "method": job.request.method,
+        "path": job.request.path,
+        "query": job.request.query,
+        "headers": dict(job.request.headers),
+        "progress": 0.0,
+        "runs": 0,
+        "lost": 0,
+        "cancel_requested": False,
+    }
+
+
+def _job(row: Row[Any]) -> Job:
+    identifier = UUID(int=row.id.int)
+    return Job(
+        id=identifier,
+        kind=row.kind,
+        status=JobStatus(row.status),
+        progress=row.progress,
+        created_at=time_of(identifier),
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        result=row.result,
+        problem=row.problem,
+    )
+
+
+def _task(row: Row[Any]) -> Task:
+    return Task(
+        id=UUID(int=row.id.int),
+        project=row.project,
+        makes=UUID(int=row.makes.int),
+        actor=Actor(row.actor, None if row.key_id is None else UUID(int=row.key_id.int), row.request_id),
+        request=KeptRequest(kind=row.kind, method=row.method, path=row.path, query=row.query, headers=row.headers),
+        run=row.runs,
+        lost=row.lost,
+    )

@@ -1,0 +1,163 @@
+"""What becomes of a job: its end, or another turn."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.domain.access import Actor
+from app.domain.errors import DomainError
+from app.domain.identifiers import new_id
+from app.domain.jobs import JobEnd, JobStatus, KeptRequest, Task
+from app.services.acting import actor, made_id, make_part, progressed
+from app.services.jobs.running import Answered, JobRunner, Waits
+from app.services.ports import StoreUnavailableError
+
+pytestmark = pytest.mark.anyio
+REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Memory:
+    """One job, as the store has it."""
+
+    def __init__(self, lost: int = 0) -> None:
+        self.task = Task(id=new_id(), project="p", makes=new_id(), actor=Actor("ci"), request=REQUEST, run=1, lost=lost)
+        self.back: list[bool] = []
+        self.ends: list[JobEnd] = []
+        self.progress: list[float] = []
+        self.away = 0
+
+    async def begin(self, project: str, identifier: UUID) -> Task | None:
+        return self.task if (project, identifier) == ("p", self.task.id) else None
+
+    async def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
+        yield b"{}"
+
+    async def note_progress(self, task: Task, share: float) -> None:
+        self.progress.append(share)
+
+    async def put_back(self, task: Task, *, lost: bool = False) -> None:
+        self.back.append(lost)
+
+    async def end(self, task: Task, end: JobEnd) -> None:
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailableError("away")
+        self.ends.append(end)
+
+
+class Answers:
+    """Answers whatever a test says."""
+
+    def __init__(self, answer: Callable[[], Answered]) -> None:
+        self._answer = answer
+        self.asked = 0
+
+    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
+        self.asked += 1
+        assert [piece async for piece in body] == [b"{}"]
+        return self._answer()
+
+    def refuse(self, task: Task, error: DomainError) -> Answered:
+        return Answered(problem={"code": error.code, "detail": error.detail})
+
+
+async def run(memory: Any, answer: Callable[[], Answered]) -> Answers:
+    requests = Answers(answer)
+    # As the queue does it: who acts is a matter of the task.
+    await asyncio.create_task(JobRunner(memory, requests, attempts=3).run("p", memory.task.id))
+    return requests
+
+
+def problem(code: str) -> Callable[[], Answered]:
+    return lambda: Answered(problem={"code": code})
+
+
+async def test_what_was_made_is_the_result() -> None:
+    memory = Memory()
+    await run(memory, lambda: Answered(location="/v1/evaluations/1", media_type="application/json", content=b"{}"))
+    assert memory.ends == [JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1")]
+
+
+async def test_what_is_kept_nowhere_else_is_kept_with_the_job() -> None:
+    memory = Memory()
+    await run(memory, lambda: Answered(media_type="text/csv", content=b"a,b"))
+    (end,) = memory.ends
+    assert end.result == f"/v1/jobs/{memory.task.id}/result"
+    assert end.content is not None
+    assert (end.content.media_type, end.content.content) == ("text/csv", b"a,b")
+
+
+async def test_a_problem_is_the_end() -> None:
+    memory = Memory()
+    await run(memory, problem("invalid_input"))
+    assert memory.ends == [JobEnd(status=JobStatus.FAILED, problem={"code": "invalid_input"})]
+    assert memory.back == []
+
+
+@pytest.mark.parametrize("code", ["overloaded", "database_unavailable", "no_space"])
+@pytest.mark.parametrize("lost", [0, 2])
+async def test_what_passes_by_itself_costs_no_attempt(code: str, lost: int) -> None:
+    memory = Memory(lost)
+    with pytest.raises(Waits):
+        await run(memory, problem(code))
+    assert (memory.ends, memory.back) == ([], [False])
+
+
+async def test_a_process_that_is_lost_costs_an_attempt() -> None:
+    memory = Memory(lost=1)
+    with pytest.raises(Waits):
+        await run(memory, problem("process_lost"))
+    assert (memory.ends, memory.back) == ([], [True])
+    memory.task = replace(memory.task, lost=2)
+    await run(memory, problem("process_lost"))
+    assert memory.ends == [JobEnd(status=JobStatus.FAILED, problem={"code": "process_lost"})]
+
+
+async def test_a_job_that_is_lost_again_and_again_is_given_up() -> None:
+    memory = Memory(lost=3)
+    requests = await run(memory, problem("x"))
+    assert requests.asked == 0
+    (end,) = memory.ends
+    assert end.status is JobStatus.FAILED
+    assert end.problem == {
+        "code": "job_lost",
+        "detail": "whoever worked on it ended before it was done, 3 times; nothing further is tried",
+    }
+
+
+async def test_what_was_computed_waits_for_the_database() -> None:
+    memory = Memory()
+    memory.away = 1
+    requests = await run(memory, lambda: Answered(location="/v1/x"))
+    assert requests.asked == len(memory.ends) == 1
+
+
+async def test_work_is_done_for_whoever_sent_it_under_ids_that_stay() -> None:
+    memory = Memory()
+    seen: list[Any] = []
+
+    def answer() -> Answered:
+        progressed(0.5)
+        seen.extend([actor(), made_id(), made_id()])
+        make_part(7)
+        seen.append(made_id())
+        return Answered(location="/v1/x")
+
+    await run(memory, answer)
+    makes = memory.task.makes
+    assert seen == [memory.task.actor, makes, makes, UUID(int=makes.int + 7)]
+
+
+async def test_without_a_job_every_id_is_new() -> None:
+    make_part(3)
+    progressed(1.0)
+    assert made_id() != made_id()
