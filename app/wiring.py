@@ -94,7 +94,7 @@ async def build_services(
     retention = Retention(inventory, settings.retention or {})
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
 
-    def services_with(compute: ComputePool) -> Services:
+    def services_with(compute: ComputePool, admission: Admission) -> Services:
         return Services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
@@ -122,10 +122,11 @@ async def build_services(
         async with contextlib.AsyncExitStack() as stack:
             if requests is not None and settings.job_concurrency:
                 compute_apart = _pool_of_jobs(settings)
-                runner = JobRunner(jobs, requests(services_with(compute_apart)), attempts=settings.job_attempts)
+                apart = services_with(compute_apart, _admission_of_jobs(settings))
+                runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts)
                 queue = _queue(settings, jobs, job_grace_seconds)
                 await stack.enter_async_context(_at_work(queue, runner, compute_apart))
-            yield services_with(compute)
+            yield services_with(compute, admission)
     finally:
         compute.close()
         renderer.close()
@@ -142,6 +143,11 @@ def _pool_of_jobs(settings: Settings) -> ComputePool:
     processes = max(settings.job_concurrency, settings.compute_processes)
     # Nobody holds a connection meanwhile.
     return ComputePool(processes, limits, wait_seconds=settings.job_seconds, modules=("app.forked",))
+
+
+def _admission_of_jobs(settings: Settings) -> Admission:
+    """Half of the places for writes, for which jobs wait: what a request is refused for has nothing to do with them."""
+    return Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
 
 
 def _queue(settings: Settings, jobs: PostgresJobStore, grace_seconds: float) -> JobQueue:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -171,7 +172,8 @@ def world(database_url: str) -> Iterator[World]:
         }
         ids = _keep(client, mine)
         # It has ended; to be cancelled, it has to wait.
-        execute(database_url, "UPDATE jobs SET status = 'queued', finished_at = NULL WHERE id = :id", id=ids["waiting"])
+        waits = "UPDATE jobs SET status = 'queued', finished_at = NULL WHERE id = :id"
+        execute(database_url, waits, id=UUID(ids["waiting"]))
         yield World(client, mine, others, wrong, ids)
 
 
