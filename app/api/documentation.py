@@ -76,11 +76,11 @@ _REPLAYED = {
     "schema": {"type": "string", "const": "true"},
 }
 _OF_KEYS = {
-    "409": _problem(
+    "409": problem(
         "A request with this `Idempotency-Key` is under way, or was answered a secret that is shown once.",
         {"Retry-After": _RETRY_AFTER},
     ),
-    "410": _problem("What was made for this `Idempotency-Key` was deleted since."),
+    "410": problem("What was made for this `Idempotency-Key` was deleted since."),
 }
 # Of routes that need the samples of an evaluation.
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the evaluation are not known.")}

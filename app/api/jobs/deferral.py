@@ -115,6 +115,11 @@ async def _put_aside(request: Request, context: Context, form: _Form) -> Respons
         small = await read_body(request)
         parse_body(small, form.model)
         job = await jobs.take(context.project, kept, BytesIO(small))
+    return accepted(job)
+
+
+def accepted(job: Job) -> Response:
+    """What a request is answered that was put aside."""
     headers = {"Location": f"/v1/jobs/{job.id}", "Preference-Applied": PREFERENCE}
     return json_response(job, HTTPStatus.ACCEPTED, headers)
 

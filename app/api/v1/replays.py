@@ -9,6 +9,7 @@ from starlette.responses import Response
 from app.api.answers import json_response
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.deps import Context, context
+from app.api.jobs.deferral import accepted
 from app.api.presentation import requested_view
 from app.api.v1.evaluating import deleted, evaluation_answer, kept_evaluation
 from app.domain.access import Kind
@@ -57,6 +58,10 @@ async def _gate(request: Request, context: Context, result: KeptResult) -> Respo
     return json_response(gate, result.status, {"Location": f"/v1/gates/{name}"} if result.status == 201 else None)
 
 
+async def _job(_: Request, context: Context, result: KeptResult) -> Response:
+    return accepted(await context.services.jobs.read(context.project, result.identifier))
+
+
 async def _key(_: Request, __: Context, result: KeptResult) -> Response:
     raise ShownOnce(
         f"the key {result.object} was made, or given another secret, for this Idempotency-Key; its secret was shown "
@@ -69,5 +74,6 @@ _REPLAYS: Final[Mapping[Kind, Callable[[Request, Context, KeptResult], Awaitable
     Kind.COMPARISON: _comparison,
     Kind.CHECK: _check,
     Kind.GATE: _gate,
+    Kind.JOB: _job,
     Kind.KEY: _key,
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from io import SEEK_END
 from typing import Any, BinaryIO, Final
 from uuid import UUID
@@ -17,6 +18,7 @@ from app.domain.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJ
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs
+from app.store.idempotency import keep_result
 from app.store.jobs import waiting
 
 _PIECE: Final = 1024 * 1024
@@ -69,6 +71,7 @@ class PostgresJobStore:
                 row = {"project": project, "job_id": job.id, "place": place, "content": piece}
                 await connection.execute(insert(job_bodies).values(row))
                 place += 1
+            await keep_result(connection, Kind.JOB, job.id, status=HTTPStatus.ACCEPTED)
             await note(connection, project, Change.CREATED, Kind.JOB, job.id)
             await connection.execute(select(func.pg_advisory_xact_lock(_COUNTING_LOCK)))
             # This one is among them.
