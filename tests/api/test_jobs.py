@@ -361,3 +361,15 @@ def test_a_worker_needs_a_database(tmp_path: Path) -> None:
     said = subprocess.run(command, env=os.environ | settings, cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode == 1
     assert said.stderr.startswith("prevail: expected PREVAIL_DATABASE_URL, or a service that runs on the embedded")
+
+
+def test_a_request_with_a_key_is_put_aside_once(client: httpx.Client) -> None:
+    key = {"Idempotency-Key": "later-1"}
+    first = put_aside(client, "/v1/evaluations", evaluation(dataset="keyed"), headers=key)
+    made = result(client, first).json()["id"]
+    again = client.post("/v1/evaluations", json=evaluation(dataset="keyed"), headers=LATER | key)
+    assert (again.status_code, again.headers["idempotent-replayed"]) == (202, "true")
+    assert again.json() == read(client, first)
+    assert [one["id"] for one in client.get("/v1/evaluations", params={"dataset": "keyed"}).json()["items"]] == [made]
+    reply = client.post("/v1/evaluations", json=evaluation(dataset="another"), headers=LATER | key)
+    check_problem(reply, 422, "idempotency_key_reused")
