@@ -87,7 +87,7 @@ NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the 
 
 
 # Of routes that draw.
-NOT_INSTALLED: dict[int | str, dict[str, Any]] = {501: _problem("The service was installed without what draws it.")}
+NOT_INSTALLED: dict[int | str, dict[str, Any]] = {501: problem("The service was installed without what draws it.")}
 
 
 def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "") -> Documented:
