@@ -441,7 +441,7 @@ class OfOverlaps(Kind):
         flat = (codes, there, said, common, weights.reshape(6, -1))
         return [(flat, alone), ((codes, there, said, common, weights), alone)]
 
-    def depends_on_order(self, metric: AnyMetric, example: Sized) -> bool:  # noqa: ARG002 - there is none
+    def depends_on_order(self, metric: AnyMetric, example: Sized) -> bool:
         return False
 
 
