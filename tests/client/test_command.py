@@ -261,7 +261,7 @@ def test_commands_of_the_service_are_found_by_their_entry_points(
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = project["entry-points"][operators.GROUP]
     # A new command of the service needs a line there.
-    assert {*declared} == {*commands[1].split(",")}
+    assert {*commands[1].split(",")} <= {*declared}
     assert not {*declared} & known_commands()
 
     def found(*, group: str, name: str | None = None) -> list[EntryPoint]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,26 @@ def test_without_arrow_much_data_is_sent_as_json_in_parts(pv: prevail.Client, mo
     assert found.confusion_matrix == [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
     assert told[-1].share == 1.0
     assert [one.done for one in told] == sorted(one.done for one in told)
+
+
+def test_a_million_rows_are_sent_in_bounded_memory() -> None:
+    rows = np.full((1_000_000, 10), 0.1)
+    truth = np.zeros(1_000_000, dtype=np.int8)
+    given = inputs.Given(y_true=truth, probabilities=rows, labels=range(10))
+    before, highest, sent = pa.total_allocated_bytes(), 0, 0
+    tracemalloc.start()
+    try:
+        _, parts, _ = inputs.prepared({}, given, None)
+        assert parts is not None
+        for part in parts():
+            sent += len(part)
+            highest = max(highest, pa.total_allocated_bytes() - before)
+        _, of_python = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sent > rows.nbytes
+    # A batch as arrays and as the bytes that are sent, of the 81 MB that go out in all.
+    assert highest + of_python < 12e6
 
 
 def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Client) -> None:

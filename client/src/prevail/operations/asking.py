@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from prevail.errors import NotFound
 from prevail.operations.naming import Name, Run, identified
@@ -12,6 +13,11 @@ from prevail.wire.steps import Call, Flow, Reply, operation
 
 Kind = TypeVar("Kind", bound=Answer)
 _PAGE = 200
+
+
+def segment(name: str) -> str:
+    """A name as a part of an address, whatever is in it."""
+    return quote(name, safe="")
 
 
 class Asking:

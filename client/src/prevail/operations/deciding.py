@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prevail.operations.asking import Asking
+from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
 from prevail.results.decisions import Check, Comparison, Leaderboard, Tournament
 from prevail.results.listing import Facts, Listing
@@ -65,7 +65,7 @@ class Deciding(Asking):
     @operation
     def comparison(self, identifier: str) -> Flow[Comparison | Tournament]:
         """A kept comparison."""
-        call = Call("GET", _COMPARISON.format(identifier))
+        call = Call("GET", _COMPARISON.format(segment(identifier)))
         data = yield from self._answered(call)
         return (Tournament if "average_ranks" in data else Comparison)(data, call, self.ask)
 
@@ -110,18 +110,18 @@ class Deciding(Asking):
         """Hold an evaluation against a gate. A verdict is never raised: `Check.require` does that."""
         reference = None if baseline is None else run_ref(baseline, dataset, split)
         body = _given(evaluation=run_ref(run, dataset, split), baseline=reference)
-        path = f"/v1/gates/{gate}/checks"
+        path = f"/v1/gates/{segment(gate)}/checks"
         return (yield from self._made(Check, Call("POST", path, {}, body), f"{path}/{{}}"))
 
     @operation
     def read_check(self, gate: str, identifier: str) -> Flow[Check]:
         """A check as it was answered."""
-        return (yield from self._made(Check, Call("GET", f"/v1/gates/{gate}/checks/{identifier}")))
+        return (yield from self._made(Check, Call("GET", f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}")))
 
     @operation
     def checks(self, gate: str, *, limit: int | None = 1000) -> Flow[Listing]:
         """The checks of a gate, the latest first."""
-        return (yield from self._listed(f"/v1/gates/{gate}/checks", limit))
+        return (yield from self._listed(f"/v1/gates/{segment(gate)}/checks", limit))
 
     @operation
     def put_gate(
@@ -134,12 +134,12 @@ class Deciding(Asking):
     ) -> Flow[Facts]:
         """Define a gate, such as ``[{"metric": "h_mean", "min": 0.8}]``. Another definition is a new version."""
         body = _given(rules=[dict(one) for one in rules], minimum_samples=minimum_samples, description=description)
-        return (yield from self._facts("PUT", f"/v1/gates/{name}", body))
+        return (yield from self._facts("PUT", f"/v1/gates/{segment(name)}", body))
 
     @operation
     def gate(self, name: str, *, version: int | None = None) -> Flow[Facts]:
         """A gate in its latest version, or an older one."""
-        return (yield from self._facts("GET", f"/v1/gates/{name}", version=version))
+        return (yield from self._facts("GET", f"/v1/gates/{segment(name)}", version=version))
 
     @operation
     def gates(self, *, limit: int | None = 1000) -> Flow[Listing]:
@@ -149,13 +149,13 @@ class Deciding(Asking):
     @operation
     def gate_versions(self, name: str) -> Flow[Listing]:
         """All versions of a gate, the latest first."""
-        data = yield from self._answered(Call("GET", f"/v1/gates/{name}/versions"))
+        data = yield from self._answered(Call("GET", f"/v1/gates/{segment(name)}/versions"))
         return Listing(data["items"])
 
     @operation
     def delete_gate(self, name: str) -> Flow[None]:
         """End a gate; its versions and checks stay."""
-        yield from exchange(Call("DELETE", f"/v1/gates/{name}"), self.retries)
+        yield from exchange(Call("DELETE", f"/v1/gates/{segment(name)}"), self.retries)
 
 
 def _given(**members: Any) -> dict[str, Any]:

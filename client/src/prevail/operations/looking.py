@@ -1,9 +1,8 @@
 """The catalogue of metrics, models and data sets, jobs, keys, and how the service is."""
 
 from typing import Any
-from urllib.parse import quote
 
-from prevail.operations.asking import Asking
+from prevail.operations.asking import Asking, segment
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange, followed
 from prevail.wire.steps import Call, Flow, operation
@@ -21,7 +20,7 @@ class Looking(Asking):
     @operation
     def metric(self, key: str, *, task: str | None = None) -> Flow[Facts]:
         """A metric: formula, range, when it has no value, what the class mix does to it."""
-        return (yield from self._facts("GET", f"/v1/metrics/{key}", task=task))
+        return (yield from self._facts("GET", f"/v1/metrics/{segment(key)}", task=task))
 
     @operation
     def recommend(self, /, *, classes: str, balanced: bool, **options: Any) -> Flow[Facts]:
@@ -42,22 +41,22 @@ class Looking(Asking):
     @operation
     def model(self, name: str) -> Flow[Facts]:
         """What there is of a model: how many evaluations, which versions, the newest."""
-        return (yield from self._facts("GET", f"/v1/models/{quote(name, safe='')}"))
+        return (yield from self._facts("GET", f"/v1/models/{segment(name)}"))
 
     @operation
     def dataset(self, name: str) -> Flow[Facts]:
         """What there is of a data set: how many evaluations, which versions and splits, the newest."""
-        return (yield from self._facts("GET", f"/v1/datasets/{quote(name, safe='')}"))
+        return (yield from self._facts("GET", f"/v1/datasets/{segment(name)}"))
 
     @operation
     def delete_model(self, name: str, *, dry_run: bool = False) -> Flow[Facts]:
         """Delete all evaluations of a model, or count them. Comparisons and checks that used them stay as they are."""
-        return (yield from self._facts("DELETE", f"/v1/models/{quote(name, safe='')}", dry_run=dry_run))
+        return (yield from self._facts("DELETE", f"/v1/models/{segment(name)}", dry_run=dry_run))
 
     @operation
     def delete_dataset(self, name: str, *, dry_run: bool = False) -> Flow[Facts]:
         """Delete all evaluations on a data set, or count them. Comparisons and checks of them stay as they are."""
-        return (yield from self._facts("DELETE", f"/v1/datasets/{quote(name, safe='')}", dry_run=dry_run))
+        return (yield from self._facts("DELETE", f"/v1/datasets/{segment(name)}", dry_run=dry_run))
 
     @operation
     def wait(self, job: Facts | str, *, timeout: float | None = None) -> Flow[Facts]:
@@ -70,13 +69,18 @@ class Looking(Asking):
         if isinstance(job, Facts) and "status" not in job:
             return job  # the service has answered at once
         identifier = job if isinstance(job, str) else str(job["id"])
-        ended = yield from followed(f"/v1/jobs/{identifier}", self.retries, timeout)
+        ended = yield from followed(f"/v1/jobs/{segment(identifier)}", self.retries, timeout)
         return (yield from self._facts("GET", str(ended["result"])))
 
     @operation
     def job(self, identifier: str) -> Flow[Facts]:
         """How far a job is."""
-        return (yield from self._facts("GET", f"/v1/jobs/{identifier}"))
+        return (yield from self._facts("GET", f"/v1/jobs/{segment(identifier)}"))
+
+    @operation
+    def job_result(self, identifier: str) -> Flow[Facts]:
+        """What a job has computed and nothing else keeps."""
+        return (yield from self._facts("GET", f"/v1/jobs/{segment(identifier)}/result"))
 
     @operation
     def jobs(self, /, *, limit: int | None = 1000, **filters: Any) -> Flow[Listing]:
@@ -86,7 +90,7 @@ class Looking(Asking):
     @operation
     def cancel(self, identifier: str) -> Flow[None]:
         """Cancel a job."""
-        yield from exchange(Call("DELETE", f"/v1/jobs/{identifier}"), self.retries)
+        yield from exchange(Call("DELETE", f"/v1/jobs/{segment(identifier)}"), self.retries)
 
     @operation
     def status(self) -> Flow[Facts]:
@@ -108,7 +112,7 @@ class Looking(Asking):
     @operation
     def problem(self, code: str) -> Flow[Facts]:
         """What a code of a problem means, and what to do."""
-        return (yield from self._facts("GET", f"/problems/{code}"))
+        return (yield from self._facts("GET", f"/problems/{segment(code)}"))
 
     @operation
     def create_key(self, /, name: str, scopes: list[str], **options: Any) -> Flow[Facts]:
@@ -123,19 +127,18 @@ class Looking(Asking):
     @operation
     def key(self, identifier: str) -> Flow[Facts]:
         """A key, never its text."""
-        return (yield from self._facts("GET", f"/v1/keys/{identifier}"))
+        return (yield from self._facts("GET", f"/v1/keys/{segment(identifier)}"))
 
     @operation
     def rotate_key(self, identifier: str, *, overlap_seconds: int = 0) -> Flow[Facts]:
         """Give a key another text; the one before stays good for some seconds."""
-        return (
-            yield from self._facts("POST", f"/v1/keys/{identifier}/rotations", {"overlap_seconds": overlap_seconds})
-        )
+        path = f"/v1/keys/{segment(identifier)}/rotations"
+        return (yield from self._facts("POST", path, {"overlap_seconds": overlap_seconds}))
 
     @operation
     def revoke_key(self, identifier: str) -> Flow[None]:
         """End a key for good."""
-        yield from exchange(Call("DELETE", f"/v1/keys/{identifier}"), self.retries)
+        yield from exchange(Call("DELETE", f"/v1/keys/{segment(identifier)}"), self.retries)
 
     @operation
     def audit(self, *, limit: int | None = 1000) -> Flow[Listing]:

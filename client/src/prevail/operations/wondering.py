@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prevail.operations.asking import Asking
+from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Run
 from prevail.results.listing import Facts
 from prevail.wire.steps import Flow, operation
@@ -16,7 +16,7 @@ class Wondering(Asking):
     def project(self, /, run: Run, **scenario: Any) -> Flow[Facts]:
         """Metrics at other class shares: ``prevalence={"D": 0.01}``, ``prevalence_range=…`` or ``sweep=…``."""
         identifier = yield from self._identified(run)
-        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/projections", scenario))
+        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/projections", scenario))
 
     @operation
     def project_input(self, /, input: Mapping[str, Any], **scenario: Any) -> Flow[Facts]:
@@ -28,7 +28,7 @@ class Wondering(Asking):
         """The decision rule that is best for an objective, under ``constraints=[{"metric": …, "min": …}]``."""
         identifier = yield from self._identified(run)
         body = {"objective": objective, **options}
-        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/thresholds", body))
+        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/thresholds", body))
 
     @operation
     def threshold_of_input(
@@ -47,7 +47,9 @@ class Wondering(Asking):
         """The points of a curve, such as ``roc``, of a class or of all."""
         identifier = yield from self._identified(run)
         return (
-            yield from self._facts("GET", f"/v1/evaluations/{identifier}/curves/{name}", **{"class": of, **options})
+            yield from self._facts(
+                "GET", f"/v1/evaluations/{segment(identifier)}/curves/{segment(name)}", **{"class": of, **options}
+            )
         )
 
     @operation
@@ -62,13 +64,13 @@ class Wondering(Asking):
     ) -> Flow[Facts]:
         """The same of an input that is not kept."""
         body = {"input": dict(input), **({} if of is None else {"class": of}), **options}
-        return (yield from self._facts("POST", f"/v1/curves/{name}", body))
+        return (yield from self._facts("POST", f"/v1/curves/{segment(name)}", body))
 
     @operation
     def estimate_prevalence(self, /, run: Run, **options: Any) -> Flow[Facts]:
         """The class shares where a model is used, from ``predicted={…}`` or ``probabilities=[…]`` without labels."""
         identifier = yield from self._identified(run)
-        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/prevalence-estimates", options))
+        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/prevalence-estimates", options))
 
     @operation
     def bounds(self, /, run: Run | None = None, **options: Any) -> Flow[Facts]:
@@ -76,7 +78,7 @@ class Wondering(Asking):
         if run is None:
             return (yield from self._facts("POST", "/v1/bounds/h-mean", options))
         identifier = yield from self._identified(run)
-        return (yield from self._facts("POST", f"/v1/evaluations/{identifier}/bounds/h-mean", options))
+        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/bounds/h-mean", options))
 
     @operation
     def consistency(self, /, scores: Mapping[str, str], **options: Any) -> Flow[Facts]:

@@ -156,8 +156,10 @@ def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[st
         return []
     labels = facts.get("labels")
     if labels is None:
-        truth = columns[0].part(0, len(columns[0]))
-        labels = sorted(set(truth))
+        truth, found = columns[0], set[Any]()
+        for start in range(0, len(truth), STREAMED_CELLS):
+            found.update(truth.part(start, start + STREAMED_CELLS))
+        labels = sorted(found)
     texts = [str(one) for one in labels]
     usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not _RESERVED & {*texts}
     return texts if usable and not any(isinstance(one, bool) for one in labels) else None
