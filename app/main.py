@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api import documentation, operations, pages, problems
-from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER
+from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, MetricsDoor
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.jobs.carried_out import KeptRequests
 from app.api.v1 import (
@@ -34,10 +34,11 @@ from app.api.v1.listing import names
 from app.api.v1.replays import replay
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
-from app.api.wire.request_log import RequestLog
-from app.protocol import LIMITS, ConnectionLimits
-from app.settings import Settings
-from app.wiring import build_services
+from app.api.wire.observed import Observed
+from app.protocol import LIMITS, REFUSED, ConnectionLimits
+from app.settings import MetricsAccess, Settings
+from app.telemetry.telemetry import Telemetry
+from app.wiring import build_services, build_telemetry
 
 DESCRIPTION = """
 Judges classifiers and cannot be fooled by prevalence: a confusion matrix in, every metric out, stored and read back.
@@ -69,17 +70,25 @@ def create() -> FastAPI:
     return create_app(Settings())
 
 
-def create_app(settings: Settings, *, job_grace_seconds: float = 0.0) -> FastAPI:
-    """Make the application from settings. ``job_grace_seconds`` is what jobs in hand may still take at its end."""
+def create_app(
+    settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0
+) -> FastAPI:
+    """Make the application from settings.
+
+    ``telemetry`` is in the place of that of the settings; ``job_grace_seconds`` is what jobs in hand may still take at
+    its end.
+    """
+    telemetry = telemetry or build_telemetry(settings, _version())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         requests = partial(KeptRequests, app)
-        built = build_services(settings, requests, job_grace_seconds=job_grace_seconds)
+        built = build_services(settings, telemetry, requests, job_grace_seconds=job_grace_seconds)
         async with built as services, _settled():
             app.state.services = services
-            yield {LIMITS: limits}
+            yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
 
+    counted = telemetry.metrics
     limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.connection_limit)
     app = FastAPI(
         title="Prevail",
@@ -103,14 +112,24 @@ def create_app(settings: Settings, *, job_grace_seconds: float = 0.0) -> FastAPI
     routes = [route for router in (app.router, *ROUTERS) for route in router.routes if isinstance(route, Route)]
     addresses = Addresses(routes)
     app.state.addresses = addresses
+    token = settings.metrics_token
+    app.state.metrics_door = MetricsDoor(
+        open=settings.metrics_access is MetricsAccess.open,
+        token=None if token is None else token.get_secret_value(),
+    )
     app.add_middleware(
         RequestEnvelope,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,
     )
-    if settings.access_log:
-        app.add_middleware(RequestLog)
+    if telemetry.sinks:
+        app.add_middleware(Observed, sinks=telemetry.sinks, addresses=addresses)
+    if telemetry.provider is not None:
+        # Only when it is asked for: OpenTelemetry is an extra.
+        from app.telemetry.tracing import Traced
+
+        app.add_middleware(Traced, provider=telemetry.provider, addresses=addresses)
     if settings.cors_origins:
         # Around everything: a page may read why it was refused.
         app.add_middleware(

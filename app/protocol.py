@@ -5,6 +5,7 @@ plain text. Every connection here has one timer that asks, when it is due, wheth
 """
 
 from asyncio import AbstractEventLoop, Transport
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
@@ -21,6 +22,8 @@ from app.api.problems import MEDIA_TYPE, Problem
 
 # Where the application puts the limits for this protocol to find: in the state of its lifespan.
 LIMITS: Final = "connection_limits"
+# And what is told the codes of problems that are answered here.
+REFUSED: Final = "refused"
 LARGEST_HEADERS: Final = 64 * 1024
 # A body has to come at this rate on the whole, whatever the pauses.
 LEAST_RATE: Final = 4096
@@ -58,6 +61,7 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits: ConnectionLimits = app_state.get(LIMITS) or ConnectionLimits()
+        self._tell_refused: Callable[[str], None] | None = app_state.get(REFUSED)
         self._awaited: _Awaited | None = None
         self._deadline = 0.0
         # Bytes of the headers under way, and when a body began and how much of it has come.
@@ -202,6 +206,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _write(self, problem: Problem) -> None:
+        if self.transport.is_closing():
+            # More of what was refused already.
+            return
+        if self._tell_refused is not None:
+            self._tell_refused(problem.code)
         # Before the first request there is no scope, whatever its type says.
         scope: Any = self.scope
         request_id = scope["state"].get("request_id", uuid4().hex) if scope else uuid4().hex
@@ -231,6 +240,9 @@ async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send
         code="overloaded",
         detail="too many connections are open; nothing was kept, try again shortly",
     )
+    state: Any = scope.get("state", {})
+    if REFUSED in state:
+        state[REFUSED](problem.code)
     body = write_json(problem.of_request(uuid4().hex))
     headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), "retry-after": "1", "connection": "close"}
     await send(

@@ -10,9 +10,10 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ BACKLOG: Final = 2048
 # What a stop may take beyond the time for requests under way: the last commits, connections that are closed.
 GRACE_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.1
+# Of prometheus_client, which looks at it when it is imported.
+_METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 _log = logging.getLogger("prevail.serving")
 
@@ -188,7 +191,8 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
             return supervisor.should_exit.is_set() or bool(told)
 
         _end_in_time(stopping, seconds, kill_workers)
-        supervisor.run()
+        with _shared_metrics():
+            supervisor.run()
         failed = any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes)
     else:
         server = uvicorn.Server(config)
@@ -203,6 +207,20 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         failed = not server.started
     if failed:
         sys.exit(STARTUP_FAILURE)
+
+
+@contextlib.contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """A folder in which workers keep what they count, so that each of them can tell of all."""
+    if _METRICS_FOLDER in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="prevail-metrics-", ignore_cleanup_errors=True) as folder:
+        os.environ[_METRICS_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_METRICS_FOLDER]
 
 
 def _end_in_time(stopping: Callable[[], bool], seconds: float, end: Callable[[], None]) -> None:

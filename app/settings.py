@@ -50,6 +50,14 @@ class Authentication(StrEnum):
     off = "off"
 
 
+class MetricsAccess(StrEnum):
+    """Who may read the metrics of the service."""
+
+    admin = "admin"
+    open = "open"
+    off = "off"
+
+
 class LogLevel(StrEnum):
     """How much the service writes to its log."""
 
@@ -138,6 +146,22 @@ class Settings(BaseSettings):
     )
     log_level: LogLevel = Field(LogLevel.info, description="How much is logged: `debug`, `info`, `warning` or `error`.")
     access_log: bool = Field(default=False, description="Write one line of JSON per request on standard output.")
+    metrics_access: MetricsAccess = Field(
+        MetricsAccess.admin,
+        description="Who may read `GET /metrics`. `admin`: who may administer, with a key of that scope. `open`: "
+        "whoever reaches the service. `off`: nobody, and nothing is counted.",
+    )
+    metrics_token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics "
+        "are there while that is away.",
+    )
+    otel: bool = Field(
+        default=False,
+        description="Make traces of requests, computations and uses of the database for OpenTelemetry, whose own "
+        "variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where they go. Needs the extra `otel`.",
+    )
     shutdown_seconds: int = Field(
         20, ge=1, description="How long a stop waits for requests under way before it cuts them off."
     )

@@ -6,8 +6,12 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.deps import Services
+from app.api.problem_types import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -29,10 +33,11 @@ from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
 from app.services.worker import Limits
-from app.settings import Authentication, Settings
+from app.settings import Authentication, MetricsAccess, Settings
 from app.store.comparisons import PostgresComparisonStore
 from app.store.database.engine import Disk, create_engine
 from app.store.database.schema import SchemaReadiness
+from app.store.database.watch import DatabaseWatch
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.inventory import PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
@@ -41,6 +46,10 @@ from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs.jobs import JobLimits, PostgresJobStore
 from app.store.jobs.queue import JobQueue, QueueSettings
 from app.store.keys import PostgresKeyStore
+from app.telemetry.exposition import Exposition
+from app.telemetry.metrics import ServiceMetrics
+from app.telemetry.sampling import Level, Sampler
+from app.telemetry.telemetry import Telemetry, make_telemetry
 
 _log = logging.getLogger("prevail.wiring")
 
@@ -51,9 +60,13 @@ _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authenticatio
 
 @asynccontextmanager
 async def build_services(
-    settings: Settings, requests: Callable[[Services], Requests] | None = None, *, job_grace_seconds: float = 0.0
+    settings: Settings,
+    telemetry: Telemetry | None = None,
+    requests: Callable[[Services], Requests] | None = None,
+    *,
+    job_grace_seconds: float = 0.0,
 ) -> AsyncIterator[Services]:
-    """Services on the database of the settings, closed at the end.
+    """Services on the database of the settings, closed at the end; ``telemetry`` is told what they take.
 
     Args:
         settings: Of the process.
@@ -67,18 +80,26 @@ async def build_services(
     """
     if settings.database_url is None:
         raise ValueError("expected PREVAIL_DATABASE_URL; `prevail serve` sets it when it starts the embedded Postgres")
+    telemetry = telemetry or build_telemetry(settings, version="")
+    watch = DatabaseWatch(telemetry.observers)
     engine = create_engine(
         settings.database_url.get_secret_value(),
         pool_size=settings.pool_size,
         statement_timeout=settings.statement_timeout_seconds,
         disk=Disk(settings.database_dir, settings.min_free_bytes),
+        watch=watch,
     )
     readiness = SchemaReadiness(engine)
     limits = Limits(seconds=settings.compute_seconds, memory_bytes=settings.compute_memory_bytes)
     compute = ComputePool(
-        settings.compute_processes, limits, wait_seconds=settings.compute_wait_seconds, modules=("app.forked",)
+        settings.compute_processes,
+        limits,
+        wait_seconds=settings.compute_wait_seconds,
+        modules=("app.forked",),
+        observers=telemetry.observers,
     )
-    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    writer = EvaluationWriter(engine)
+    store = PostgresEvaluationStore(engine, writer)
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     gates = PostgresGateStore(engine)
@@ -93,6 +114,11 @@ async def build_services(
     inventory = InventoryService(PostgresInventory(engine))
     retention = Retention(inventory, settings.retention or {})
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
+    exposition = sampler = None
+    if telemetry.metrics is not None:
+        levels = _levels(telemetry.metrics, admission, compute, writer, engine)
+        sampler = Sampler(telemetry.metrics, levels, lost=lambda: watch.lost, ask=readiness.check)
+        exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
     def services_with(compute: ComputePool, admission: Admission) -> Services:
         return Services(
@@ -110,6 +136,7 @@ async def build_services(
             compute=compute,
             renderer=renderer,
             readiness=readiness,
+            exposition=exposition,
         )
 
     try:
@@ -119,6 +146,8 @@ async def build_services(
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
         retention.start()
+        if sampler is not None:
+            sampler.start()
         async with contextlib.AsyncExitStack() as stack:
             if requests is not None and settings.job_concurrency:
                 compute_apart = _pool_of_jobs(settings)
@@ -128,6 +157,8 @@ async def build_services(
                 await stack.enter_async_context(_at_work(queue, runner, compute_apart))
             yield services_with(compute, admission)
     finally:
+        if sampler is not None:
+            await sampler.stop()
         compute.close()
         renderer.close()
         await retention.close()
@@ -175,6 +206,47 @@ async def _at_work(queue: JobQueue, runner: JobRunner, compute: ComputePool) -> 
         with contextlib.suppress(asyncio.CancelledError):
             await work
         compute.close()
+
+
+def build_telemetry(settings: Settings, version: str) -> Telemetry:
+    """What is told of work and of requests, as the settings say."""
+    provider = None
+    if settings.otel:
+        # Only when it is asked for: OpenTelemetry is an extra.
+        from app.telemetry.tracing import exporting_provider
+
+        provider = exporting_provider(version)
+    return make_telemetry(
+        metrics=settings.metrics_access is not MetricsAccess.off,
+        access_log=settings.access_log,
+        provider=provider,
+        codes=PROBLEM_TYPES.keys(),
+        version=version,
+    )
+
+
+def _levels(
+    metrics: ServiceMetrics,
+    admission: Admission,
+    compute: ComputePool,
+    writer: EvaluationWriter,
+    engine: AsyncEngine,
+) -> list[Level]:
+    """What metrics show of queues and connections."""
+    # No overflow is allowed, so it has no other kind.
+    pool: Any = engine.pool
+    writes, jobs, connections = "Writes by state.", "Large computations by state.", "Connections of the pool by state."
+    return [
+        Level("http_requests_in_flight", "Requests that are not over.", lambda: metrics.in_flight),
+        Level("writes", writes, lambda: admission.held, ("state", "admitted")),
+        Level("writes", writes, lambda: admission.waiting, ("state", "waiting")),
+        Level("compute_jobs", jobs, lambda: compute.running, ("state", "running")),
+        Level("compute_jobs", jobs, lambda: compute.waiting, ("state", "waiting")),
+        Level("commit_queue", "Evaluations that wait for a commit to begin.", lambda: writer.waiting),
+        Level("database_connections", connections, pool.checkedout, ("state", "in_use")),
+        Level("database_connections", connections, pool.checkedin, ("state", "idle")),
+        Level("database_pool_size", "Connections that the pool may have.", pool.size),
+    ]
 
 
 async def _is_current(readiness: SchemaReadiness) -> bool:

@@ -83,6 +83,13 @@ BENCHMARKS = (
         ("--rows", "100000"),
     ),
     Benchmark(
+        "observed",
+        "What keys, logs and metrics cost",
+        ("fastapi", "uvicorn", "prometheus-client"),
+        ("--rounds", "3"),
+        ("--rounds", "7"),
+    ),
+    Benchmark(
         "million",
         "Lists and leaderboards",
         ("asyncpg", "sqlalchemy"),

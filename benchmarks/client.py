@@ -24,10 +24,11 @@ _DRAIN_SECONDS = 60.0
 Conversation = list[bytes]
 
 
-def request(path: str, body: str, port: int) -> bytes:
+def request(path: str, body: str, port: int, key: str = "") -> bytes:
     """One POST of JSON as it goes over the wire."""
     content = body.encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {key}\r\n" if key else ""
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
@@ -127,8 +128,8 @@ class Connection(asyncio.Protocol):
 
 async def run(plan: dict[str, Any]) -> dict[str, Any]:
     """Hold the connections of the plan open for its time; counts and latencies of what fell into the measured part."""
-    port = plan["port"]
-    conversations = [[request(path, body, port) for path, body in steps] for steps in plan["conversations"]]
+    port, key = plan["port"], plan.get("key", "")
+    conversations = [[request(path, body, port, key) for path, body in steps] for steps in plan["conversations"]]
     start = time.perf_counter()
     load = Load(cycle(conversations), start + plan["warm_up"], start + plan["warm_up"] + plan["seconds"])
     loop = asyncio.get_running_loop()

@@ -49,6 +49,7 @@ class Target:
     process: "subprocess.Popen[bytes]"
     conversations: Conversations
     stretch: float = 1.0
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,16 +149,19 @@ def ending(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 @contextmanager
-def prevail(dsn: str, bodies: list[dict[str, Any]]) -> Iterator[Target]:
+def prevail(
+    dsn: str, bodies: list[dict[str, Any]], name: str = "Prevail", key: str = "", **settings: str
+) -> Iterator[Target]:
     """The service, migrated and warm."""
     port = free_port()
-    environment = {"PREVAIL_DATABASE_URL": dsn, "PREVAIL_PORT": str(port), "PREVAIL_WORKERS": str(WORKERS)}
+    environment = {"PREVAIL_DATABASE_URL": dsn, "PREVAIL_PORT": str(port), "PREVAIL_WORKERS": str(WORKERS), **settings}
     subprocess.run(
         [sys.executable, "-m", "app", "migrate"], env=os.environ | environment, check=True, stdout=subprocess.DEVNULL
     )
     with serving([sys.executable, "-m", "app", "serve"], **environment, PREVAIL_LOG_LEVEL="warning") as process:
         wait_for(port, "/readyz", process)
-        yield Target("Prevail", port, process, [[("/v1/evaluations", json.dumps(body))] for body in bodies])
+        conversations = [[("/v1/evaluations", json.dumps(body))] for body in bodies]
+        yield Target(name, port, process, conversations, key=key)
 
 
 @contextmanager
@@ -209,6 +213,7 @@ def measure(target: Target, connections: int, seconds: float, postmaster: int) -
     """Put one target under load."""
     plan = {
         "port": target.port,
+        "key": target.key,
         "connections": connections,
         "warm_up": _WARM_UP_SECONDS,
         "seconds": seconds * target.stretch,

@@ -8,14 +8,20 @@ import uvicorn
 from app.main import create_app
 from app.protocol import GuardedProtocol
 from app.settings import Settings
+from app.telemetry.telemetry import Telemetry
 
 
 class Served:
     """The application under uvicorn in a thread, on a free port."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
         config = uvicorn.Config(
-            create_app(settings), host="127.0.0.1", port=0, loop="uvloop", http=GuardedProtocol, log_level="warning"
+            create_app(settings, telemetry),
+            host="127.0.0.1",
+            port=0,
+            loop="uvloop",
+            http=GuardedProtocol,
+            log_level="warning",
         )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)

@@ -1,5 +1,7 @@
 """Which operation needs which scope. Whoever adds one that writes has nothing to do; reading by POST is named here."""
 
+import hmac
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -36,7 +38,31 @@ READING: Final = frozenset(
         "recommendMetrics",
     }
 )
-ADMINISTRATION: Final = frozenset({"createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries"})
+ADMINISTRATION: Final = frozenset(
+    {"createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries", "getServiceMetrics"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsDoor:
+    """Who may read the metrics of the service besides those who may administer it.
+
+    Attributes:
+        open: Whoever reaches it.
+        token: Whoever has it; nothing is asked of the database then.
+    """
+
+    open: bool = False
+    token: str | None = None
+
+    def lets_pass(self, authorization: str | None) -> bool:
+        """Whether a request may pass without a key."""
+        if self.open:
+            return True
+        kind, _, given = (authorization or "").partition(" ")
+        if self.token is None or kind.lower() != "bearer":
+            return False
+        return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
 
 def needed_scope(operation: str, method: str) -> Scope:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Protocol, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Request
 from fastapi._compat import ModelField
@@ -41,6 +41,14 @@ from app.services.rendering import Renderer
 CARRIED_OUT_BY: Final = "carried_out_by"
 
 
+class Exposition(Protocol):
+    """Writes the metrics of the service."""
+
+    async def text(self) -> bytes:
+        """As Prometheus reads them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Everything the routes may use, built once by the wiring."""
@@ -59,6 +67,7 @@ class Services:
     compute: ComputePool
     renderer: Renderer
     readiness: Readiness
+    exposition: Exposition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ class StrictRoute(APIRoute):
             state = request.scope["state"]
             state["route"] = path
             if CARRIED_OUT_BY not in state:
-                await _let_pass(request, scope)
+                await let_pass(request, scope)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
                 asked = await context(request)
                 return await keyed_by(request, key, asked.services.idempotency, asked.project).answer(answered, request)
@@ -124,7 +133,7 @@ def _query_params(dependant: Dependant) -> list[ModelField]:
     return [*dependant.query_params, *(field for inner in dependant.dependencies for field in _query_params(inner))]
 
 
-async def _let_pass(request: Request, scope: Scope) -> None:
+async def let_pass(request: Request, scope: Scope) -> None:
     """Hold a request against its key.
 
     Raises:

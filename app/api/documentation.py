@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api.access import IDEMPOTENCY_KEY, LONGEST_KEY, SECURITY_SCHEME, keeps, needed_scope
+from app.api.access import ADMINISTRATION, IDEMPOTENCY_KEY, LONGEST_KEY, SECURITY_SCHEME, keeps, needed_scope
 from app.api.answers import Documented, answer_model, answers
 from app.api.problems import ProblemValue
 
@@ -26,8 +26,20 @@ _ETAG = {
     "required": True,
     "schema": {"type": "string"},
 }
+_PACKED = {
+    "description": "`zstd` or `gzip`, as `Accept-Encoding` prefers them, from 16 KiB on.",
+    "schema": {"type": "string", "enum": ["zstd", "gzip"]},
+}
+_VARY = {
+    "description": "The headers of the request that the form of the answer depends on.",
+    "schema": {"type": "string"},
+}
 _RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.', "schema": {"type": "string"}}
 _RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
+
+
+# Answered before anybody has looked at the key, or since it is not good.
+_BEFORE_KEYS = frozenset({"401", "403", "408", "431"})
 
 
 def problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -172,24 +184,11 @@ def install(app: FastAPI) -> None:
                 components.pop(name, None)
             schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
             schema["components"]["securitySchemes"] = SECURITY_SCHEME
-            for path, method, operation in (
-                (path, method, one) for path, methods in schema["paths"].items() for method, one in methods.items()
-            ):
-                if path.startswith("/v1/") and method == "get":
-                    operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
-                    operation["responses"]["304"] = {
-                        "description": "`If-None-Match` names the `ETag` of what would be answered.",
-                        "headers": {"ETag": _ETAG},
-                    }
-                if path.startswith("/v1/"):
-                    # Or nothing, where no key is needed.
-                    scope = needed_scope(operation["operationId"], method.upper())
-                    operation["security"] = [{"key": [scope.value]}, {}]
-                    if keeps(operation["operationId"], method.upper()):
-                        _say_of_keys(operation)
-                _say_of_members(operation, components)
-                for answer in operation["responses"].values():
-                    answer.setdefault("headers", {})["X-Request-ID"] = {"$ref": "#/components/headers/X-Request-ID"}
+            schema["components"]["headers"] |= {"RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY}
+            schema["components"]["headers"] |= {"Content-Encoding": _PACKED, "Vary": _VARY}
+            for path, methods in schema["paths"].items():
+                for method, operation in methods.items():
+                    _complete(path, method, operation, components)
             app.openapi_schema = schema
         return app.openapi_schema
 
@@ -203,6 +202,35 @@ def _say_of_keys(operation: dict[str, Any]) -> None:
         if status.startswith("2"):
             answer.setdefault("headers", {})["Idempotent-Replayed"] = _REPLAYED
     operation["responses"] |= _OF_KEYS
+
+
+def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """What holds for all operations: who may ask, the headers of answers, and 304."""
+    answers = operation["responses"]
+    versioned, keyed = path.startswith("/v1/"), operation["operationId"] in ADMINISTRATION
+    if versioned and method == "get":
+        answers["200"].setdefault("headers", {})["ETag"] = _ETAG
+        answers["304"] = {
+            "description": "`If-None-Match` names the `ETag` of what would be answered.",
+            "headers": {"ETag": _ETAG},
+        }
+    if versioned or keyed:
+        # Or nothing, where no key is needed.
+        scope = needed_scope(operation["operationId"], method.upper())
+        operation["security"] = [{"key": [scope.value]}, {}]
+    if versioned and keeps(operation["operationId"], method.upper()):
+        _say_of_keys(operation)
+    _say_of_members(operation, schemas)
+    for status, answer in answers.items():
+        names = ["X-Request-ID"]
+        # Before a key is known there is nothing to be said of its rate.
+        if (versioned or keyed) and status not in _BEFORE_KEYS:
+            names += ["RateLimit", "RateLimit-Policy"]
+        if "content" in answer and status.startswith("2"):
+            names += ["Content-Encoding", "Vary"]
+        shared = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+        # A new mapping: problems of one kind are one object in all operations.
+        answer["headers"] = shared | answer.get("headers", {})
 
 
 def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:

@@ -2,18 +2,29 @@
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Literal
+from typing import Final, Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
-from app.api.deps import UseContext
+from app.api.access import MetricsDoor
+from app.api.answers import Documented, answers, json_response
+from app.api.deps import UseContext, let_pass
 from app.api.documentation import PROBLEMS
 from app.api.problem_types import PROBLEM_TYPES
 from app.api.problems import Problem, respond
+from app.domain.access import Scope
 from app.domain.errors import NotFound
 from app.domain.members import SPREAD, members, named
+
+# Of Prometheus: text, and the version of its format.
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_EXPOSITION: Final[Documented] = {
+    200: {
+        "description": "In the text format of Prometheus, over all workers of this machine.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+}
 
 router = APIRouter(default_response_class=Response, tags=["operations"])
 
@@ -104,6 +115,22 @@ async def is_ready(request: Request, context: UseContext) -> Response:
         headers={"Retry-After": "5"},
     )
     return respond(problem, request)
+
+
+@router.get(
+    "/metrics",
+    responses=_EXPOSITION | {status: PROBLEMS[status] for status in (401, 403, 404, 429, 503)},
+    operation_id="getServiceMetrics",
+)
+async def get_service_metrics(request: Request, context: UseContext) -> Response:
+    """Tell how the service does: requests, computations, queues, the database, memory. Nothing of any project."""
+    exposition = context.services.exposition
+    if exposition is None:
+        raise NotFound("metrics are off: PREVAIL_METRICS_ACCESS")
+    door: MetricsDoor = request.app.state.metrics_door
+    if not door.lets_pass(request.headers.get("authorization")):
+        await let_pass(request, Scope.ADMIN)
+    return Response(await exposition.text(), media_type=METRICS_TYPE)
 
 
 @router.get(

@@ -19,10 +19,20 @@ class Admission:
     """
 
     def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:
-        self._free = limit
+        self._limit = self._free = limit
         self._wait_seconds = wait_seconds
         self._what, self._retry_after = what, retry_after
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def held(self) -> int:
+        """Places that are taken."""
+        return self._limit - self._free
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return sum(not place.done() for place in self._waiting)
 
     async def __aenter__(self) -> None:
         if self._free:

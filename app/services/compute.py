@@ -9,12 +9,14 @@ import logging
 import pickle
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
 from app.services.admission import Admission
+from app.services.observing import UNOBSERVED, Observers, kind_of
 from app.services.worker import Ending, Limits, Worker
 
 Result = TypeVar("Result")
@@ -24,8 +26,17 @@ _log = logging.getLogger("prevail.compute")
 class ComputePool:
     """Runs pure functions. They are sent to a process with their arguments, so both have to be picklable."""
 
-    def __init__(self, processes: int, limits: Limits, *, wait_seconds: float, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        processes: int,
+        limits: Limits,
+        *,
+        wait_seconds: float,
+        modules: Sequence[str] = (),
+        observers: Observers = UNOBSERVED,
+    ) -> None:
         """Work waits ``wait_seconds`` for a process; ``modules`` are imported once, before processes are forked."""
+        self.observers = observers
         self._limits, self._modules = limits, modules
         # Threads wait for processes; each job has a thread and a worker to itself.
         self._threads = ThreadPoolExecutor(max_workers=processes, thread_name_prefix="compute")
@@ -46,9 +57,12 @@ class ComputePool:
             NotEnoughMemory: it needed more memory than one request may have.
             ProcessLost: its process ended under it, or the service ends.
         """
+        asked = time.perf_counter()
         async with self._places:
             if self._closed:
                 raise ProcessLost("the service is ending; nothing was kept")
+            began = time.perf_counter()
+            self.observers.waited_to_compute(began - asked)
             job = _Job(function, file)
             self._jobs.add(job)
             try:
@@ -59,6 +73,17 @@ class ComputePool:
                 raise
             finally:
                 self._jobs.discard(job)
+                self.observers.computed(kind_of(function), time.perf_counter() - began, apart=True)
+
+    @property
+    def running(self) -> int:
+        """Computations that have a process."""
+        return self._places.held
+
+    @property
+    def waiting(self) -> int:
+        """Computations that wait for one."""
+        return self._places.waiting
 
     async def run_in_turn(self, function: Callable[..., Result]) -> Result:
         """The same for one of many functions of a request: it waits for those before it, of all such requests.

@@ -121,6 +121,7 @@ OPERATIONS: dict[str, Ask] = {
     "rotateKey": Ask("missing", {}, named={"identifier": "$key"}),
     "revokeKey": Ask("missing", named={"identifier": "$gone_key"}),
     "listAuditEntries": Ask("own"),
+    "getServiceMetrics": Ask("same"),
 }
 
 
@@ -133,6 +134,7 @@ class World:
     others: dict[str, KeyMade]
     wrong: dict[str, str]
     ids: dict[str, str]
+    database_url: str
 
     def ask(self, operation: str, headers: dict[str, str]) -> httpx.Response:
         method, path = DOCUMENTED[operation]
@@ -174,7 +176,7 @@ def world(database_url: str) -> Iterator[World]:
         # It has ended; to be cancelled, it has to wait.
         waits = "UPDATE jobs SET status = 'queued', finished_at = NULL WHERE id = :id"
         execute(database_url, waits, id=UUID(ids["waiting"]))
-        yield World(client, mine, others, wrong, ids)
+        yield World(client, mine, others, wrong, ids, database_url)
 
 
 def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
@@ -265,7 +267,7 @@ def test_another_project_sees_nothing(world: World, operation: str) -> None:
     elif ask.across == "missing":
         problem = check_problem(reply, 404, "not_found")
         nowhere = {name: f"01900000-0000-7000-8000-{place:012}" for place, name in enumerate(world.ids)}
-        world_of_none = World(world.client, world.mine, world.others, {}, nowhere)
+        world_of_none = World(world.client, world.mine, world.others, {}, nowhere, world.database_url)
         unknown = world_of_none.ask(operation, headers)
         # What lies in another project and what there never was are told apart by nothing.
         told = [problem["detail"], unknown.json()["detail"]]
@@ -289,6 +291,31 @@ def test_the_project_itself_succeeds(world: World, operation: str) -> None:
     scope = needed_scope(operation, DOCUMENTED[operation][0]).value
     reply = world.ask(operation, bearer(world.mine[scope]))
     assert reply.status_code < 300, reply.text
+    check_headers(operation, reply)
+
+
+# Of every message of HTTP.
+TRANSPORT = {"content-length", "content-type", "date", "server", "connection", "transfer-encoding"}
+
+
+def check_headers(operation: str, reply: httpx.Response) -> None:
+    """Whatever headers an answer has, the document names; whatever it promises, the answer has."""
+    method, path = DOCUMENTED[operation]
+    named = DOCUMENT["paths"][path][method.lower()]["responses"][str(reply.status_code)]["headers"]
+    shown = {name.lower() for name in named}
+    assert set(reply.headers) - TRANSPORT <= shown
+    shared = DOCUMENT["components"]["headers"]
+    required = {name.lower() for name, one in named.items() if (shared[name] if "$ref" in one else one).get("required")}
+    assert required <= set(reply.headers)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_answers_have_the_headers_that_are_documented(world: World, operation: str) -> None:
+    """Refusals too, and of a key with a rate."""
+    scope = needed_scope(operation, DOCUMENTED[operation][0]).value
+    limited = make_key(world.database_url, "second", scope, rate="9/day")
+    for headers in (bearer(limited), {}, {**bearer(limited), "Accept": "image/png"}):
+        check_headers(operation, world.ask(operation, headers))
 
 
 KEEPING = [name for name in OPERATIONS if keeps(name, DOCUMENTED[name][0])]

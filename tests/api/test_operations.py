@@ -1,6 +1,9 @@
 """Alive, ready, overloaded, without a database: what those who run the service see."""
 
 import asyncio
+import json
+import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -209,7 +212,7 @@ def gated_client(database_url: str, gate: Gate) -> Iterator[httpx.Client]:
     """A service whose way to the database can be shut."""
     head, _, tail = database_url.rpartition("@")
     url = f"{head}@127.0.0.1:{gate.port}/{tail.partition('/')[2]}"
-    settings = Settings(database_url=SecretStr(url), pool_size=2, admission_wait_seconds=0.5)
+    settings = Settings(database_url=SecretStr(url), pool_size=2, admission_wait_seconds=0.5, access_log=True)
     with Served(settings) as base_url, httpx.Client(base_url=base_url, timeout=60) as client:
         yield client
 
@@ -245,6 +248,40 @@ def test_a_database_that_stops_and_comes_back(gated_client: httpx.Client, gate: 
     assert client.get("/readyz").status_code == 200
     assert client.get(path).json() == made
     assert client.post("/v1/evaluations", json=evaluation()).status_code == 201
+
+
+def test_loss_and_return_of_the_database_are_told(
+    gated_client: httpx.Client, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once each, whatever was asked meanwhile, and the return also when nobody asks."""
+    client = gated_client
+    client.post("/v1/evaluations", json=evaluation()).raise_for_status()
+
+    def events() -> list[dict[str, Any]]:
+        lines = [record.getMessage() for record in caplog.records if record.name == "prevail.requests"]
+        return [line for line in map(json.loads, lines) if "event" in line]
+
+    with caplog.at_level(logging.INFO, logger="prevail.requests"):
+        gate.shut()
+        for _ in range(3):
+            check_problem(client.post("/v1/evaluations", json=evaluation()), 503, "database_unavailable")
+            check_problem(client.get("/v1/models"), 503, "database_unavailable")
+        assert [line["event"] for line in events()] == ["database_lost"]
+        gate.reopen()
+        deadline = time.monotonic() + 30
+        while len(events()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    lost, back = events()
+    assert lost.keys() == {"at", "event", "reason"}
+    assert re.fullmatch(r"[A-Za-z]+", lost["reason"])
+    assert back["event"] == "database_back"
+    assert 0 < back["seconds"] < 60
+    counted = client.get("/metrics").text
+    assert "prevail_database_lost_total 1.0" in counted
+    assert "prevail_database_back_total 1.0" in counted
+    said = [record.getMessage() for record in caplog.records if record.name == "prevail.database"]
+    assert len(said) == 2
 
 
 def post_many(base_url: str, count: int, body: Any) -> list[httpx.Response]:

@@ -68,6 +68,8 @@ def test_a_request_is_one_line(client: httpx.Client, key: KeyMade, lines: list[s
     assert len(lines) == 1
     line = last(lines)
     assert 0 < line.pop("milliseconds") < 60_000
+    assert 0 < line.pop("compute_milliseconds") < 60_000
+    assert 0 < line.pop("database_milliseconds") < 60_000
     assert datetime.fromisoformat(line.pop("at")) <= datetime.now(UTC)
     assert line == {
         "request": "mine-1",

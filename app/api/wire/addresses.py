@@ -27,6 +27,12 @@ class Addresses:
         taken = self._plain.get(path)
         return taken is not None and method not in taken
 
+    def template(self, path: str) -> str | None:
+        """The address as its route has it, with the names of its parameters; None when there is no such address."""
+        if path in self._plain:
+            return path
+        return next((name for name, (pattern, _) in self._patterns.items() if pattern.match(path)), None)
+
     def methods(self, path: str) -> str:
         """The methods that an address takes, as the header Allow lists them; empty when there is no such address."""
         taken = self._plain.get(path) or {

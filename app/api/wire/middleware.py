@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,9 +17,8 @@ from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_all
 from app.api.wire.addresses import Addresses
 from app.api.wire.compression import unpacked
 from app.api.wire.disconnects import DisconnectWatch
+from app.api.wire.packing import Packed
 
-# Answers from here on are packed for who takes gzip, large ones in a thread.
-_LEAST_PACKED, _PACKED_IN_A_THREAD, _PACKING = 16 * 1024, 64 * 1024, 1
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
@@ -39,7 +37,7 @@ class RequestEnvelope:
     """
 
     def __init__(self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses) -> None:
-        self._app = GZipMiddleware(app, _LEAST_PACKED, _PACKING, _PACKED_IN_A_THREAD)
+        self._app = Packed(app)
         self._limit = max_body_bytes
         self._budget = ByteBudget(max_bodies_bytes)
         self._addresses = addresses

@@ -2,14 +2,12 @@
 
 import logging
 import re
-import time
-from datetime import UTC, datetime
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
+from app.api.wire.observed import RequestFacts
 from app.domain.members import rfc3339
 
 LOGGER: Final = "prevail.requests"
@@ -20,56 +18,31 @@ _LONGEST_PATH = 200
 
 
 class RequestLog:
-    """Around everything, so that refusals of all kinds are there too."""
+    """Writes the lines."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def begun(self) -> None:
+        """Nothing is written yet."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one ASGI connection."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begin, at = time.perf_counter(), datetime.now(UTC)
-        state = scope.setdefault("state", {})
-        status: int | None = None
-        received = sent = 0
-
-        async def receive_counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            return message
-
-        async def send_counted(message: Message) -> None:
-            nonlocal status, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            sent += len(message.get("body", b""))
-            await send(message)
-
-        try:
-            await self._app(scope, receive_counted, send_counted)
-        finally:
-            line = {
-                "at": rfc3339(at),
-                "request": state.get("request_id"),
-                "trace": _trace(Headers(scope=scope).get("traceparent", "")),
-                "key": state.get("key_id"),
-                "project": state.get("project"),
-                "method": scope["method"],
-                "route": state.get("route"),
-                "path": scope["path"][:_LONGEST_PATH],
-                # None when the client went away before there was an answer.
-                "status": status,
-                "code": state.get("code"),
-                "milliseconds": round((time.perf_counter() - begin) * 1000, 3),
-                "bytes_in": received,
-                "bytes_out": sent,
-            }
-            _log.info("%s", write_json(line).decode())
-
-
-def _trace(parent: str) -> str | None:
-    match = _TRACE.fullmatch(parent)
-    return None if match is None else match[1]
+    def ended(self, facts: RequestFacts) -> None:
+        """Write the line of a request."""
+        scope, state = facts.scope, facts.state
+        trace = _TRACE.fullmatch(Headers(scope=scope).get("traceparent", ""))
+        line = {
+            "at": rfc3339(facts.at),
+            "request": state.get("request_id"),
+            "trace": state.get("trace_id") or (trace and trace[1]),
+            "key": state.get("key_id"),
+            "project": state.get("project"),
+            "method": scope["method"],
+            "route": state.get("route"),
+            "path": scope["path"][:_LONGEST_PATH],
+            # None when the client went away before there was an answer.
+            "status": facts.status,
+            "code": state.get("code"),
+            "milliseconds": round(facts.seconds * 1000, 3),
+            "compute_milliseconds": round(facts.tally.compute * 1000, 3),
+            "database_milliseconds": round(facts.tally.database * 1000, 3),
+            "bytes_in": facts.received,
+            "bytes_out": facts.sent,
+        }
+        _log.info("%s", write_json(line).decode())

@@ -5,7 +5,9 @@ long as those of one. Nothing waits for company: who comes alone is answered at 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +18,7 @@ from app.services.evaluate.headline import headline_alone
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
+from app.services.observing import Observers, Tally, share, tally
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64
@@ -25,6 +28,8 @@ _GROUP_LIMIT = 32
 _TURNS_TO_GATHER = 6
 # Turns between values and report: so many until the store has sent off what it was given meanwhile.
 _TURNS_TO_STORE = 5
+# What is told of arithmetic on the event loop.
+_KIND = "evaluate"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +45,7 @@ class _Waiting:
     question: Question
     overall: "asyncio.Future[OverallValues]"
     report: "asyncio.Future[Report]"
+    tally: Tally | None
 
 
 class Reports:
@@ -65,7 +71,8 @@ class Reports:
         question = ask(source, options)
         if source.counts.size > _HEAVY_ENTRIES:
             return await self._compute.run(partial(headline_alone, question))
-        return headline_alone(question)
+        with _told(self._compute.observers, [tally()]):
+            return headline_alone(question)
 
     async def values_first(
         self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
@@ -83,7 +90,7 @@ class Reports:
             return OverallValues(made.values, report)
         if not self._waiting:
             _after(_TURNS_TO_GATHER, self._values_of_all)
-        waiting = _Waiting(question, loop.create_future(), report)
+        waiting = _Waiting(question, loop.create_future(), report, tally())
         self._waiting.append(waiting)
         return await waiting.overall
 
@@ -96,28 +103,42 @@ class Reports:
         for (n_classes, _), members in families.items():
             size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
             for start in range(0, len(members), size):
-                _values_of_group(members[start : start + size])
+                _values_of_group(members[start : start + size], self._compute.observers)
 
 
-def _values_of_group(group: Sequence[_Waiting]) -> None:
+@contextmanager
+def _told(observers: Observers, tallies: Sequence[Tally | None]) -> Iterator[None]:
+    """Tell how long the event loop computed, for whom."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds = time.perf_counter() - begin
+        share(tallies, seconds)
+        observers.computed(_KIND, seconds, apart=False)
+
+
+def _values_of_group(group: Sequence[_Waiting], observers: Observers) -> None:
     """Give a group its values, one by one if it fails as a whole: what cannot be computed spoils no other."""
     try:
-        found = batch_values([one.question for one in group])
+        with _told(observers, [one.tally for one in group]):
+            found = batch_values([one.question for one in group])
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
             group[0].overall.set_exception(error)
             return
         for one in group:
-            _values_of_group([one])
+            _values_of_group([one], observers)
         return
     for one, values in zip(group, found.values, strict=True):
         one.overall.set_result(OverallValues(values, one.report))
-    _after(_TURNS_TO_STORE, lambda: _report_group(group, found))
+    _after(_TURNS_TO_STORE, lambda: _report_group(group, found, observers))
 
 
-def _report_group(group: Sequence[_Waiting], found: BatchValues) -> None:
+def _report_group(group: Sequence[_Waiting], found: BatchValues, observers: Observers) -> None:
     try:
-        reports = matrix_reports(found)
+        with _told(observers, [one.tally for one in group]):
+            reports = matrix_reports(found)
     except Exception as error:  # noqa: BLE001 - it belongs to the callers
         for one in group:
             if not one.report.done():

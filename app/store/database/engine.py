@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.services.ports import StoreFullError
 from app.store.database.failures import NO_SPACE, translated
 from app.store.database.sealing import seal
+from app.store.database.watch import DatabaseWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ def create_engine(
     statement_timeout: float = 30.0,
     connect_timeout: float = 5.0,
     disk: Disk = Disk(),
+    watch: DatabaseWatch | None = None,
 ) -> AsyncEngine:
     """Create the engine of one process; nothing is connected yet.
 
@@ -51,6 +53,7 @@ def create_engine(
         statement_timeout: Seconds after which Postgres cancels a statement.
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
+        watch: Looks on; one that tells nobody when it is left out.
     """
     engine = create_async_engine(
         url,
@@ -60,7 +63,7 @@ def create_engine(
         pool_pre_ping=True,
         json_serializer=write_json,
         json_deserializer=orjson.loads,
-        execution_options={"disk": disk},
+        execution_options={"disk": disk, "watch": watch or DatabaseWatch()},
         connect_args={
             "timeout": connect_timeout,
             "server_settings": {
@@ -83,10 +86,16 @@ def write_json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+def watch_of(engine: AsyncEngine) -> DatabaseWatch:
+    """Who looks on while the database is used."""
+    watch: DatabaseWatch = engine.get_execution_options()["watch"]
+    return watch
+
+
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     """A connection to read with. Raises StoreUnavailableError when the database cannot be worked with."""
-    with translated():
+    with watch_of(engine).use("read"), translated():
         async with engine.connect() as connection:
             yield connection
 
@@ -111,6 +120,6 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
     """
     # Twice: in the table, and before in the log.
     require_room(engine, 2 * size)
-    with translated():
+    with watch_of(engine).use("write"), translated():
         async with engine.begin() as connection:
             yield connection

@@ -47,6 +47,11 @@ def is_full(error: BaseException) -> bool:
     return state == _DISK_FULL or (state == _INTERNAL and _QUOTA in str(found))
 
 
+def state_of(error: BaseException) -> str | None:
+    """The SQLSTATE of an error of the driver, or of one that SQLAlchemy has made of it."""
+    return _state(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
+
+
 def _state(error: BaseException) -> str | None:
     state = getattr(error, "sqlstate", None)
     return state if isinstance(state, str) else None

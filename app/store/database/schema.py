@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.services.ports import StoreState, StoreUnavailableError
+from app.store.database.engine import watch_of
 from app.store.database.failures import translated
 
 MIGRATIONS = Path(__file__).resolve().parents[3] / "alembic"
@@ -57,7 +58,7 @@ class SchemaReadiness:
         """Ask the database for its revision now; an unreachable one is an answer, not an error."""
         expected = expected_revision()
         try:
-            with translated():
+            with watch_of(self._engine).use("read"), translated():
                 revision = await self._read_revision()
                 newer = revision is not None and revision not in known_revisions()
                 return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)

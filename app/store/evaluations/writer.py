@@ -5,6 +5,7 @@ load the commits get larger instead of more. Why, with numbers: docs/adr/0002-dr
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.access import Change, Kind
 from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
+from app.store.database.engine import watch_of
 from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
 from app.store.database.tables import audit_entries, evaluations
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
@@ -83,6 +85,7 @@ class EvaluationWriter:
     ) -> None:
         """Take how many may wait, and how many, with how many bytes of matrices, share one commit at most."""
         self._engine = engine
+        self._watch = watch_of(engine)
         self._queue_limit = queue_limit
         self._group_limit = group_limit
         self._group_bytes = group_bytes
@@ -115,7 +118,16 @@ class EvaluationWriter:
         statement = KEYED_INSERT if MARKED in row else INSERT
         self._queue.append(_Waiting(statement, tuple(row[name] for name in statement.columns), size, done))
         self._arrived.set()
-        await done
+        begin = time.perf_counter()
+        try:
+            await done
+        finally:
+            self._watch.observers.asked_database("insert", time.perf_counter() - begin)
+
+    @property
+    def waiting(self) -> int:
+        """Evaluations that wait for a commit to begin."""
+        return len(self._queue)
 
     async def close(self) -> None:
         """Refuse new evaluations, commit those that wait, let the connection go."""
@@ -153,9 +165,12 @@ class EvaluationWriter:
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
         """Commit a group, one by one if it fails as a whole, and answer every caller."""
+        begin = time.perf_counter()
         try:
             await self._insert(group)
         except (StoreUnavailableError, StoreFullError) as error:
+            if isinstance(error, StoreUnavailableError):
+                self._watch.failed(error)
             _fail(group, error)
         except asyncio.CancelledError:
             _fail(group, StoreUnavailableError("expected an answer from the database, the service stopped before"))
@@ -167,6 +182,8 @@ class EvaluationWriter:
                 for waiting in group:
                     await self._commit([waiting])
         else:
+            self._watch.answered()
+            self._watch.observers.committed(len(group), time.perf_counter() - begin)
             for waiting in group:
                 _answer(waiting.done)
 

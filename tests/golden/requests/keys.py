@@ -37,4 +37,5 @@ KEYS = [
     keep("run", of_matrix([[5, 1], [2, 4]])),
     get("audit", "/v1/audit"),
     get("audit-one", "/v1/audit", limit=1),
+    get("metrics", "/metrics"),
 ]

@@ -1,0 +1,153 @@
+"""The metrics of the service, in the names and units of Prometheus.
+
+Labels are what the code has: templates of addresses, methods, statuses, codes of problems, use cases. Never an address
+as it came, a project, a model or a key, so that what is asked makes no new series.
+"""
+
+from collections import Counter as Counted
+from collections.abc import Container
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+from app.api.wire.observed import RequestFacts
+from app.services.observing import Observer
+
+NO_ADDRESS: Final = "none"
+OTHER: Final = "other"
+# The client went away before there was an answer.
+GONE: Final = "gone"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+# Clients that are told apart between two looks; further ones count as one.
+_MOST_CLIENTS: Final = 10_000
+
+
+class ServiceMetrics(Observer):
+    """The instruments of one process, which observers and layers of the web tell what happens."""
+
+    def __init__(self, codes: Container[str], version: str) -> None:
+        """Take the codes that problems can have: a refusal for another reason counts as `other`."""
+        # Twice as many series otherwise, which nobody asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves it untyped
+        self.registry = CollectorRegistry(auto_describe=False)
+        self._codes = codes
+        self._children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._clients: Counted[str] = Counted()
+        self.in_flight = 0
+        self._make_instruments()
+        release = self.gauge("build_info", "1, with the release of the service.", "version", mode="livemax")
+        release.labels(version).set(1)
+
+    def _make_instruments(self) -> None:
+        self._requests = self._counter("http_requests", "Requests that are over.", "route", "method", "status")
+        self._request_seconds = self._histogram(
+            "http_request_seconds", "From a request to its answer.", "route", "method"
+        )
+        self._received = self._counter("http_request_bytes", "Bytes of bodies of requests, as they came.")
+        self._sent = self._counter("http_response_bytes", "Bytes of bodies of answers, as they were sent.")
+        self._refusals = self._counter("refusals", "Requests that were answered a problem, by its code.", "code")
+        self._busiest = self._counter(
+            "busiest_client_requests", "Of each few seconds, the requests of the client that sent most."
+        )
+        self._compute_seconds = self._histogram(
+            "compute_seconds",
+            "Arithmetic, by use case and by where: on the event loop or in a process.",
+            "kind",
+            "where",
+        )
+        self._compute_wait = self._histogram("compute_wait_seconds", "How long arithmetic waited for a process.")
+        self._database_seconds = self._histogram(
+            "database_seconds", "What was asked of the database, waiting for a connection or a commit included.", "work"
+        )
+        self._commit_rows = self._histogram("commit_rows", "Evaluations that were committed together.", buckets=_ROWS)
+        self._commit_seconds = self._histogram("commit_seconds", "One commit of evaluations.")
+        self._lost = self._counter("database_lost", "How often the database stopped answering.")
+        self._back = self._counter("database_back", "How often it answered again.")
+        self._lost_seconds = self._counter("database_lost_seconds", "How long it was away, counted when it is back.")
+        self._delay = self._histogram("event_loop_delay_seconds", "How late the event loop comes to what is due.")
+
+    def _counter(self, name: str, said: str, *labels: str) -> Counter:
+        return Counter(f"prevail_{name}", said, labels, registry=self.registry)
+
+    def _histogram(self, name: str, said: str, *labels: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
+        return Histogram(f"prevail_{name}", said, labels, registry=self.registry, buckets=buckets)
+
+    def gauge(self, name: str, said: str, *labels: str, mode: str = "livesum") -> Gauge:
+        """A gauge; over all workers it is the sum of those that live."""
+        return Gauge(f"prevail_{name}", said, labels, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # one of its literals
+
+    # What the layers of the web tell.
+
+    def begun(self) -> None:
+        """A request has come."""
+        self.in_flight += 1
+
+    def ended(self, facts: RequestFacts) -> None:
+        """A request is over."""
+        self.in_flight -= 1
+        scope, state = facts.scope, facts.state
+        method = scope["method"] if scope["method"] in _METHODS else OTHER
+        status = GONE if facts.status is None else str(facts.status)
+        key = (facts.template or NO_ADDRESS, method, status)
+        children = self._children.get(key)
+        if children is None:
+            children = self._requests.labels(*key), self._request_seconds.labels(*key[:2])
+            self._children[key] = children
+        children[0].inc()
+        children[1].observe(facts.seconds)
+        self._received.inc(facts.received)
+        self._sent.inc(facts.sent)
+        if state.get("code") is not None:
+            self.refused(state["code"])
+        client = str(state.get("key_id") or (scope.get("client") or ("",))[0])
+        if client in self._clients or len(self._clients) < _MOST_CLIENTS:
+            self._clients[client] += 1
+        else:
+            self._clients[OTHER] += 1
+
+    def refused(self, code: str) -> None:
+        """A request was answered a problem."""
+        self._refusals.labels(code if code in self._codes else OTHER).inc()
+
+    # What observers are told.
+
+    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
+        """As `app.services.observing.Observer` says; so are the others."""
+        self._compute_seconds.labels(kind, "process" if apart else "loop").observe(seconds)
+
+    def waited_to_compute(self, seconds: float) -> None:
+        """See there."""
+        self._compute_wait.observe(seconds)
+
+    def asked_database(self, work: str, seconds: float) -> None:
+        """See there."""
+        self._database_seconds.labels(work).observe(seconds)
+
+    def committed(self, rows: int, seconds: float) -> None:
+        """See there."""
+        self._commit_rows.observe(rows)
+        self._commit_seconds.observe(seconds)
+
+    def database_lost(self, reason: str) -> None:  # noqa: ARG002 - a label for each would be one for each driver's error
+        """See there."""
+        self._lost.inc()
+
+    def database_back(self, seconds: float) -> None:
+        """See there."""
+        self._back.inc()
+        self._lost_seconds.inc(seconds)
+
+    # What is looked at from time to time.
+
+    def loop_was_late(self, seconds: float) -> None:
+        """The event loop came so late to something that was due."""
+        self._delay.observe(seconds)
+
+    def count_clients(self) -> int:
+        """How many clients there were since the last time; the requests of the busiest are counted."""
+        clients, self._clients = self._clients, Counted()
+        if clients:
+            self._busiest.inc(max(clients.values()))
+        return len(clients)

@@ -1,0 +1,84 @@
+"""What is told of work, and for which request it is counted."""
+
+import asyncio
+from functools import partial
+
+from app.services.admission import Admission
+from app.services.evaluate.reports import report_alone
+from app.services.gate.gate_check import check_gate
+from app.services.observing import Observer, Observers, begin_tally, kind_of, share, tally
+
+
+class Told(Observer):
+    def __init__(self) -> None:
+        self.said: list[tuple[object, ...]] = []
+
+    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
+        self.said.append((kind, seconds, apart))
+
+    def committed(self, rows: int, seconds: float) -> None:
+        self.said.append((rows, seconds))
+
+
+def test_all_observers_are_told() -> None:
+    first, second = Told(), Told()
+    both = Observers([first, second])
+    both.computed("gate", 1.0, apart=True)
+    both.committed(3, 0.5)
+    both.asked_database("read", 0.1)
+    both.waited_to_compute(0.1)
+    both.database_lost("OSError")
+    both.database_back(2.0)
+    assert first.said == second.said == [("gate", 1.0, True), (3, 0.5)]
+
+
+def test_each_request_has_a_tally_of_its_own() -> None:
+    observers = Observers()
+
+    async def request(seconds: float) -> tuple[float, float]:
+        own = begin_tally()
+        await asyncio.sleep(0)
+        observers.computed("gate", seconds, apart=True)
+        # What it starts counts for it.
+        await asyncio.create_task(asked(seconds))
+        return own.compute, own.database
+
+    async def asked(seconds: float) -> None:
+        observers.asked_database("read", 2 * seconds)
+
+    async def both() -> list[tuple[float, float]]:
+        return list(await asyncio.gather(request(1.0), request(10.0)))
+
+    assert asyncio.run(both()) == [(1.0, 2.0), (10.0, 20.0)]
+
+
+def test_what_is_computed_for_several_is_shared() -> None:
+    first, second = begin_tally(), begin_tally()
+    share([first, None, second], 3.0)
+    assert (first.compute, second.compute) == (1.0, 1.0)
+    assert tally() is second
+
+
+def test_the_kind_of_work_is_its_use_case() -> None:
+    assert kind_of(partial(report_alone, kept=None)) == "evaluate"
+    assert kind_of(check_gate) == "gate"
+    # What is handed to something shared counts, not what hands it on.
+    assert kind_of(partial(map, partial(check_gate))) == "gate"
+    assert kind_of(partial(print, 3, int)) == "other"
+
+
+def test_an_admission_says_who_is_in_and_who_waits() -> None:
+    async def fill() -> tuple[tuple[int, int], tuple[int, int]]:
+        places = Admission(limit=1, wait_seconds=5)
+
+        async def work() -> None:
+            async with places:
+                await asyncio.sleep(0.01)
+
+        tasks = [asyncio.create_task(work()) for _ in range(3)]
+        await asyncio.sleep(0)
+        full = places.held, places.waiting
+        await asyncio.gather(*tasks)
+        return full, (places.held, places.waiting)
+
+    assert asyncio.run(fill()) == ((1, 2), (0, 0))
