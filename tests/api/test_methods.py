@@ -37,7 +37,7 @@ def test_head_of_what_is_there(client: httpx.Client) -> None:
     path = f"/v1/evaluations/{create(client, evaluation())['id']}"
     read, asked = client.get(path), client.head(path)
     assert (asked.status_code, asked.content) == (200, b"")
-    assert asked.headers["content-length"] == str(len(read.content))
+    assert asked.headers["content-length"] == read.headers["content-length"]
     assert asked.headers["etag"] == read.headers["etag"]
     assert client.head(path, headers={"If-None-Match": read.headers["etag"]}).status_code == 304
 

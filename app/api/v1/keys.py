@@ -1,6 +1,7 @@
 """Routes of API keys, and of the trail of changes."""
 
 from http import HTTPStatus
+from typing import Final
 from uuid import UUID
 
 from fastapi import Request
@@ -17,6 +18,13 @@ from app.domain.access import AuditEntry, KeyFacts, KeyMade
 router = routes("keys")
 _USES = (["getKey", "rotateKey", "revokeKey"], {"identifier": "$response.body#/id"})
 
+_MADE: Final = made(KeyMade, *_USES)
+_MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
+    "description": "`no-store`: the key is shown this once.",
+    "required": True,
+    "schema": {"type": "string"},
+}
+
 
 def _shown_once(key: KeyMade) -> Response:
     headers = {"Location": f"/v1/keys/{key.facts.id}", "Cache-Control": "no-store"}
@@ -26,7 +34,7 @@ def _shown_once(key: KeyMade) -> Response:
 @router.post(
     "/keys",
     status_code=HTTPStatus.CREATED,
-    responses=made(KeyMade, *_USES),
+    responses=_MADE,
     openapi_extra=body_schema(requests.KeyRequest, requests.KEYS),
     operation_id="createKey",
 )
@@ -52,7 +60,7 @@ async def get_key(identifier: UUID, context: UseContext) -> Response:
 @router.post(
     "/keys/{identifier}/rotations",
     status_code=HTTPStatus.CREATED,
-    responses=made(KeyMade, *_USES),
+    responses=_MADE,
     openapi_extra=body_schema(requests.RotationRequest, requests.ROTATIONS),
     operation_id="rotateKey",
 )
