@@ -70,9 +70,7 @@ def create() -> FastAPI:
     return create_app(Settings())
 
 
-def create_app(
-    settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0
-) -> FastAPI:
+def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0) -> FastAPI:
     """Make the application from settings.
 
     ``telemetry`` is in the place of that of the settings; ``job_grace_seconds`` is what jobs in hand may still take at

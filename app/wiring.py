@@ -66,10 +66,11 @@ async def build_services(
     *,
     job_grace_seconds: float = 0.0,
 ) -> AsyncIterator[Services]:
-    """Services on the database of the settings, closed at the end; ``telemetry`` is told what they take.
+    """Services on the database of the settings, closed at the end.
 
     Args:
         settings: Of the process.
+        telemetry: Is told what they take; that of the settings by default.
         requests: Makes what carries out the requests of jobs; without it nobody works on jobs here.
         job_grace_seconds: What jobs in hand may still take at the end; then they wait again for somebody else.
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,18 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
         assert item["status"] == 201
 
 
+def _computed_later(client: httpx.Client) -> str:
+    """A job that has a result of its own."""
+    body = {"input": evaluation()["input"]}
+    taken = client.post("/v1/metrics/compute", json=body, headers={"Prefer": "respond-async"})
+    assert taken.status_code == 202
+    until = time.monotonic() + 30.0
+    while client.get(taken.headers["location"]).json()["status"] != "succeeded":
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return str(taken.json()["id"])
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -107,6 +120,8 @@ def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
         names["identifier"] = check.json()["id"]
     if path.startswith("/v1/keys/"):
         names["identifier"] = client.post("/v1/keys", json={"name": "read", "scopes": ["read"]}).json()["id"]
+    if path.startswith("/v1/jobs/"):
+        names["identifier"] = _computed_later(client)
     # What a route cannot do without.
     needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}}
     if "{form}" in path:
@@ -115,6 +130,10 @@ def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     assert reply.status_code == 200
     if path.endswith("/report"):
         assert reply.text.startswith("<!doctype html>")
+        return
+    if path == "/metrics":
+        assert reply.headers["content-type"].startswith("text/plain")
+        assert reply.text.startswith("# HELP")
         return
     answer_schema("get", path, 200).validate(reply.json())
 

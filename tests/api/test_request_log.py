@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -55,6 +56,10 @@ def lines() -> Iterator[list[str]]:
 
 
 def last(lines: list[str]) -> dict[str, Any]:
+    # The line is written when the answer has been sent, which may be a moment after it was read.
+    until = time.monotonic() + 10.0
+    while not lines and time.monotonic() < until:
+        time.sleep(0.01)
     # One line each, whatever was sent.
     assert "\n" not in lines[-1]
     found: dict[str, Any] = json.loads(lines[-1])
