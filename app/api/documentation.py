@@ -102,6 +102,13 @@ NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the 
 NOT_INSTALLED: dict[int | str, dict[str, Any]] = {501: problem("The service was installed without what draws it.")}
 
 
+def fixed_headers(values: Mapping[str, str], *, required: bool = True) -> dict[str, Any]:
+    """Headers that always say the same, as an answer of the document has them; not all of its forms may."""
+    return {
+        name: {"required": required, "schema": {"type": "string", "const": value}} for name, value in values.items()
+    }
+
+
 def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "") -> Documented:
     """The member ``responses`` of a route that makes something and tells its address.
 

@@ -43,10 +43,10 @@ def validator(method: str, path: str, status: int) -> Draft202012Validator:
     contents = documented[str(status)]["content"]
     # Beside JSON there may be texts, which have no schema.
     (content,) = (contents[media] for media in contents if media.endswith("json"))
-    # With `fields` an answer may have less; these here are whole.
-    schema = (
-        content["schema"]["anyOf"][0] if "fields" in _parameters(method, path) and status < 400 else content["schema"]
-    )
+    schema = content["schema"]
+    if "fields" in _parameters(method, path) and "anyOf" in schema:
+        # With `fields` an answer may have less; these here are whole.
+        schema = schema["anyOf"][0]
     return Draft202012Validator({**schema, "components": COMPONENTS})
 
 

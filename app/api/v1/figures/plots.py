@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.deps import Context, UseContext, routes
-from app.api.documentation import NO_SAMPLES, NOT_INSTALLED
+from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
 from app.api.plots.catalogue import PlotList, drawn, names_of, plot_list
 from app.api.plots.look import Look, Theme
 from app.api.plots.registry import PLOTS, Given, Needs, Plot, Subject, as_answered
@@ -25,6 +25,11 @@ from app.services.rendering import Picture
 
 router = routes("plots")
 _SMALLEST, _LARGEST = 40, 4000
+# A picture that is opened by itself loads nothing and runs nothing.
+_OF_PICTURES = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
 _FIGURE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A Vega-Lite specification with its data inside, or a picture of it.",
@@ -33,6 +38,8 @@ _FIGURE: dict[int | str, dict[str, Any]] = {
             "image/svg+xml": {"schema": {"type": "string"}},
             "image/png": {"schema": {"type": "string", "format": "binary"}},
         },
+        # Specifications have none of them.
+        "headers": fixed_headers(_OF_PICTURES, required=False),
     }
 }
 
@@ -160,8 +167,3 @@ async def _answer(context: Context, plot: Plot, given: Given, form: Form) -> Res
 
 
 _MEDIA = {Form.JSON: "application/json", Form.SVG: "image/svg+xml", Form.PNG: "image/png"}
-# A picture that is opened by itself loads nothing and runs nothing.
-_OF_PICTURES = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-    "X-Content-Type-Options": "nosniff",
-}

@@ -7,8 +7,10 @@ from fastapi import Query
 from starlette.responses import Response
 
 from app.api.deps import UseContext, routes
+from app.api.documentation import fixed_headers
 from app.api.plots.look import Theme
 from app.api.presentation import PAGE
+from app.api.report.writing import HEADERS
 from app.api.v1.figures.pages import comparison_page, evaluation_page
 
 router = routes("plots")
@@ -16,6 +18,7 @@ _REPORT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One page of HTML, its styles and pictures inside.",
         "content": {PAGE: {"schema": {"type": "string"}}},
+        "headers": fixed_headers(HEADERS),
     }
 }
 AskedTheme = Annotated[Theme | None, Query(description="Colours; those of the reader's system when left out.")]
