@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
@@ -225,7 +226,7 @@ _POST: Final = {"route": "/v1/evaluations", "method": "POST"}
 
 
 def milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.1f} ms"
+    return "-" if isnan(seconds) else f"{1000 * seconds:.1f} ms"
 
 
 SIGNALS: Final[tuple[tuple[str, Callable[[Watched], str]], ...]] = (
