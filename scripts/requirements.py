@@ -23,7 +23,7 @@ FOLDER: Final = ROOT / "requirements"
 # File -> the extras of pyproject.toml it holds besides the dependencies of the service itself.
 FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "base.txt": (),
-    "run.txt": ("embedded", "clone"),
+    "run.txt": ("embedded", "clone", "figures"),
     "dev.txt": ("dev",),
     "bench.txt": ("dev", "bench"),
 }
