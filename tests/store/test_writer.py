@@ -13,7 +13,7 @@ from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import encode_record
-from app.store.evaluations.writer import INSERT, KEYED_INSERT, EvaluationWriter
+from app.store.evaluations.writer import ENTRY_ID, INSERT, KEYED_INSERT, EvaluationWriter
 from app.store.names import NameIds
 from tests.store.conftest import MakeRecord
 
@@ -50,8 +50,8 @@ async def transactions_of(engine: AsyncEngine, project: str) -> list[int]:
 
 
 def test_every_column_is_written() -> None:
-    # When it was late is the database's to say, and who made it stands in the trail of changes.
-    written = [*(column.name for column in evaluations.c), *WHO_PARAMETERS]
+    # When it was late is the database's to say; who made it stands in the trail of changes, in an entry of its own.
+    written = [*(column.name for column in evaluations.c), *WHO_PARAMETERS, ENTRY_ID]
     assert sorted([*INSERT.columns, "late_at"]) == sorted(written)
     # So does what was kept under the key of a request.
     assert set(KEYED_INSERT.columns) > set(INSERT.columns)
