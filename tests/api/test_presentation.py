@@ -102,7 +102,7 @@ def test_unknown_members_are_named_all_at_once(client: httpx.Client) -> None:
 
 
 def test_as_little_as_possible(client: httpx.Client) -> None:
-    headers = {"Prefer": "respond-async, return=minimal"}
+    headers = {"Prefer": "handling=lenient, return=minimal"}
     reply = client.post("/v1/evaluations", json=evaluation(model="least"), headers=headers)
     assert reply.status_code == 201
     assert list(reply.json()) == ["id", "headline"]

@@ -102,7 +102,7 @@ def test_addresses_that_are_not_there(client: httpx.Client, path: str) -> None:
 
 
 ALLOWED = {
-    "/v1/evaluations": "GET, HEAD, POST, OPTIONS",
+    "/v1/evaluations": "GET, HEAD, POST, DELETE, OPTIONS",
     "/v1/evaluations/0197e0a0-0000-7000-8000-000000000000": "GET, HEAD, PATCH, DELETE, OPTIONS",
     "/v1/evaluations/batch": "POST, OPTIONS",
     "/v1/comparisons/across-datasets": "POST, OPTIONS",
@@ -263,7 +263,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError(SECRET)
 
-    monkeypatch.setattr(evaluations, "new_id", fail)
+    monkeypatch.setattr(evaluations, "made_id", fail)
 
 
 @pytest.mark.usefixtures("broken")

@@ -134,7 +134,7 @@ def test_gates_leaderboards_and_lists(client: httpx.Client) -> None:
     listed = client.get("/v1/evaluations", params={"dataset": "ranked", "sort": "-ndcg_at_k(k=10)"}).json()["items"]
     assert [one["id"] for one in listed] == [good["id"], bad["id"]]
     reply = client.get("/v1/evaluations", params={"sort": "ndcg_at_k(k=11)"})
-    assert check_problem(reply, 422, reply.json()["code"])["errors"][0]["code"] == "unknown_metric"
+    assert check_problem(reply, 422, reply.json()["code"])["errors"][0]["code"] == "not_stored"
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "npz"])

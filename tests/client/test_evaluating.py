@@ -95,7 +95,7 @@ def test_probabilities_of_every_library(
     pv: prevail.Client, made: Any, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if streamed:
-        monkeypatch.setattr(inputs, "STREAMED_CELLS", 0)
+        monkeypatch.setattr(inputs, "STREAMED_CELLS", 1)
         monkeypatch.setattr(bodies, "_BATCH_CELLS", 8)
     found = pv.evaluate(np.array(TRUE), probabilities=made(SHARES), options={"metrics": ["log_loss"]}, input=None)
     expected = -np.log([0.8, 0.7, 0.4, 0.9, 0.6, 0.7]).mean()
@@ -104,7 +104,7 @@ def test_probabilities_of_every_library(
 
 
 def test_without_arrow_much_data_is_sent_as_json_in_parts(pv: prevail.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "STREAMED_CELLS", 0)
+    monkeypatch.setattr(inputs, "STREAMED_CELLS", 1)
     monkeypatch.setattr(inputs, "has_arrow", lambda: False)
     monkeypatch.setattr(bodies, "_BATCH_CELLS", 4)
     told: list[prevail.Progress] = []

@@ -223,7 +223,7 @@ def test_faults_are_said_in_the_words_of_the_caller() -> None:
 
 
 def test_streams_are_sent_again_from_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prevail.uploads.inputs.STREAMED_CELLS", 0)
+    monkeypatch.setattr("prevail.uploads.inputs.STREAMED_CELLS", 1)
     client, asked = answering(busy(), httpx.Response(201, json=EVALUATION))
     client.evaluate(["a", "b"], ["a", "a"], model="m", dataset="d")
     assert asked[0].content == asked[1].content

@@ -104,7 +104,7 @@ def test_says_why_a_server_did_not_start(folder: Path, monkeypatch: pytest.Monke
 
 def test_names_the_extra_when_the_wheel_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(EmbeddedPostgresError, match=r"extra `embedded`.*PREVAIL_DATABASE_URL"):
+    with pytest.raises(EmbeddedPostgresError, match=r"prevail-server\[embedded\].*PREVAIL_DATABASE_URL"):
         start(folder / "data")
 
 

@@ -31,3 +31,13 @@ def test_a_class_without_errors_or_without_samples() -> None:
     assert np.isnan(kappa_z.compute(Table(np.array([[5.0, 3.0], [0.0, 0.0]]))))
     assert np.isnan(kappa_z.compute(Table(np.array([[5.0, 0.0], [3.0, 0.0]]))))
     assert float(kappa_z.compute(Table(np.diag([5.0, 4.0])))) == pytest.approx(3.0)
+
+
+def test_classes_that_occur_and_classes_that_are_predicted_are_others() -> None:
+    """Agreement by chance cannot happen then, so it does not vary."""
+    counts = np.zeros((4, 4))
+    counts[0, 2], counts[1, 3] = 5.0, 3.0
+    table = Table(counts)
+    assert np.isnan(kappa_z.compute(table))
+    (reason,) = (one for one in kappa_z.card.undefined if one.holds(table).any())
+    assert reason.code == "no_class_in_common"

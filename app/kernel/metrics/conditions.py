@@ -106,6 +106,11 @@ ONE_PREDICTED_CLASS = overall(
     "all samples are predicted as one class",
     lambda t: t.largest_predicted == t.n,
 )
+NO_CLASS_IN_COMMON = overall(
+    "no_class_in_common",
+    "no class both occurs and is predicted, so agreement by chance is impossible and has no variance",
+    lambda t: (t.actual * t.predicted == 0).all(axis=-1),
+)
 CHANCE_IS_CERTAIN = overall(
     "chance_agreement_is_one",
     "all samples are of one class and predicted as that class, so agreement by chance is already complete",

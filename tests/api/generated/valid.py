@@ -126,7 +126,7 @@ def make_valid_evaluation(body: Any) -> None:
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
         options.pop(name, None)
-    if body["input"]["kind"] in ("ranking", "clustering"):
+    if body["input"]["kind"] in ("ranking", "clustering", "sets"):
         # Metrics of classes have no meaning for these.
         options.pop("metrics", None)
     _on_one_side(options)

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.conditions import NO_SAMPLES, ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS
+from app.kernel.metrics.conditions import NO_CLASS_IN_COMMON, NO_SAMPLES, ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS
 from app.kernel.numerics.arrays import Array, inner, total
 
 _statistic = partial(
@@ -30,7 +30,7 @@ _statistic = partial(
     "-1.96 it differs from 0 at 5 %, two-sided.",
     range=(None, None),
     symmetric=True,
-    undefined=(NO_SAMPLES, ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS),
+    undefined=(NO_SAMPLES, ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS, NO_CLASS_IN_COMMON),
     references=("fleiss1969",),
 )
 def kappa_z(t: Table) -> Array:
