@@ -49,6 +49,13 @@ BENCHMARKS = (
     Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark("clustering", "Measures of clusterings in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
+        "unit_coverage",
+        "Limits of measures of labels and of rankings",
+        ("numpy",),
+        ("--replicates", "200"),
+        ("--replicates", "2000"),
+    ),
+    Benchmark(
         "clustering_coverage",
         "Limits of measures of clusterings",
         ("numpy",),
