@@ -211,6 +211,10 @@ class ValueCondition:
     bound: Bound
     number: float
 
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return f"{self.metric}{self.bound.value}{self.number!r}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationQuery:

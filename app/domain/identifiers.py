@@ -11,6 +11,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
 _SEQUENCE_END = 1 << 12
 _LAST_MILLISECOND = (1 << 48) - 1
+# Ids reach to the year 10889, moments do not.
+_FIRST_BEYOND = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 _lock = threading.Lock()
 _previous = 0
@@ -44,6 +46,20 @@ def id_at(moment: datetime) -> UUID:
         raise ValueError(f"expected a moment from 1970 on, got {moment}")
     noise = int.from_bytes(os.urandom(10), "big")
     return UUID(int=milliseconds << 80 | (noise >> 64) % _SEQUENCE_END << 64 | noise % (1 << 62) | _VERSION_AND_VARIANT)
+
+
+def made_id(text: str) -> UUID:
+    """Read an id that was made as ours are: what has its moment in it.
+
+    Raises:
+        ValueError: it is no UUID of version 7, or one of a moment that nobody can name.
+    """
+    identifier = UUID(text)
+    if identifier.version != 7:
+        raise ValueError(f"expected an id that is a UUID of version 7, got {text}")
+    if identifier.int >> 80 >= _FIRST_BEYOND:
+        raise ValueError(f"expected an id of a moment before the year 9999, got {text}")
+    return identifier
 
 
 def time_of(identifier: UUID) -> datetime:

@@ -21,6 +21,7 @@ from app.domain.evaluation import (
     Page,
     Position,
     Standing,
+    ValueCondition,
 )
 from app.domain.idempotency import ClaimOutcome, KeptResult
 from app.domain.inputs.samples import Samples
@@ -127,11 +128,19 @@ class EvaluationStore(Protocol):
         ...
 
     async def leaderboard(
-        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+        self,
+        project: str,
+        dataset: DatasetRef,
+        metric: str,
+        *,
+        limit: int,
+        higher_is_better: bool,
+        where: tuple[ValueCondition, ...] = (),
     ) -> tuple[Standing, ...]:
         """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank.
 
-        A version or split of `dataset` that is None stands for all of them.
+        A version or split of `dataset` that is None stands for all of them. A latest evaluation that does not satisfy
+        `where` is left out; no older one takes its place.
         """
         ...
 
@@ -268,6 +277,7 @@ class Archive(Protocol):
 
         Raises:
             ArchiveConflictError: one is there, and another.
+            AttributeError, KeyError, TypeError, ValueError: a row is none of ours.
         """
         ...
 

@@ -51,6 +51,28 @@ def test_the_latest_run_of_each_model_version_in_order(client: httpx.Client, dat
     assert any("independent" in note for note in board["notes"])
 
 
+def test_conditions_on_values_leave_out_who_does_not_satisfy_them(client: httpx.Client, dataset: str) -> None:
+    everybody = {item["model"]["name"]: item for item in leaderboard(client, dataset, metric="h_mean")["items"]}
+    for where, left in (
+        ("accuracy>=0.7", ["good", "fair", "poor"]),
+        # The older run of the best does not take the place of its latest.
+        (["accuracy>=0.45", "h_mean<0.885"], ["fair", "poor", "useless"]),
+        ("mcc>-1", ["good", "fair", "poor"]),
+    ):
+        board = leaderboard(client, dataset, metric="h_mean", where=where)
+        assert [item["model"]["name"] for item in board["items"]] == left
+        assert all(item["value"] == everybody[item["model"]["name"]]["value"] for item in board["items"])
+        assert any("chosen by their values" in note for note in board["notes"])
+    # Of what is not stored too, and there where a condition leaves nobody.
+    computed = leaderboard(client, dataset, metric="min(recall@*)", where="accuracy<0.85")
+    assert [item["model"]["name"] for item in computed["items"]] == ["poor", "useless"]
+    nobody = leaderboard(client, dataset, where=["mcc>=0.99"])
+    assert (nobody["items"], nobody["notes"]) == ([], ["no latest evaluation of a model version has mcc>=0.99"])
+    assert "did you mean" in leaderboard(client, dataset[:-1], where="mcc>0")["notes"][0]
+    refused = client.get("/v1/leaderboard", params={"dataset": dataset, "where": "h_mean"})
+    assert check_problem(refused, 422, "invalid_query")["errors"][0]["parameter"] == "where"
+
+
 def test_intervals_are_those_of_the_evaluations(client: httpx.Client, dataset: str) -> None:
     for metric in ("h_mean", "accuracy", "mcc"):
         for item in leaderboard(client, dataset, metric=metric)["items"][:3]:

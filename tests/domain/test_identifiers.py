@@ -1,10 +1,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from uuid import RFC_4122, UUID
+from uuid import RFC_4122, UUID, uuid4
 
 import pytest
 
-from app.domain.identifiers import first_id_from, new_id, time_of
+from app.domain.identifiers import first_id_from, made_id, new_id, time_of
 
 
 def test_ids_are_version_7_and_tell_their_time() -> None:
@@ -45,3 +45,15 @@ def test_moments_before_and_after_all_ids_are_bounds_too() -> None:
     assert (
         first_id_from(datetime(1900, 1, 1, tzinfo=UTC)) < new_id() < first_id_from(datetime(9999, 12, 31, tzinfo=UTC))
     )
+
+
+def test_an_id_that_is_read_has_a_moment_that_can_be_named() -> None:
+    identifier = new_id()
+    assert made_id(str(identifier)) == identifier
+    last = UUID(
+        int=(first_id_from(datetime(9999, 1, 1, tzinfo=UTC)).int - 1) & ~(0xF << 76 | 0x3 << 62) | 7 << 76 | 2 << 62
+    )
+    assert time_of(made_id(str(last))).year == 9998
+    for other in (UUID(int=last.int + (1 << 80)), UUID(int=(1 << 128) - 1), UUID(int=0), uuid4()):
+        with pytest.raises(ValueError, match="expected an id"):
+            made_id(str(other))

@@ -23,6 +23,7 @@ from app.domain.evaluation import (
     Position,
     Standing,
     SummarisedInput,
+    ValueCondition,
 )
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
@@ -87,9 +88,17 @@ class Memory:
         return Page(tuple(_summary(one) for one in found[: query.limit]), None)
 
     async def leaderboard(
-        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+        self,
+        project: str,
+        dataset: DatasetRef,
+        metric: str,
+        *,
+        limit: int,
+        higher_is_better: bool,
+        where: tuple[ValueCondition, ...] = (),
     ) -> tuple[Standing, ...]:
         self.calls.append("leaderboard")
+        assert not where
         latest: dict[ModelRef, EvaluationRecord] = {}
         for one in reversed(self.evaluations[project].values()):
             if _is_of(one.dataset, dataset.name, dataset.version, dataset.split):

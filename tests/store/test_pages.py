@@ -52,14 +52,15 @@ async def records(store: PostgresEvaluationStore, project: str, make_record: Mak
     return records
 
 
+def satisfies(value: float | None, condition: ValueCondition) -> bool:
+    if value is None:
+        return False
+    below, above, equal = value < condition.number, value > condition.number, value == condition.number
+    return {"<": below, "<=": below or equal, ">": above, ">=": above or equal}[condition.bound]
+
+
 def expected_order(records: list[EvaluationRecord], query: EvaluationQuery) -> list[UUID]:
     """The specification: filter, sort by id, then by value with the undefined last."""
-
-    def satisfies(value: float | None, condition: ValueCondition) -> bool:
-        if value is None:
-            return False
-        below, above, equal = value < condition.number, value > condition.number, value == condition.number
-        return {"<": below, "<=": below or equal, ">": above, ">=": above or equal}[condition.bound]
 
     def passes(record: EvaluationRecord) -> bool:
         pairs: list[tuple[Any, Any]] = [
@@ -198,6 +199,25 @@ async def test_names_are_listed_page_by_page(
             found_datasets.extend(datasets_page.items)
             after_dataset = datasets_page.next_position
         assert found_datasets == datasets
+
+
+@pytest.mark.parametrize("dataset", [*DATASETS, DatasetRef("d", "1")], ids=str)
+@pytest.mark.parametrize("number", [0.2, 0.5, 0.8])
+async def test_leaderboard_leaves_out_what_does_not_satisfy_the_conditions(
+    store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord], dataset: DatasetRef, number: float
+) -> None:
+    board = await store.leaderboard(project, dataset, "accuracy", limit=100, higher_is_better=True)
+    conditions = (ValueCondition("accuracy", Bound.AT_LEAST, number), ValueCondition("plain", Bound.BELOW, 0.9))
+    for where in (conditions[:1], conditions):
+        found = await store.leaderboard(project, dataset, "accuracy", limit=100, higher_is_better=True, where=where)
+        expected = [
+            standing.evaluation.id
+            for standing in board
+            if all(satisfies(standing.evaluation.metrics.get(one.metric), one) for one in where)
+        ]
+        assert [standing.evaluation.id for standing in found] == expected
+    unknown = (ValueCondition("never_seen", Bound.AT_LEAST, number),)
+    assert not await store.leaderboard(project, dataset, "accuracy", limit=9, higher_is_better=True, where=unknown)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "plain", "never_seen"])

@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 import orjson
@@ -20,13 +21,13 @@ from app.domain.inputs.samples import Samples
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services.acting import act_as
-from app.services.ports import ArchiveKind
+from app.services.ports import Archived, ArchiveKind
 from app.services.transfer import exporting, importing
 from app.services.transfer.checking import Checker, Discrepancy, Verdict
 from app.services.transfer.columns import ColumnReader
 from app.services.transfer.exporting import Exporter
 from app.services.transfer.importing import Importer
-from app.services.transfer.layout import EVALUATIONS, TransferError, read_manifest
+from app.services.transfer.layout import EVALUATIONS, Manifest, Part, TransferError, read_manifest, write_manifest
 from app.services.transfer.lines import read_evaluation, write_evaluation
 from app.store.database.tables import evaluation_samples, evaluations, sample_columns
 from app.store.evaluations.evaluations import PostgresEvaluationStore
@@ -254,6 +255,35 @@ async def test_another_gate_of_the_same_name_is_no_silent_loss(engine: AsyncEngi
     assert await archive.add_answers(ArchiveKind.GATES, project, [row]) == 0
     with pytest.raises(Exception, match="there is another gate g 1"):
         await archive.add_answers(ArchiveKind.GATES, project, [{**row, "id": str(new_id())}])
+
+
+# Of another version, of no moment that can be named, of another variant, a number.
+@pytest.mark.parametrize("identifier", [str(uuid4()), "ffffffff-ffff-7fff-bfff-ffffffffffff", "0" * 12 + "70" * 10, 5])
+@pytest.mark.parametrize("kind", [EVALUATIONS, "comparisons", "gates", "checks"])
+async def test_ids_without_a_moment_are_refused(
+    engine: AsyncEngine, project: str, tmp_path: Path, kind: str, identifier: Any
+) -> None:
+    row: dict[str, Any]
+    if kind == EVALUATIONS:
+        (record,) = make_records(1)
+        row = orjson.loads(write_evaluation(Archived(record, {}, None)))
+    else:
+        row = {
+            "kind": "models",
+            "answer": {},
+            "version": 1,
+            "name": "g",
+            "definition": {},
+            "evaluation_id": str(new_id()),
+        }
+        row |= {"baseline_id": None, "gate": "g", "verdict": "passed"}
+    content = orjson.dumps({**row, "id": identifier}, option=orjson.OPT_APPEND_NEWLINE)
+    (tmp_path / "rows.ndjson").write_bytes(content)
+    part = Part(kind, "rows.ndjson", 1, None, sha256(content).hexdigest())
+    write_manifest(tmp_path, Manifest(project, None, "now", [part], [], complete=True))
+    with pytest.raises(TransferError, match=f"expected {kind} in rows.ndjson"):
+        await Importer(PostgresArchive(engine)).bring_in(tmp_path)
+    assert await count(engine, project) == (0, 0, 0)
 
 
 async def test_no_digit_is_lost(engine: AsyncEngine, project: str, records: list[EvaluationRecord]) -> None:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
+from app.api.v1.listing.filters import Conditions, value_conditions
 from app.api.v1.requests.fields import (
     EXPRESSION_FORMAT,
     SOUGHT,
@@ -47,6 +48,7 @@ async def get_leaderboard(
         ),
         SOUGHT,
     ] = RANKED,
+    where: Conditions = None,
     limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
     proportion_interval: Annotated[
@@ -58,7 +60,9 @@ async def get_leaderboard(
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
     asked: AskedOfLeaderboard = AS_USUAL,
 ) -> Response:
-    """Rank the latest evaluation of each model version on a dataset, with intervals and groups."""
+    """Rank the latest evaluation of each model version on a dataset, with intervals and groups. One that does not
+    satisfy `where` is left out; no older one takes its place.
+    """
     view = view_of(request, LEADERBOARD, asked)
     try:
         check_one_sided(level, alternative)
@@ -67,6 +71,7 @@ async def get_leaderboard(
     query = LeaderboardQuery(
         dataset=DatasetRef(dataset, dataset_version, split),
         metric=metric,
+        where=value_conditions(where),
         limit=limit,
         level=level,
         proportion_interval=ProportionInterval(proportion_interval),

@@ -7,7 +7,7 @@ from functools import partial
 from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
-from app.domain.evaluation import DatasetRef, EvaluationRecord, Standing
+from app.domain.evaluation import EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.named_metrics import HEADLINE
 from app.kernel.metrics.card import Inputs
@@ -60,6 +60,7 @@ class LeaderboardService:
             key or _ANY_METRIC,
             limit=query.limit if key else MOST_COMPUTED + 1,
             higher_is_better=better.better is not Better.LOWER,
+            where=query.where,
         )
         if key is None and len(standings) > MOST_COMPUTED:
             raise OutOfReach(
@@ -75,10 +76,15 @@ class LeaderboardService:
         elif key or any(record.is_weighted for record in records.values()):
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
-        return board if candidates else replace(board, notes=(await self._of_nothing(project, query.dataset),))
+        return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
 
-    async def _of_nothing(self, project: str, dataset: DatasetRef) -> str:
-        """Why there is nothing to rank: a name that nobody used, or a version or split of a dataset that has none."""
+    async def _of_nothing(self, project: str, query: LeaderboardQuery) -> str:
+        """Why there is nothing to rank: conditions that nothing satisfies, a name that nobody used, or a version or
+        split of a dataset that has none.
+        """
+        dataset = query.dataset
+        if query.where and await self.store.leaderboard(project, dataset, _ANY_METRIC, limit=1, higher_is_better=True):
+            return f"no latest evaluation of a model version has {' and '.join(map(str, query.where))}"
         page = await self.store.datasets(project, _MOST_LOOKED_AT, None)
         same = [one for one in page.items if one.name == dataset.name]
         if same:

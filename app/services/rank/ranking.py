@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import InvalidExpression
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef, ValueCondition
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.compare.many.rankings import confidence_set, separable_groups, winner_optimism
@@ -40,10 +40,15 @@ _FEWEST_DEFINED = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardQuery:
-    """What is to be ranked. A version or split of the dataset that is None stands for all of them."""
+    """What is to be ranked. A version or split of the dataset that is None stands for all of them.
+
+    Attributes:
+        where: What stored values of an evaluation have to satisfy, or else it is left out.
+    """
 
     dataset: DatasetRef
     metric: str
+    where: tuple[ValueCondition, ...] = ()
     limit: int = 20
     level: float = 0.95
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
@@ -186,7 +191,7 @@ def rank_candidates(
         better=better.better,
         level=query.level,
         items=tuple(lines),
-        notes=_notes(entrants, records),
+        notes=(*_notes(entrants, records), *_chosen_by(query, lines)),
     )
     return _judged(board, better, entrants, kept, query) if entrants else board
 
@@ -263,6 +268,17 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
     if len({record.dataset for record in records}) > 1:
         notes.append("the runs are of several versions or splits of the dataset")
     return tuple(notes)
+
+
+def _chosen_by(query: LeaderboardQuery, lines: Sequence[LeaderboardLine]) -> tuple[str, ...]:
+    """What follows where only some take part, because of their values."""
+    if not (query.where and lines):
+        return ()
+    conditions = " and ".join(map(str, query.where))
+    return (
+        f"only model versions whose latest evaluation has {conditions} are ranked; limits and groups do not take into "
+        "account that they were chosen by their values",
+    )
 
 
 def _judged(

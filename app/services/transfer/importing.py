@@ -16,6 +16,8 @@ from app.services.transfer.lines import read_evaluation
 # In one transaction: it takes some tens of milliseconds.
 _AT_ONCE: Final = 100
 _MOST_BYTES: Final = 8 << 20
+# What reading a line raises that nobody of ours wrote.
+_NOT_OURS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +52,20 @@ class Importer:
             for lines in _pieces(folder / part.file):
                 try:
                     found = [read_evaluation(line) for line in lines]
-                except (KeyError, TypeError, ValueError) as error:
+                except _NOT_OURS as error:
                     raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
                 added[EVALUATIONS] += await self.archive.add_evaluations(into, found, column)
             self.tell(f"{part.file}: {added[EVALUATIONS]} evaluations added")
         for kind in ArchiveKind:
             for part in manifest.of(kind.value):
                 for lines in _pieces(folder / part.file):
-                    rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
                     try:
+                        rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
                         added[kind.value] += await self.archive.add_answers(kind, into, rows)
                     except ArchiveConflictError as error:
                         raise TransferError(f"{error}; import into another project, or remove it") from error
+                    except _NOT_OURS as error:
+                        raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
         return dict(added)
 
 

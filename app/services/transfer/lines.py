@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import made_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.services.ports import Archived
@@ -46,14 +46,14 @@ def read_evaluation(line: bytes) -> Archived:
     """The reverse of `write_evaluation`.
 
     Raises:
-        KeyError, TypeError, ValueError: the line is none of ours.
+        AttributeError, KeyError, TypeError, ValueError: the line is none of ours.
     """
     found: Mapping[str, Any] = orjson.loads(line)
     content, labels, extra = Content(found["content"]), tuple(found["labels"]), found["extra"]
     shape = shape_of(found["kind"], len(labels), extra)
     folds = found["fold_counts"]
     record = EvaluationRecord(
-        id=UUID(found["id"]),
+        id=made_id(found["id"]),
         model=ModelRef(**found["model"]),
         dataset=DatasetRef(**found["dataset"]),
         kind=found["kind"],

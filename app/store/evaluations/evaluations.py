@@ -21,6 +21,7 @@ from app.domain.evaluation import (
     Page,
     Position,
     Standing,
+    ValueCondition,
 )
 from app.domain.inputs.samples import Samples
 from app.services.idempotency import present_mark
@@ -190,10 +191,17 @@ class PostgresEvaluationStore:
         return await self._list(self._names.datasets, DatasetRef, project, limit, after)
 
     async def leaderboard(
-        self, project: str, dataset: DatasetRef, metric: str, *, limit: int, higher_is_better: bool
+        self,
+        project: str,
+        dataset: DatasetRef,
+        metric: str,
+        *,
+        limit: int,
+        higher_is_better: bool,
+        where: tuple[ValueCondition, ...] = (),
     ) -> tuple[Standing, ...]:
         """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
-        query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
+        query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, where=where)
         async with reading(self._engine) as connection:
             slot = await self._names.slot_of(connection, metric)
             scope = await find_scope(connection, self._names, project, query)

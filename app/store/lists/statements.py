@@ -238,13 +238,15 @@ def _beyond_page(query: EvaluationQuery, place: Position, rows: FromClause) -> C
 
 
 def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
-    """Select the latest evaluation of each model version on the datasets of the scope, best value first.
+    """Select the latest evaluation of each model version on the datasets of the scope, best value first; of these, what
+    satisfies the conditions on values.
 
     A loose index scan: each step of the recursion jumps to the greatest id of the next model version, so the cost grows
     with the number of model versions, not of evaluations.
     """
     dataset_ids = scope.dataset_ids or ()
-    columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"))
+    passes = and_(true(), *(condition.of() for condition in scope.where)).label("passes")
+    columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"), passes)
     latest_first = (evaluations.c.model_id.desc(), evaluations.c.id.desc())
     wanted = _ids(dataset_ids, "wanted")
     first = select(*columns).where(evaluations.c.dataset_id == wanted.c.wanted).order_by(*latest_first).limit(1)
@@ -261,7 +263,7 @@ def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, high
     one_each: CTE | Subquery = latest
     if len(dataset_ids) > 1:
         one_each = (
-            select(latest.c.id, latest.c.value)
+            select(latest.c.id, latest.c.value, latest.c.passes)
             .ext(distinct_on(latest.c.model_id))
             .order_by(latest.c.model_id, latest.c.id.desc())
             .subquery("one_each")
@@ -270,7 +272,8 @@ def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, high
     def best_first(rows: CTE | Subquery) -> tuple[ColumnElement[Any], ...]:
         return (_directed(rows.c.value, descending=higher_is_better).nulls_last(), rows.c.id.desc())
 
-    found = _found(select(one_each.c.id, one_each.c.value).order_by(*best_first(one_each)).limit(limit))
+    passing = select(one_each.c.id, one_each.c.value).where(one_each.c.passes)
+    found = _found(passing.order_by(*best_first(one_each)).limit(limit))
     return _summaries(scope.project, found, best_first(found))
 
 

@@ -181,7 +181,9 @@ def _removal(case: Case, kept: Kept) -> None:
 
 
 def _leaderboard(case: Case, _: Kept) -> None:
-    """Limits of proportions go with metrics that are some."""
+    """Limits of proportions go with metrics that are some, and conditions with metrics that are stored."""
+    if (case.query or {}).get("where") is not None:
+        case.query["where"] = ["h_mean>=0.25", "mcc<1"]
     if "proportion_interval" in (case.query or {}):
         case.query["metric"] = "accuracy"
     if (case.query or {}).get("alternative") in ("greater", "less"):

@@ -275,6 +275,10 @@ LEADERBOARDS = [
     _board("unknown-metric", "h_meen"),
     _board("a-list", "recall@*"),
     _board("not-comparable", "prevalence@0"),
+    _board("where", where=["mcc>=0.5", "accuracy<0.9"]),
+    _board("where-expression", "min(recall@*)", where="accuracy>0.5"),
+    _board("where-nothing", where="mcc>0.99"),
+    _board("where-no-condition", where="mcc"),
     _board("no-limit", limit=0),
     get("no-dataset", "/v1/leaderboard"),
 ]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -16,6 +16,14 @@ from app.domain.evaluation import Bound, EvaluationQuery, ValueCondition
 from app.domain.expressions.names import suggest
 
 Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
+Conditions = Annotated[
+    list[SoughtCondition] | None,
+    Query(
+        description="Condition on a stored value, such as h_mean>=0.8: any overall metric of the catalogue, one of "
+        "<, <=, > and >=, a number. All of them must hold; an undefined value satisfies none.",
+        max_length=10,
+    ),
+]
 _CONDITION = re.compile(r"([^<>]+)(<=|>=|<|>)([^<>=]+)")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _MOST_SELECTED: Final = 100
@@ -33,14 +41,7 @@ class Filters:
     tag: Annotated[list[SoughtTag] | None, Query(description="key:value; all of them must match.", max_length=20)] = (
         None
     )
-    where: Annotated[
-        list[SoughtCondition] | None,
-        Query(
-            description="Condition on a stored value, such as h_mean>=0.8: any overall metric of the catalogue, one of "
-            "<, <=, > and >=, a number. All of them must hold; an undefined value satisfies none.",
-            max_length=10,
-        ),
-    ] = None
+    where: Conditions = None
     created_after: Annotated[Moment | None, Query(description="From this moment on.")] = None
     created_before: Annotated[Moment | None, Query(description="Before this moment.")] = None
 
@@ -73,7 +74,7 @@ class Filters:
             dataset_version=self.dataset_version,
             split=self.split,
             tags=tuple(_tag(text) for text in self.tag or ()),
-            where=tuple(_condition(text) for text in self.where or ()),
+            where=value_conditions(self.where),
             created_after=_utc(self.created_after),
             created_before=_utc(self.created_before),
             **order,
@@ -119,6 +120,15 @@ def selected_metrics(text: str | None) -> frozenset[str] | None:
         detail = f"expected at most {_MOST_SELECTED} metrics, got {len(names)}"
         raise InvalidQuery.at("select", "too_long", detail)
     return frozenset(stored_metric(name, "select") for name in names)
+
+
+def value_conditions(texts: Sequence[str] | None) -> tuple[ValueCondition, ...]:
+    """Conditions on stored values.
+
+    Raises:
+        InvalidQuery: one is none.
+    """
+    return tuple(_condition(text) for text in texts or ())
 
 
 def _condition(text: str) -> ValueCondition:

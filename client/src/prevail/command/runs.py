@@ -71,6 +71,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     board.add_argument("dataset", metavar="DATASET")
     board.add_argument("-m", "--metric", default="h_mean", metavar="EXPRESSION")
     board.add_argument("--split")
+    board.add_argument("--where", action="append", default=[], metavar="CONDITION", help="such as 'mcc>=0.5'")
     board.add_argument("--limit", type=int)
     board.set_defaults(carry_out=_leaderboard)
 
@@ -287,7 +288,10 @@ def _compare(client: Client, chosen: Namespace) -> int:
 
 
 def _leaderboard(client: Client, chosen: Namespace) -> int:
-    emit(client, client.leaderboard(chosen.dataset, chosen.metric, split=chosen.split, limit=chosen.limit), chosen)
+    board = client.leaderboard(
+        chosen.dataset, chosen.metric, split=chosen.split, where=chosen.where, limit=chosen.limit
+    )
+    emit(client, board, chosen)
     return DONE
 
 

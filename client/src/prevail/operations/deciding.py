@@ -82,16 +82,27 @@ class Deciding(Asking):
         metric: str = "h_mean",
         *,
         split: str | None = None,
+        where: Sequence[str] = (),
         limit: int | None = None,
         **options: Any,
     ) -> Flow[Leaderboard]:
-        """The models of a data set, the best first, and which of them cannot be told apart."""
+        """The models of a data set, the best first, and which of them cannot be told apart.
+
+        Args:
+            dataset: Its name, also ``name/version/split``.
+            metric: An overall metric, or another expression.
+            split: Of the data set.
+            where: Conditions on stored values, such as ``["mcc>=0.5"]``: who does not satisfy them is left out.
+            limit: Lines at most.
+            options: Other parameters of the request.
+        """
         place = dataset_ref(dataset, split) or {}
         params = {
             "dataset": place.get("name"),
             "dataset_version": place.get("version"),
             "split": place.get("split"),
             "metric": metric,
+            "where": list(where),
             "limit": limit,
             **options,
         }
