@@ -35,8 +35,10 @@ def new_id() -> UUID:
     return UUID(int=milliseconds << 80 | sequence << 64 | noise % (1 << 62) | _VERSION_AND_VARIANT)
 
 
-def id_at(moment: datetime) -> UUID:
-    """Make an id of a moment that is past, to the millisecond; among those of one millisecond there is no order.
+def id_at(moment: datetime, fresh: UUID) -> UUID:
+    """Make of a fresh id one of a moment that is past, to the millisecond: the same of the same.
+
+    Among those of one millisecond there is no order.
 
     Raises:
         ValueError: it is before 1970, which no id can be.
@@ -44,11 +46,10 @@ def id_at(moment: datetime) -> UUID:
     milliseconds = (moment - _EPOCH) // _MILLISECOND
     if not 0 <= milliseconds <= _LAST_MILLISECOND:
         raise ValueError(f"expected a moment from 1970 on, got {moment}")
-    noise = int.from_bytes(os.urandom(10), "big")
-    return UUID(int=milliseconds << 80 | (noise >> 64) % _SEQUENCE_END << 64 | noise % (1 << 62) | _VERSION_AND_VARIANT)
+    return UUID(int=milliseconds << 80 | fresh.int % (1 << 80))
 
 
-def made_id(text: str) -> UUID:
+def read_id(text: str) -> UUID:
     """Read an id that was made as ours are: what has its moment in it.
 
     Raises:

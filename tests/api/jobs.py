@@ -26,19 +26,19 @@ def put_aside(client: httpx.Client, path: str, body: Any = None, **arguments: An
     return job
 
 
-def read(client: httpx.Client, job: Json) -> Json:
+def read(client: httpx.Client, job: Json, **arguments: Any) -> Json:
     """The job as it is now."""
-    reply = client.get(f"/v1/jobs/{job['id']}")
+    reply = client.get(f"/v1/jobs/{job['id']}", **arguments)
     assert reply.status_code == 200, reply.text
     check_shape(reply, Job)
     found: Json = reply.json()
     return found
 
 
-def ended(client: httpx.Client, job: Json, *, within: float = 180.0) -> Json:
+def ended(client: httpx.Client, job: Json, *, within: float = 180.0, **arguments: Any) -> Json:
     """The job once it has ended."""
     deadline = time.monotonic() + within
-    while (found := read(client, job))["status"] in _OPEN:
+    while (found := read(client, job, **arguments))["status"] in _OPEN:
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
     return found

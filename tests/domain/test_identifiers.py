@@ -4,7 +4,7 @@ from uuid import RFC_4122, UUID, uuid4
 
 import pytest
 
-from app.domain.identifiers import first_id_from, made_id, new_id, time_of
+from app.domain.identifiers import first_id_from, id_at, new_id, read_id, time_of
 
 
 def test_ids_are_version_7_and_tell_their_time() -> None:
@@ -49,11 +49,21 @@ def test_moments_before_and_after_all_ids_are_bounds_too() -> None:
 
 def test_an_id_that_is_read_has_a_moment_that_can_be_named() -> None:
     identifier = new_id()
-    assert made_id(str(identifier)) == identifier
+    assert read_id(str(identifier)) == identifier
     last = UUID(
         int=(first_id_from(datetime(9999, 1, 1, tzinfo=UTC)).int - 1) & ~(0xF << 76 | 0x3 << 62) | 7 << 76 | 2 << 62
     )
-    assert time_of(made_id(str(last))).year == 9998
+    assert time_of(read_id(str(last))).year == 9998
     for other in (UUID(int=last.int + (1 << 80)), UUID(int=(1 << 128) - 1), UUID(int=0), uuid4()):
         with pytest.raises(ValueError, match="expected an id"):
-            made_id(str(other))
+            read_id(str(other))
+
+
+def test_an_id_of_another_moment_follows_from_a_fresh_one() -> None:
+    moment = datetime(2024, 1, 1, 0, 0, 0, 1_999, tzinfo=UTC)
+    first, second = new_id(), new_id()
+    made = id_at(moment, first)
+    assert (made.version, made.variant, time_of(made)) == (7, RFC_4122, moment.replace(microsecond=1_000))
+    assert made == id_at(moment, first) != id_at(moment, second)
+    with pytest.raises(ValueError, match="from 1970 on"):
+        id_at(datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), first)

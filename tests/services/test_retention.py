@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from app.domain.evaluation import EvaluationQuery
-from app.domain.identifiers import first_id_from, id_at, time_of
+from app.domain.identifiers import first_id_from, id_at, new_id, time_of
 from app.domain.inventory import DatasetFacts, ModelFacts
 from app.services.acting import actor
 from app.services.inventory import retention
@@ -23,7 +23,7 @@ class Kept:
     """Ids by project; the port as far as removal asks for it."""
 
     def __init__(self, ages: Sequence[float]) -> None:
-        self.ids = {name: [id_at(NOW - timedelta(days=age)) for age in ages] for name in ("a", "b", "c")}
+        self.ids = {name: [id_at(NOW - timedelta(days=age), new_id()) for age in ages] for name in ("a", "b", "c")}
         self.failures = 0
         self.actors: set[str] = set()
 

@@ -12,6 +12,7 @@ from starlette.types import Message
 
 from app.api.answers import write_json
 from app.api.deps import CARRIED_OUT_BY, Services
+from app.api.jobs.deferral import ADMINISTERS
 from app.api.problems import Problem, internal_error, problem_of
 from app.domain.errors import DomainError
 from app.domain.jobs import Task
@@ -53,7 +54,8 @@ class KeptRequests:
         return _refused(task, problem)
 
     def _scope(self, task: Task) -> dict[str, Any]:
-        request = task.request
+        request, headers = task.request, dict(task.request.headers)
+        administers = headers.pop(ADMINISTERS, None) is not None
         return {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -64,7 +66,7 @@ class KeptRequests:
             "raw_path": request.path.encode(),
             "query_string": request.query.encode("latin-1"),
             "root_path": "",
-            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()],
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
             "client": None,
             "server": None,
             "app": self._app,
@@ -72,6 +74,7 @@ class KeptRequests:
                 "request_id": _request_id(task),
                 "project": task.project,
                 "key_id": task.actor.key,
+                "administers": administers,
                 CARRIED_OUT_BY: self._services,
             },
         }

@@ -28,6 +28,8 @@ Endpoint = Callable[Parameters, Awaitable[Response]]
 PREFERENCE: Final = "respond-async"
 # Of a request, what decides about its answer.
 _KEPT: Final = ("accept", "content-type")
+# Beside them, where whoever sent the request administers the service; no header can have such a name.
+ADMINISTERS: Final = ":administers"
 
 LATER: Final[dict[int | str, dict[str, Any]]] = {
     HTTPStatus.ACCEPTED.value: {
@@ -126,6 +128,8 @@ def accepted(job: Job) -> Response:
 
 def _kept(request: Request) -> KeptRequest:
     headers = {name: request.headers[name] for name in _KEPT if name in request.headers}
+    if request.scope["state"].get("administers"):
+        headers[ADMINISTERS] = "true"
     others = [one for one in _preferences(request) if one != PREFERENCE]
     if any(others):
         headers["prefer"] = ", ".join(others)

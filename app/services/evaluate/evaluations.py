@@ -53,9 +53,8 @@ class NewEvaluation:
 
     def identifier(self, fresh: UUID | None = None) -> UUID:
         """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
-        if self.created_at is not None:
-            return id_at(self.created_at)
-        return fresh or made_id()
+        fresh = fresh or made_id()
+        return fresh if self.created_at is None else id_at(self.created_at, fresh)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

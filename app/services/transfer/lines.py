@@ -9,7 +9,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.identifiers import made_id
+from app.domain.identifiers import read_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.services.ports import Archived
@@ -53,7 +53,7 @@ def read_evaluation(line: bytes) -> Archived:
     shape = shape_of(found["kind"], len(labels), extra)
     folds = found["fold_counts"]
     record = EvaluationRecord(
-        id=made_id(found["id"]),
+        id=read_id(found["id"]),
         model=ModelRef(**found["model"]),
         dataset=DatasetRef(**found["dataset"]),
         kind=found["kind"],

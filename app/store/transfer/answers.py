@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.access import Change, Kind
-from app.domain.identifiers import made_id
+from app.domain.identifiers import read_id
 from app.services.ports import ArchiveConflictError, ArchiveKind
 from app.store.audit import note
 from app.store.database.tables import comparisons, gate_checks, gates
@@ -92,5 +92,5 @@ def _written(value: Any) -> Any:
 def _read(column: Column[Any], value: Any) -> Any:
     if column.name == "id":
         # Its moment is in it.
-        return made_id(value)
+        return read_id(value)
     return UUID(value) if isinstance(column.type, Uuid) and value is not None else value

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.generated.kept import PROBABILITIES
+from tests.api.jobs import ended, put_aside, result
 from tests.api.keys import bearer, make_key
 from tests.serving import Served
 
@@ -94,6 +95,14 @@ def test_what_is_not_kept_has_no_moment(project: httpx.Client) -> None:
         assert problem["errors"][0]["code"] == "not_kept"
 
 
+@pytest.mark.parametrize("source", [None, LARGE], ids=["matrix", "large"])
+def test_the_moment_is_kept_where_it_is_answered_later(project: httpx.Client, source: Json | None) -> None:
+    body = evaluation(created_at=MOMENT) | ({} if source is None else {"input": source})
+    made = result(project, put_aside(project, "/v1/evaluations", body)).json()
+    assert datetime.fromisoformat(made["created_at"]) == datetime.fromisoformat(MOMENT)
+    assert [item["id"] for item in project.get("/v1/evaluations").json()["items"]] == [made["id"]]
+
+
 @pytest.fixture(scope="module")
 def guarded(database_url: str) -> Iterator[httpx.Client]:
     settings = Settings(database_url=SecretStr(database_url), authentication=Authentication.keys)
@@ -107,10 +116,12 @@ def test_only_an_admin_may_say_it(guarded: httpx.Client, database_url: str, sour
     for scope in ("write", "admin"):
         headers = bearer(make_key(database_url, f"moments-{scope}", scope))
         reply = guarded.post("/v1/evaluations", json=body, headers=headers)
+        later = ended(guarded, put_aside(guarded, "/v1/evaluations", body, headers=headers), headers=headers)
         batch = guarded.post("/v1/evaluations/batch", json={"evaluations": [body]}, headers=headers).json()["items"][0]
         if scope == "admin":
-            assert (reply.status_code, batch["status"]) == (201, 201)
+            assert (reply.status_code, batch["status"], later["status"]) == (201, 201, "succeeded")
         else:
             check_problem(reply, 403, "forbidden")
             assert (batch["status"], batch["problem"]["code"]) == (403, "forbidden")
+            assert (later["status"], later["problem"]["code"]) == ("failed", "forbidden")
             assert guarded.get("/v1/evaluations", headers=headers).json()["items"] == []
