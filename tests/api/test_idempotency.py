@@ -19,6 +19,7 @@ from app.services.evaluate.evaluations import EvaluationService
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import PROBABILITIES
+from tests.api.jobs import LATER
 from tests.api.keys import execute
 from tests.serving import Served
 
@@ -103,18 +104,26 @@ def test_the_body_is_what_it_is_once_unpacked(client: httpx.Client, headers: dic
 def test_a_form_is_told_by_its_parts(client: httpx.Client, replica: httpx.Client, headers: dict[str, str]) -> None:
     """Each form has a boundary of its own, which says nothing."""
 
-    def send(server: httpx.Client, boundary: str, predicted: list[int]) -> httpx.Response:
+    def send(server: httpx.Client, boundary: str, predicted: list[int], **others: str) -> httpx.Response:
         sink = io.BytesIO()
         pa.parquet.write_table(pa.table({"y_true": [0, 1, 1, 0], "y_pred": predicted}), sink)
         parts = {"evaluation": (None, json.dumps(evaluation() | {"input": {"kind": "predictions"}}))}
         files: Any = parts | {"data": ("data.parquet", sink.getvalue())}
         kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        return server.post(PATH, files=files, headers=headers | kind)
+        return server.post(PATH, files=files, headers=headers | kind | others)
 
     first = send(client, "one", [0, 1, 0, 0])
     assert first.status_code == 201, first.text
     check_replay(send(replica, "two", [0, 1, 0, 0]), first)
     check_problem(send(client, "one", [0, 1, 1, 0]), 422, "idempotency_key_reused")
+    # The same where it is answered later.
+    later = LATER | {"Idempotency-Key": f"{headers['Idempotency-Key']}-later"}
+    taken = send(client, "one", [0, 1, 0, 0], **later)
+    assert taken.status_code == 202, taken.text
+    again = send(replica, "two", [0, 1, 0, 0], **later)
+    assert (again.status_code, again.headers["idempotent-replayed"]) == (202, "true")
+    assert again.json()["id"] == taken.json()["id"]
+    check_problem(send(client, "one", [0, 1, 1, 0], **later), 422, "idempotency_key_reused")
 
 
 def test_another_request_is_refused(client: httpx.Client, replica: httpx.Client, headers: dict[str, str]) -> None:

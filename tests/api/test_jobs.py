@@ -163,6 +163,9 @@ def test_what_can_be_seen_at_once_is_refused_at_once(client: httpx.Client) -> No
     refused(client, 422, "invalid_query", f"{path}/no-id/projections", json=SHARES)
     refused(client, 413, "body_too_large", "/v1/comparisons", content=b" " * 1_200_000)
     refused(client, 413, "body_too_large", path, content=b" " * 17_000_000)
+    half = b'--x\r\nContent-Disposition: form-data; name="evaluation"\r\n\r\n{}\r\n--x--\r\n'
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    refused(client, 422, "invalid_request", path, content=half, headers=form)
     refused(client, 422, "invalid_request", f"{path}/{unknown}/projections", json={"prevalence": 5})
     assert client.get("/v1/jobs").json() == before
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from secrets import token_hex
+from shutil import copyfileobj
 from typing import Any, BinaryIO, TypeVar
 
 import orjson
@@ -55,6 +57,22 @@ def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model
         return parse_value(request, model)
     fill = _with_folds if source["kind"] == "folds" else _with_columns
     return parse_value({**request, "input": fill(source, data)}, model)
+
+
+def write_upload(upload: Upload, file: BinaryIO) -> str:
+    """Write a request in two parts into a file; returns its media type. Takes a while."""
+    boundary = token_hex(16)
+    names = {"evaluation": 'name="evaluation"', "data": 'name="data"; filename="data"'}
+    starts = {
+        part: f"\r\n--{boundary}\r\nContent-Disposition: form-data; {name}\r\n\r\n".encode()
+        for part, name in names.items()
+    }
+    file.write(starts["evaluation"][2:] + upload.evaluation + starts["data"])
+    upload.data.seek(0)
+    copyfileobj(upload.data, file)
+    file.write(f"\r\n--{boundary}--\r\n".encode())
+    file.flush()
+    return f"{MEDIA_TYPE}; boundary={boundary}"
 
 
 def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:

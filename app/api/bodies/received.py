@@ -1,10 +1,11 @@
 """What came with a request that may be large: bytes when they are few, a file without a name otherwise."""
 
+import asyncio
 import errno
 import mmap
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from app.api.bodies.columns import ARRAYS, Model, parse_large_body
 from app.api.bodies.keyed import received
-from app.api.bodies.multipart import is_multipart, parse_upload, read_upload
+from app.api.bodies.multipart import Upload, is_multipart, parse_upload, read_upload, write_upload
 from app.api.bodies.parsing import Body, as_utf8, check_media_type, parse_body
 from app.services.compute import ComputePool
 
@@ -46,22 +47,22 @@ async def receive(
         Replay, DomainError: as `received`, for a request with an Idempotency-Key.
     """
     if forms and is_multipart(request):
-        upload = await read_upload(request)
-        await received(request, upload.evaluation, upload.data)
+        upload = await _received_form(request)
         yield LargeBody(upload.data, partial(_parse_upload, upload.evaluation))
         return
     check_media_type(request)
-    async with put_down(request, text=True) as body:
+    async with put_down(request) as body:
         yield body if isinstance(body, bytearray) else LargeBody(body, partial(_parse_file, arrays))
 
 
 @asynccontextmanager
-async def put_down(request: Request, *, text: bool = False) -> AsyncIterator[bytearray | BinaryIO]:
+async def put_down(request: Request) -> AsyncIterator[bytearray | BinaryIO]:
     """The bytes of a body as they are: in memory when they are few, in a file without a name otherwise.
 
     Raises:
         HTTPException: 507 when there is no room to put it down.
-        MalformedRequest: it is to be text, and is so in another encoding than UTF-8.
+        MalformedRequest: it is in another encoding than UTF-8.
+        Replay, DomainError: as `received`.
     """
     held = bytearray()
     chunks = request.stream()
@@ -70,29 +71,59 @@ async def put_down(request: Request, *, text: bool = False) -> AsyncIterator[byt
         if len(held) > HEAVY_BYTES:
             break
     else:
-        if text:
-            as_utf8(held)
+        as_utf8(held)
         await received(request, held)
         yield held
         return
-    if text:
-        as_utf8(held)
+    as_utf8(held)
     with tempfile.TemporaryFile(prefix="prevail-") as file:
-        try:
+        with _room():
             file.write(held)
             held.clear()
             async for chunk in chunks:
                 file.write(chunk)
             file.flush()
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise HTTPException(
-                HTTPStatus.INSUFFICIENT_STORAGE,
-                "there is no space for a body of this size in the folder for temporary files; nothing was kept",
-            ) from error
         await received(request, file)
         yield file
+
+
+@asynccontextmanager
+async def put_down_form(request: Request) -> AsyncIterator[tuple[str, BinaryIO]]:
+    """A form in a file without a name, with the media type that says how to read it. Its parts are as they were sent;
+    whatever else stood in it is left out.
+
+    Raises:
+        HTTPException: 507 when there is no room to put it down.
+        MalformedRequest: a form without its parts.
+        Replay, DomainError: as `received`.
+    """
+    upload = await _received_form(request)
+    with tempfile.TemporaryFile(prefix="prevail-") as file:
+        with _room():
+            media_type = await asyncio.to_thread(write_upload, upload, file)
+        yield media_type, file
+
+
+async def _received_form(request: Request) -> Upload:
+    with _room():
+        upload = await read_upload(request)
+    # Of the parts: two forms that say the same have different boundaries.
+    await received(request, upload.evaluation, upload.data)
+    return upload
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Say so where there is no room to put something down."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise HTTPException(
+            HTTPStatus.INSUFFICIENT_STORAGE,
+            "there is no space for a body of this size in the folder for temporary files; nothing was kept",
+        ) from error
 
 
 async def answered_apart(

@@ -5,7 +5,7 @@ media type, the size, and the form of bodies that are not large. All else become
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from http import HTTPStatus
 from io import BytesIO
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.multipart import is_multipart
 from app.api.bodies.parsing import check_media_type, parse_body, read_body
-from app.api.bodies.received import put_down
+from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import Context
 from app.api.presentation import AS_USUAL, Kind, view_of
 from app.domain.jobs import Job, KeptRequest
@@ -105,11 +105,12 @@ async def _put_aside(request: Request, context: Context, form: _Form) -> Respons
     await jobs.require_room(context.project)
     kept = _kept(request)
     if form.files and is_multipart(request):
-        async with put_down(request) as body:
-            job = await jobs.take(context.project, kept, BytesIO(body) if isinstance(body, bytearray) else body)
+        async with put_down_form(request) as (media_type, file):
+            kept = replace(kept, headers={**kept.headers, "content-type": media_type})
+            job = await jobs.take(context.project, kept, file)
     elif form.large:
         check_media_type(request)
-        async with put_down(request, text=True) as body:
+        async with put_down(request) as body:
             if isinstance(body, bytearray):
                 parse_body(body, form.model)
             job = await jobs.take(context.project, kept, BytesIO(body) if isinstance(body, bytearray) else body)
