@@ -190,6 +190,12 @@ class Settings(BaseSettings):
         "them for good. Comparisons and checks are kept.",
     )
 
+    audit_days: Days | None = Field(
+        None,
+        description="For how many days the trail of changes is kept, in all projects; older entries are removed "
+        "hourly. Unset: for good.",
+    )
+
     database_url: DatabaseUrl | None = Field(
         None,
         description="Any Postgres 15 or newer, as `postgresql://user:password@host:5432/database`. "

@@ -34,6 +34,7 @@ from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
 from app.services.worker import Limits
 from app.settings import Authentication, MetricsAccess, Settings
+from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
 from app.store.database.engine import Disk, create_engine
 from app.store.database.schema import SchemaReadiness
@@ -113,7 +114,8 @@ async def build_services(
     )
     renderer = Renderer(settings.figure_seconds, wait_seconds=settings.compute_wait_seconds)
     inventory = InventoryService(PostgresInventory(engine))
-    retention = Retention(inventory, settings.retention or {})
+    trail = PostgresTrail(engine)
+    retention = Retention(inventory, trail, settings.retention or {}, trail_days=settings.audit_days)
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     exposition = sampler = None
     if telemetry.metrics is not None:

@@ -286,6 +286,18 @@ class ArchiveConflictError(Exception):
     """What is to be kept is there already, and is something else."""
 
 
+class Trail(Protocol):
+    """The trail of changes, as far as it is cut."""
+
+    async def projects(self) -> Sequence[str]:
+        """The projects of which there are entries."""
+        ...
+
+    async def remove_some(self, project: str, before: datetime, most: int) -> int:
+        """Remove the oldest entries of before a moment, so many at most; returns how many there were."""
+        ...
+
+
 class ComparisonStore(Protocol):
     """The memory of comparisons."""
 

@@ -1,15 +1,18 @@
 """Who changed what, written in the transaction of the change."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, bindparam, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Text, Uuid, bindparam, delete, func, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.access import AuditEntry, Change, Kind
 from app.domain.evaluation import Page
-from app.domain.identifiers import new_id, time_of
+from app.domain.identifiers import first_id_from, new_id, time_of
 from app.services.acting import actor
+from app.store.database.engine import reading, writing
 from app.store.database.tables import audit_entries
 
 
@@ -32,6 +35,40 @@ WHO_PARAMETERS: dict[str, Any] = {
     "actor": bindparam("actor", type_=Text),
     "request_id": bindparam("request_id", type_=Text),
 }
+
+
+class PostgresTrail:
+    """The trail of changes, as far as it is cut: the port `app.services.ports.Trail`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def projects(self) -> Sequence[str]:
+        """The projects of which there are entries."""
+        async with reading(self._engine) as connection:
+            # Of all projects, which a statement that is compiled may not touch; from one to the next, not through all.
+            found: Sequence[str] = (
+                await connection.scalars(
+                    text(
+                        "WITH RECURSIVE known (project) AS ((SELECT project FROM audit_entries ORDER BY 1 LIMIT 1) "
+                        "UNION ALL SELECT (SELECT next.project FROM audit_entries next "
+                        "WHERE next.project > known.project ORDER BY 1 LIMIT 1) "
+                        "FROM known WHERE known.project IS NOT NULL) "
+                        "SELECT project FROM known WHERE project IS NOT NULL"
+                    )
+                )
+            ).all()
+            return found
+
+    async def remove_some(self, project: str, before: datetime, most: int) -> int:
+        """Remove the oldest entries of before a moment, so many at most; returns how many there were."""
+        columns = audit_entries.c
+        async with writing(self._engine) as connection:
+            # Two that remove the same take turns, so that they never wait for each other's rows.
+            await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"trail {project}", 0))))
+            old = select(columns.id).where(columns.project == project, columns.id < first_id_from(before))
+            these = columns.id.in_(old.order_by(columns.id).limit(most))
+            return (await connection.execute(delete(audit_entries).where(columns.project == project, these))).rowcount
 
 
 async def read_entries(

@@ -1,7 +1,7 @@
 """What is older than a project keeps it is removed in the background, of that project alone."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -53,9 +53,25 @@ class Kept:
         return len(gone)
 
 
+class Trails:
+    """When entries were made, by project; the port of trails."""
+
+    def __init__(self, entries: Mapping[str, Sequence[datetime]] | None = None) -> None:
+        self.entries = {name: sorted(own) for name, own in (entries or {}).items()}
+
+    async def projects(self) -> Sequence[str]:
+        return list(self.entries)
+
+    async def remove_some(self, project: str, before: datetime, most: int) -> int:
+        own = self.entries[project]
+        gone = [one for one in own if one < before][:most]
+        self.entries[project] = own[len(gone) :]
+        return len(gone)
+
+
 def test_what_is_too_old_goes() -> None:
     kept = Kept([0.1, 5, 29, 31, 40, 400])
-    service = Retention(InventoryService(kept), {"a": 30, "b": 399})
+    service = Retention(InventoryService(kept), Trails(), {"a": 30, "b": 399})
     assert asyncio.run(service.sweep()) == 4
     ages = {name: sorted((NOW - time_of(one)).days for one in ids) for name, ids in kept.ids.items()}
     assert ages == {"a": [0, 5, 29], "b": [0, 5, 29, 31, 40], "c": [0, 5, 29, 31, 40, 400]}
@@ -69,7 +85,7 @@ def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept.failures = 3
 
     async def run() -> None:
-        service = Retention(InventoryService(kept), {"a": 30})
+        service = Retention(InventoryService(kept), Trails(), {"a": 30})
         service.start()
         while kept.ids["a"]:
             await asyncio.sleep(0.001)
@@ -81,10 +97,35 @@ def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_days_nothing_is_started() -> None:
     async def run() -> set[str]:
-        service = Retention(InventoryService(Kept([1])), {})
+        service = Retention(InventoryService(Kept([1])), Trails(), {})
         service.start()
         names = {task.get_name() for task in asyncio.all_tasks()}
         await service.close()
         return names
 
     assert "retention" not in asyncio.run(run())
+
+
+def test_trails_are_cut_where_it_is_said() -> None:
+    ages = [1, 9, *(11 + age / 1000 for age in range(2_500))]
+    trails = Trails({name: [NOW - timedelta(days=age) for age in ages] for name in ("a", "b")})
+    assert asyncio.run(Retention(InventoryService(Kept([])), trails, {"a": 1}).cut_trails()) == 0
+    service = Retention(InventoryService(Kept([])), trails, {}, trail_days=10)
+    assert asyncio.run(service.cut_trails()) == 5_000
+    left = [NOW - timedelta(days=age) for age in (9, 1)]
+    assert trails.entries == {"a": left, "b": left}
+
+
+def test_trails_alone_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_EVERY_SECONDS", 0.001)
+    trails = Trails({"a": [NOW - timedelta(days=2)]})
+
+    async def run() -> None:
+        service = Retention(InventoryService(Kept([])), trails, {}, trail_days=1)
+        service.start()
+        while trails.entries["a"]:
+            await asyncio.sleep(0.001)
+        await service.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert trails.entries == {"a": []}

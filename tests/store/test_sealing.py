@@ -90,6 +90,10 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         "SELECT EXISTS (SELECT FROM api_keys)",
         "DELETE FROM idempotency_results WHERE expires_at <= now()",
         "DELETE FROM idempotency_claims WHERE leased_until <= now()",
+        # Which projects have a trail that may have to be cut.
+        "WITH RECURSIVE known (project) AS ((SELECT project FROM audit_entries ORDER BY 1 LIMIT 1) UNION ALL SELECT "
+        "(SELECT next.project FROM audit_entries next WHERE next.project > known.project ORDER BY 1 LIMIT 1) "
+        "FROM known WHERE known.project IS NOT NULL) SELECT project FROM known WHERE project IS NOT NULL",
         # How many wait, and what ended long ago, is asked of all projects.
         "SELECT count(*) FROM jobs WHERE status = 'queued'",
         "DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)",

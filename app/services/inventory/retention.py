@@ -1,4 +1,6 @@
-"""Evaluations that are older than a project keeps them are removed in the background."""
+"""Evaluations that are older than a project keeps them, and entries of the trail of changes that are older than any of
+them is kept, are removed in the background.
+"""
 
 import asyncio
 import logging
@@ -11,9 +13,11 @@ from app.domain.access import Actor
 from app.domain.evaluation import EvaluationQuery
 from app.services.acting import act_as
 from app.services.inventory.inventory import InventoryService
-from app.services.ports import StoreFullError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreUnavailableError, Trail
 
 _EVERY_SECONDS: Final = 3600.0
+# In one transaction.
+_AT_ONCE: Final = 1000
 ACTOR: Final = Actor("retention")
 
 _log = logging.getLogger("prevail.retention")
@@ -22,15 +26,19 @@ _log = logging.getLogger("prevail.retention")
 class Retention:
     """One per process. Several do no harm: what one has removed the others do not find."""
 
-    def __init__(self, inventory: InventoryService, days: Mapping[str, int]) -> None:
-        """Take for how many days each project keeps evaluations; a project that is not named keeps them for good."""
-        self._inventory = inventory
-        self._days = dict(days)
+    def __init__(
+        self, inventory: InventoryService, trail: Trail, days: Mapping[str, int], *, trail_days: int | None = None
+    ) -> None:
+        """Take for how many days each project keeps evaluations, and all of them their trails of changes. What has no
+        number of days is kept for good.
+        """
+        self._inventory, self._trail = inventory, trail
+        self._days, self._trail_days = dict(days), trail_days
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Look every hour, the first time some minutes from now."""
-        if self._days:
+        if self._days or self._trail_days is not None:
             self._task = asyncio.create_task(self._run(), name="retention")
 
     async def close(self) -> None:
@@ -51,6 +59,21 @@ class Retention:
             removed += found
         return removed
 
+    async def cut_trails(self) -> int:
+        """Remove entries of the trails of changes that are too old; returns how many that was."""
+        if self._trail_days is None:
+            return 0
+        before = datetime.now(UTC) - timedelta(days=self._trail_days)
+        removed = 0
+        for project in await self._trail.projects():
+            found = _AT_ONCE
+            while found == _AT_ONCE:
+                found = await self._trail.remove_some(project, before, _AT_ONCE)
+                removed += found
+        if removed:
+            _log.info("removed %d entries of trails that were older than %d days", removed, self._trail_days)
+        return removed
+
     async def _run(self) -> None:
         # Not all workers at once.
         pause = random.uniform(0.02, 0.2) * _EVERY_SECONDS  # noqa: S311 - no secret
@@ -59,5 +82,6 @@ class Retention:
             pause = _EVERY_SECONDS
             try:
                 await self.sweep()
+                await self.cut_trails()
             except (StoreFullError, StoreUnavailableError) as error:
                 _log.warning("what is too old was not removed, tried again in an hour: %s", error)
