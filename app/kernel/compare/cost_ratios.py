@@ -9,12 +9,13 @@ are equally frequent, and moved to a prevalence by the odds (1 - pi) / pi.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import hypot, inf
+from math import inf, nan
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.of_groups.clusters import worth_of_few
 
 # Relative width up to which a range is what rounding leaves between two ends that are one.
 _ROUNDING = 1e-12
@@ -31,14 +32,20 @@ class CostRange:
 
 @dataclass(frozen=True, slots=True)
 class RateGaps:
-    """Miss rate and false alarm rate of the first run less those of the second, with the variances of both, which
-    are independent, since the one is about positives and the other about negatives.
+    """Miss rate and false alarm rate of the first run less those of the second, with the variances of both.
+
+    They are independent, since the one is about positives and the other about negatives, but where groups hold both.
     """
 
     misses: float
     false_alarms: float
     misses_variance: float = 0.0
     false_alarms_variance: float = 0.0
+    covariance: float = 0.0
+
+    def variance(self, ratio: float) -> float:
+        """Of the difference of the costs, in false alarms, at a ratio of costs and equal classes."""
+        return (self.misses_variance * ratio + 2.0 * self.covariance) * ratio + self.false_alarms_variance
 
 
 def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
@@ -78,6 +85,30 @@ def worth_of_pairs(sums: Array, squares: Array, members: float) -> float:
     return min(spread / variance, members)
 
 
+def worth_in_groups(sums: Array, members: float, level: float) -> tuple[float, Array]:
+    """The same where samples come in groups, with what each group adds to the difference (G), to first order.
+
+    The variance is that between the groups; where nothing varies every group is one sample. NaN where there is one
+    group.
+
+    Args:
+        sums: Weights (3, G) by group of what the first run only has right, of what the second only has, and of all.
+        members: How many samples there are.
+        level: Of the limits that are made of it, since few groups are worth less (``worth_of_few``).
+    """
+    better, worse, sizes = sums
+    total, present = float(sizes.sum()), int(np.count_nonzero(sizes))
+    gap = float((worse - better).sum()) / total
+    added = (worse - better - gap * sizes) / total
+    if present < 2:
+        return nan, added
+    variance = float(added @ added) * present / (present - 1.0)
+    spread = float((better + worse).sum()) / total - gap * gap
+    if not (variance > 0.0 and spread > 0.0):
+        return float(present), added
+    return float(worth_of_few(min(spread / variance, members), kish_effective_n(sizes), level)), added
+
+
 def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
     """The same of runs on different samples, from wrong ones and all, with one right and one wrong sample more.
 
@@ -101,13 +132,12 @@ def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list
     """
     z = two_sided_z(level)
     square = gaps.misses**2 - z**2 * gaps.misses_variance
-    middle = 2.0 * gaps.misses * gaps.false_alarms
+    middle = 2.0 * (gaps.misses * gaps.false_alarms - z**2 * gaps.covariance)
     constant = gaps.false_alarms**2 - z**2 * gaps.false_alarms_variance
-    deviations = gaps.misses_variance**0.5, gaps.false_alarms_variance**0.5
 
     def sure(ratio: float) -> int:
         gap = gaps.misses * ratio + gaps.false_alarms
-        return -_sign(gap) if abs(gap) > z * hypot(deviations[0] * ratio, deviations[1]) else 0
+        return -_sign(gap) if gap * gap > z * z * gaps.variance(ratio) else 0
 
     return _ranges(_positive_roots(square, middle, constant), sure, prevalence)
 

@@ -241,9 +241,10 @@ def _omnibus(comparison: Comparison) -> OmnibusTest | None:
 def _drift(comparison: Comparison) -> PredictionDrift | None:
     """Do two paired runs predict the classes equally often?"""
     joint = comparison.runs.pairing.joint
-    if joint is None or comparison.grouped or joint.n_runs != 2:
+    if joint is None or joint.n_runs != 2:
         return None
-    found = {one.test: one.found for one in label_tests(joint)}
+    pair = joint if comparison.groups is None else comparison.groups.pair(0, 1)
+    found = {one.test: one.found for one in label_tests(pair)}
     return PredictionDrift(
         message="Do the runs predict the classes equally often? This says nothing about which is right more often.",
         stuart_maxwell=found["stuart_maxwell"],
@@ -254,7 +255,7 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 
 def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
     """What is left out unless it is asked for."""
-    there = comparison.runs.pairing.joint is not None and not comparison.grouped
+    there = comparison.runs.pairing.joint is not None
     return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import isinf
+from math import isinf, isnan
 from typing import Final
 from uuid import UUID
 
@@ -19,9 +19,11 @@ from app.kernel.compare.cost_ratios import (
     curve_cost_ranges,
     independent_gap,
     paired_gap,
+    worth_in_groups,
     worth_of_pairs,
 )
 from app.kernel.compare.paired.drift import discordant
+from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.matrix.table import Table
 from app.kernel.uncertainty.of_weights.rates import WeightedRate
@@ -32,8 +34,8 @@ from app.services.runs.pairing import PairingDesign
 # Pairs of which it is said without being asked for.
 _MOST_UNASKED: Final = 50
 _NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
-_GROUPED: Final = "the samples come in groups, so how sure the ranges are is not known"
-_WEIGHTED = "the samples have weights, and these are not known here"
+_ONE_GROUP: Final = "the samples of a class are all in one group, so how groups differ is not known"
+_WEIGHTED: Final = "the samples have weights, and these are not known here"
 
 _METHODS: Final = {
     PairingDesign.SAMPLES: "fieller, bonett_price",
@@ -131,13 +133,12 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
     positive = 1 if runs.positive is None else runs.positive
     prevalence = _prevalence(comparison, positive) if asked.prevalence is None else asked.prevalence
     known = bool((runs.counts[[*pair]].sum(axis=2) > 0).all())
-    sure = known and not comparison.grouped and runs.lacking_weights is None
-    ranges, certain, curves = None, None, None
+    ranges, certain, curves, gaps = None, None, None, None
     if known:
         ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
         curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
-    if sure:
-        gaps = _estimated(runs, pair, positive, comparison.settings.level)
+        gaps = _estimated(comparison, pair, positive)
+    if gaps is not None:
         certain = _listed(certain_cost_ranges(gaps, prevalence, comparison.settings.level), Cheaper.UNDECIDED)
     return CostComparison(
         a=runs.records[pair[0]].id,
@@ -146,19 +147,21 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
         prevalence=prevalence,
         ranges=ranges,
         beyond_doubt=certain,
-        method=_method(runs, weighted=comparison.weighted) if sure else None,
+        method=None if gaps is None else _method(comparison),
         best_thresholds=curves,
-        reason=None if sure else _why(runs) if known else _NO_CLASS,
+        reason=None if gaps is not None else _why(comparison) if known else _NO_CLASS,
     )
 
 
-def _method(runs: Runs, *, weighted: bool) -> str:
-    plain = _METHODS[runs.pairing.design]
-    return plain.replace(", ", ", weighted_") if weighted else plain
+def _method(comparison: Comparison) -> str:
+    plain = _METHODS[comparison.runs.pairing.design]
+    if comparison.grouped:
+        return plain.replace(", ", ", grouped_")
+    return plain.replace(", ", ", weighted_") if comparison.weighted else plain
 
 
-def _why(runs: Runs) -> str:
-    return _GROUPED if any(record.is_grouped for record in runs.records) else _WEIGHTED
+def _why(comparison: Comparison) -> str:
+    return _ONE_GROUP if comparison.grouped else _WEIGHTED
 
 
 def _prevalence(comparison: Comparison, positive: int) -> float:
@@ -202,15 +205,39 @@ def _of_pair(joint: JointCounts, k: int) -> tuple[float, float]:
     return paired_gap(better, worse, size)
 
 
-def _estimated(runs: Runs, pair: tuple[int, int], positive: int, level: float) -> RateGaps:
+def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> RateGaps | None:
+    """The gaps with their variances; None where these are not known."""
+    runs, level = comparison.runs, comparison.settings.level
+    classes = positive, 1 - positive
+    if comparison.groups is not None:
+        return _between_groups(comparison.groups.pair(*pair), classes, level)
+    if runs.lacking_weights is not None:
+        return None
     joint, found = runs.pairing.joint, []
-    for k in (positive, 1 - positive):
+    for k in classes:
         if joint is None:
             found.append(independent_gap(_worth(runs, pair[0], k, level), _worth(runs, pair[1], k, level)))
         else:
             found.append(_of_pair(joint.pair(*pair), k))
     (misses, misses_variance), (alarms, alarms_variance) = found
     return RateGaps(misses, alarms, misses_variance, alarms_variance)
+
+
+def _between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) -> RateGaps | None:
+    gaps, moves = [], []
+    for k in classes:
+        sums, members = pair.of_class(k)
+        worth, added = worth_in_groups(sums, members, level)
+        if isnan(worth):
+            return None
+        better, worse, size = (sums.sum(axis=1) * worth / sums[2].sum()).tolist()
+        gaps.append(paired_gap(better, worse, size))
+        moves.append(added)
+    (misses, misses_variance), (alarms, alarms_variance) = gaps
+    of_both = float(np.linalg.norm(moves[0]) * np.linalg.norm(moves[1]))
+    together = float(moves[0] @ moves[1]) / of_both if of_both > 0.0 else 0.0
+    covariance = together * (misses_variance * alarms_variance) ** 0.5
+    return RateGaps(misses, alarms, misses_variance, alarms_variance, covariance)
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:

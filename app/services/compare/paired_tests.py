@@ -19,8 +19,9 @@ from app.kernel.compare.paired.drift import (
     prediction_table,
     stuart_maxwell,
 )
+from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.predictive import PredictiveCounts, p_of, predictive_values
+from app.kernel.compare.paired.predictive import PredictiveCounts, PredictiveValues, p_of, predictive_values
 from app.kernel.uncertainty.design import Alternative
 from app.services.json_values import number
 from app.services.runs.comparison import Comparison
@@ -45,7 +46,19 @@ _TOO_FEW = (
     "weighted score calls equal values different too often then"
 )
 _OF_ONE_WEIGHT = "the samples have weights, and the weighted score statistic is of samples of one weight"
+_OF_NO_GROUPS = "the samples come in groups, and the weighted score statistic takes samples as independent"
+_OF_ONE_GROUP = "all that is predicted so is in one group, so how groups differ is not known"
+_FEW_GROUPS = (
+    "the variance between the groups is not known: the runs differ in too few of them for so many classes, or finding "
+    "it would take too long"
+)
 _NO_RATIO = "a value of 0 has no logarithm"
+_OF_LABELS: Final = (
+    ("generalized_mcnemar", "equal recalls in every class"),
+    ("stuart_maxwell", "classes predicted equally often"),
+    ("bhapkar", "classes predicted equally often"),
+    ("bowker", "each class exchanged for each other equally often both ways"),
+)
 _STATISTICS: Final = (
     ("generalized_score", "equal predictive values"),
     ("weighted_generalized_score", "equal predictive values"),
@@ -93,9 +106,9 @@ class PairedTests:
     """Two runs on the same samples, tested by counts.
 
     Attributes:
-        tests: Unadjusted; of samples with weights by their linearised variance. `generalized_mcnemar` is about who is
-            right, class by class; the others are about how often classes are predicted, and say nothing about who is
-            right.
+        tests: Unadjusted; of samples with weights by their linearised variance, of samples in groups by that between
+            the groups. `generalized_mcnemar` is about who is right, class by class; the others are about how often
+            classes are predicted, and say nothing about who is right.
         predictive_values: By class; of two classes the positive one only.
     """
 
@@ -111,7 +124,7 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
     Raises:
         OutOfReach: it would take too long.
     """
-    if comparison.runs.pairing.joint is None or comparison.grouped or asked is False:
+    if comparison.runs.pairing.joint is None or asked is False:
         return False
     pairs, size = len(comparison.pairs), comparison.runs.n_classes
     if asked and pairs * max(size**3, 1000 * size) > _MOST_WORK:
@@ -124,54 +137,72 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
 
 def paired_tests(comparison: Comparison) -> list[PairedTests]:
     """Of every pair of runs on the same samples."""
-    joint, records = comparison.runs.pairing.joint, comparison.runs.records
+    joint, records, groups = comparison.runs.pairing.joint, comparison.runs.records, comparison.groups
     assert joint is not None  # noqa: S101 - what this is called for
+    found = []
+    for pair in comparison.pairs:
+        both = joint.pair(*pair) if groups is None else groups.pair(*pair)
+        a, b = (records[one].id for one in pair)
+        tests, values = label_tests(both), _predictive(comparison, both)
+        found.append(PairedTests(a=a, b=b, tests=tests, predictive_values=values))
+    return found
+
+
+def label_tests(pair: JointCounts | GroupedPair) -> list[OmnibusTest]:
+    """McNemar's test for several classes, in what forms there are."""
+    if isinstance(pair, GroupedPair):
+        statistics, unknown = _between_groups(pair), _FEW_GROUPS
+    else:
+        statistics, unknown = _of_counts(pair), _NO_VARIANCE
     return [
-        PairedTests(
-            a=records[first].id,
-            b=records[second].id,
-            tests=label_tests(both),
-            predictive_values=_predictive(comparison, both),
-        )
-        for (first, second), both in ((pair, joint.pair(*pair)) for pair in comparison.pairs)
+        OmnibusTest(test=name, of=of, found=_found(statistic, unknown))
+        for (name, of), statistic in zip(_OF_LABELS, statistics, strict=True)
     ]
 
 
-def label_tests(joint: JointCounts) -> list[OmnibusTest]:
-    """McNemar's test for several classes, in what forms there are."""
+def _of_counts(joint: JointCounts) -> tuple[ChiSquared, ...]:
     table, (better, worse) = prediction_table(joint), discordant(joint)
     squares, spread = None, None
     if joint.weights is not None:
         squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
-    return [
-        OmnibusTest(test=name, of=of, found=_found(statistic))
-        for name, of, statistic in (
-            ("generalized_mcnemar", "equal recalls in every class", equal_recalls(better, worse, spread)),
-            ("stuart_maxwell", "classes predicted equally often", stuart_maxwell(table, squares)),
-            ("bhapkar", "classes predicted equally often", bhapkar(table, squares)),
-            ("bowker", "each class exchanged for each other equally often both ways", bowker(table, squares)),
-        )
-    ]
+    return (
+        equal_recalls(better, worse, spread),
+        stuart_maxwell(table, squares),
+        bhapkar(table, squares),
+        bowker(table, squares),
+    )
 
 
-def _found(statistic: ChiSquared) -> ChiSquaredTest:
+def _between_groups(pair: GroupedPair) -> tuple[ChiSquared, ...]:
+    return pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()
+
+
+def _found(statistic: ChiSquared, unknown: str) -> ChiSquaredTest:
     if statistic.freedom == 0:
         return ChiSquaredTest.of(statistic, _SAME)
-    return ChiSquaredTest.of(statistic, _NO_VARIANCE if isnan(statistic.p) else None)
+    return ChiSquaredTest.of(statistic, unknown if isnan(statistic.p) else None)
 
 
-def _predictive(comparison: Comparison, joint: JointCounts) -> dict[str, PredictiveComparison]:
+def _predictive(comparison: Comparison, pair: JointCounts | GroupedPair) -> dict[str, PredictiveComparison]:
     runs, settings = comparison.runs, comparison.settings
     classes: Sequence[int] = range(runs.n_classes)
     if runs.n_classes == 2:
         classes = [1 if runs.positive is None else runs.positive]
+    ppv: list[ComparedPredictiveValue] = []
+    npv: list[ComparedPredictiveValue] = []
+    in_groups = isinstance(pair, GroupedPair)
+    for present, absent in pair.predictive_values() if isinstance(pair, GroupedPair) else [_of_samples(pair)]:
+        for values, (counts, found) in ((ppv, present), (npv, absent)):
+            values += _values(counts, found, settings.level, settings.alternative, in_groups=in_groups)
+    return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
+
+
+def _of_samples(joint: JointCounts) -> list[tuple[PredictiveCounts, PredictiveValues]]:
+    """Predictions that a sample is of a class, and that it is not, of all classes at once."""
     kinds = [_of_both(joint, squares=False)]
     if joint.weights is not None:
         kinds.append(_of_both(joint, squares=True))
-    ppv, npv = (
-        _values(counts, settings.level, settings.alternative, *squares) for counts, *squares in zip(*kinds, strict=True)
-    )
-    return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
+    return [(kind[0], predictive_values(*kind)) for kind in zip(*kinds, strict=True)]
 
 
 def _of_both(joint: JointCounts, *, squares: bool) -> tuple[PredictiveCounts, PredictiveCounts]:
@@ -181,20 +212,28 @@ def _of_both(joint: JointCounts, *, squares: bool) -> tuple[PredictiveCounts, Pr
 
 
 def _values(
-    counts: PredictiveCounts, level: float, side: Alternative, squares: PredictiveCounts | None = None
+    counts: PredictiveCounts, found: PredictiveValues, level: float, side: Alternative, *, in_groups: bool
 ) -> list[ComparedPredictiveValue]:
     """By class."""
-    found = predictive_values(counts, squares)
     low, high = found.ratio_limits(side.two_sided_level(level))
     statistics = (found.score, found.weighted_score, found.relative)
     alone = np.minimum(counts.first_right + counts.second_right, counts.first_wrong + counts.second_wrong)
     values = (found.first, found.second, np.exp(found.log_ratio), low, high, alone)
-    columns = (*values, *statistics, *map(p_of, statistics))
-    return [_value(side, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    columns = (*values, *statistics, p_of(found.score), p_of(found.weighted_score), found.relative_p)
+    unweighted = _OF_NO_GROUPS if in_groups else _OF_ONE_WEIGHT
+    return [_value(side, unweighted, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _value(
-    side: Alternative, first: float, second: float, ratio: float, low: float, high: float, alone: float, *tests: float
+    side: Alternative,
+    unweighted: str,
+    first: float,
+    second: float,
+    ratio: float,
+    low: float,
+    high: float,
+    alone: float,
+    *tests: float,
 ) -> ComparedPredictiveValue:
     reason = None
     if isnan(first) or isnan(second):
@@ -204,7 +243,7 @@ def _value(
     elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
         reason = _NOTHING_VARIES
     elif isnan(tests[1]):
-        reason = _OF_ONE_WEIGHT
+        reason = _OF_ONE_GROUP if isnan(low) else unweighted
     elif alone < _FEW:
         reason = _TOO_FEW
     half = len(_STATISTICS)

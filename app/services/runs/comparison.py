@@ -53,7 +53,7 @@ class Comparison:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
         self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
         self._setup = Setup(runs, self.prevalence, settings, len(self.pairs))
-        self._groups = groups
+        self.groups = groups
 
     @property
     def independent(self) -> bool:
@@ -63,7 +63,7 @@ class Comparison:
     @property
     def grouped(self) -> bool:
         """Do the samples come in groups?"""
-        return self._groups is not None
+        return self.groups is not None
 
     @property
     def weighted(self) -> bool:
@@ -99,8 +99,8 @@ class Comparison:
         of_matrices = [index for index in indices if not self.estimands[index].scored]
         if of_matrices:
             way: Resampling
-            if self._groups is not None:
-                way = ResampledGroups(*self._given(of_matrices), groups=self._groups)
+            if self.groups is not None:
+                way = ResampledGroups(*self._given(of_matrices), groups=self.groups)
             elif self.runs.pairing.joint is not None:
                 way = PairedMatrices(*self._given(of_matrices))
             else:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.report import FEWEST_DRAWS
+from app.kernel.compare.paired.grouped import GroupedPair
+from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
 from app.kernel.uncertainty.of_groups.clusters import (
@@ -41,22 +42,24 @@ class SharedGroups:
     Attributes:
         runs: What the groups hold.
         grouping: Of the common samples.
-        right: (R, n) which of them each run has right.
+        truth: (n) the classes of these.
+        predictions: (R, n) what each run predicts.
         weights: (n) of them; None is 1 each.
     """
 
     runs: GroupedRuns
     grouping: Grouping
-    right: NDArray[np.bool_]
+    truth: NDArray[np.int64]
+    predictions: NDArray[np.int64]
     weights: Array | None = None
 
-    def discordant(self, first: int, second: int) -> tuple[Array, Array]:
-        """Samples (G) of each group, or their weight, that only the first, and that only the second run has right."""
-        codes, size = self.grouping.codes, self.grouping.n_groups
-        pair = (self.right[first] & ~self.right[second], self.right[second] & ~self.right[first])
-        each = 1.0 if self.weights is None else self.weights
-        only_first, only_second = (sums_by_code(codes, one * each, size) for one in pair)
-        return only_first, only_second
+    def pair(self, first: int, second: int) -> GroupedPair:
+        """Two of the runs, sample by sample."""
+        kept = slice(None) if self.weights is None else np.flatnonzero(self.weights)
+        truth, weights = self.truth[kept], None if self.weights is None else self.weights[kept]
+        both = self.predictions[[first, second]][:, kept]
+        samples = JointCounts(self.runs.n_classes, truth, both, np.ones(truth.size), weights)
+        return GroupedPair(samples, self.grouping.codes[kept], self.grouping.n_groups)
 
 
 def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | None:
@@ -88,7 +91,7 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
     )
     weights = runs.pairing.weights
     grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes, weights)
-    return SharedGroups(grouped, grouping, predictions == truth, weights)
+    return SharedGroups(grouped, grouping, truth.astype(np.int64), predictions.astype(np.int64), weights)
 
 
 def _refused(why: str) -> IncomparableRuns:
@@ -156,8 +159,8 @@ class ResampledGroups(Resampling):
         count = self._groups.runs.n_groups
         notes = [
             f"The samples come in {count} groups: limits and probabilities resample groups, tests let runs trade "
-            "places in whole groups. Tests of all runs together, of the predictions' drift and of predictive values "
-            "are left out: they take samples as independent."
+            "places in whole groups. Tests of counts and ranges of costs have the variance between the groups; a test "
+            "that all runs are equal is left out: it takes samples as independent."
         ]
         if count < FEW_GROUPS:
             notes.append(
@@ -175,7 +178,7 @@ class ResampledGroups(Resampling):
         p, discordant, rates = self._exchanged(pair)[index], None, self.estimands[index].rates
         is_accuracy = rates is not None and all(rate.same_as(ACCURACY) for rate in rates)
         if is_accuracy:
-            first, second = self._groups.discordant(*pair)
+            first, second = self._groups.pair(*pair).discordant()
             p, discordant = np.full(p.shape, grouped_mcnemar(first, second)), float((first + second).sum())
         return [
             Test(

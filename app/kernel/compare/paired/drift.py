@@ -31,7 +31,8 @@ class ChiSquared:
     p: float
 
 
-def _chi_squared(statistic: float, freedom: int) -> ChiSquared:
+def chi_squared(statistic: float, freedom: int) -> ChiSquared:
+    """A statistic with its p."""
     return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)) if freedom else 1.0)
 
 
@@ -74,7 +75,7 @@ def bowker(table: Array, squares: Array | None = None) -> ChiSquared:
     spread = table if squares is None else squares
     both, gap = spread[rows, columns] + spread[columns, rows], table[rows, columns] - table[columns, rows]
     some = both > 0
-    return _chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))
+    return chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))
 
 
 def stuart_maxwell(table: Array, squares: Array | None = None) -> ChiSquared:
@@ -83,7 +84,7 @@ def stuart_maxwell(table: Array, squares: Array | None = None) -> ChiSquared:
     Classes on which the runs never differ are left out. Arguments are those of ``bowker``.
     """
     gaps, spread = _margins(table, squares)
-    return _quadratic(gaps, spread)
+    return quadratic(gaps, spread)
 
 
 def bhapkar(table: Array, squares: Array | None = None) -> ChiSquared:
@@ -98,7 +99,7 @@ def bhapkar(table: Array, squares: Array | None = None) -> ChiSquared:
         left = 1.0 - plain.statistic / total
         if left <= _ROUNDING:
             return ChiSquared(nan, plain.freedom, nan)
-        return _chi_squared(plain.statistic / left, plain.freedom)
+        return chi_squared(plain.statistic / left, plain.freedom)
     if plain.freedom == 0:
         return plain
     gaps, spread = _margins(table, squares)
@@ -106,7 +107,7 @@ def bhapkar(table: Array, squares: Array | None = None) -> ChiSquared:
     # Sum of w^2 (u - mean) (u - mean)' with u what a sample adds.
     mixed = np.outer(mean, added)
     centred = spread - mixed - mixed.T + float(squares.sum()) * np.outer(mean, mean)
-    found = _quadratic(gaps, centred)
+    found = quadratic(gaps, centred)
     return found if found.freedom == plain.freedom else ChiSquared(nan, plain.freedom, nan)
 
 
@@ -120,12 +121,13 @@ def _margins(table: Array, squares: Array | None) -> tuple[Array, Array]:
     return inner.sum(axis=1) - inner.sum(axis=0), spread
 
 
-def _quadratic(gaps: Array, spread: Array) -> ChiSquared:
-    if gaps.size < 2:
-        return _chi_squared(0.0, 0)
+def quadratic(gaps: Array, spread: Array) -> ChiSquared:
+    """The statistic d' S^- d of sums d (k) with variances S (k, k)."""
+    if gaps.size == 0:
+        return chi_squared(0.0, 0)
     # One class of every separate group of confused classes is redundant, which the rank tells.
     rank = int(np.linalg.matrix_rank(spread, hermitian=True))
-    return _chi_squared(float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps), rank)
+    return chi_squared(float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps), rank)
 
 
 def equal_recalls(better: Array, worse: Array, squares: Array | None = None) -> ChiSquared:
@@ -140,4 +142,4 @@ def equal_recalls(better: Array, worse: Array, squares: Array | None = None) -> 
     """
     both, gap = better + worse if squares is None else squares, better - worse
     some = both > 0
-    return _chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))
+    return chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))

@@ -292,16 +292,22 @@ def wilson_of_variance(rate: Array, total: Array, variance: Array, groups: Group
         groups: (...); NaN limits where it is one.
         level: of the intervals.
     """
-    tail = (1.0 + level) / 2.0
     with silently():
         binomial = rate * (1.0 - rate) / total
         effect = np.maximum(variance / binomial, 1.0)
-        effective = total / effect
-        own = student_quantile(tail, np.maximum(effective - 1.0, 1.0))
-        known = own / student_quantile(tail, groups.effective - 1.0)
-        worth = np.where(binomial > 0, effective * np.minimum(known, 1.0) ** 2, groups.present)
+        worth = np.where(binomial > 0, worth_of_few(total / effect, groups.effective, level), groups.present)
         worth = np.where(groups.present > 1, worth, np.nan)
         return wilson(rate * worth, worth, level)
+
+
+def worth_of_few(effective: Array | float, groups: Array | float, level: float) -> Array:
+    """What so many samples (...) are worth in normal limits when their variance is that between so many groups of equal
+    size (...): m (t(m-1) / t(G-1))^2, at most m.
+    """
+    tail = (1.0 + level) / 2.0
+    own = student_quantile(tail, np.maximum(effective - 1.0, 1.0))
+    known = own / student_quantile(tail, groups - 1.0)
+    return np.asarray(effective * np.minimum(known, 1.0) ** 2)
 
 
 def grouped_mcnemar(only_first: Array, only_second: Array) -> float:
