@@ -16,6 +16,7 @@ from app.kernel.metrics.card import (
     AnyMetric,
     Card,
     Choice,
+    DecisionName,
     Inputs,
     Number,
     Orientation,
@@ -139,6 +140,16 @@ class NumberParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionParameter:
+    """A parameter that is one of the decisions of a matrix, by its name; it has to be given."""
+
+    name: str
+    type: Literal["decision"] = "decision"
+    default: None = None
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceParameter:
     """A parameter that is one of some words.
 
@@ -211,7 +222,7 @@ class MetricCard:
     on_request: bool
     needs_counts: bool
     proper: bool | None
-    parameters: Sequence[NumberParameter | ChoiceParameter]
+    parameters: Sequence[NumberParameter | ChoiceParameter | DecisionParameter]
     formula: str
     sentence: str
     undefined: Sequence[UndefinedWhen]
@@ -244,7 +255,7 @@ class Combination:
     non_negative_parts: bool
     parts: int | None
     weighted: bool
-    parameters: Sequence[NumberParameter | ChoiceParameter]
+    parameters: Sequence[NumberParameter | ChoiceParameter | DecisionParameter]
     references: Sequence[str]
 
 
@@ -313,7 +324,7 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
     )
 
 
-def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter:
+def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter | DecisionParameter:
     match parameter:
         case Number():
             return NumberParameter(
@@ -335,3 +346,5 @@ def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter:
                 matrix_allowed=parameter.matrix is not None,
                 description=parameter.description,
             )
+        case DecisionName():
+            return DecisionParameter(name=parameter.name, description=parameter.description)

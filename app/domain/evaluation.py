@@ -107,14 +107,9 @@ class EvaluationRecord:
         return found
 
     @property
-    def n_decisions(self) -> int | None:
-        """How many there are; None where the columns are the classes."""
-        return None if self.decisions is None else len(self.decisions)
-
-    @property
-    def judged(self) -> tuple[Task | None, int | None]:
-        """What is judged, and how many things can be decided where these are no classes."""
-        return self.task, self.n_decisions
+    def judged(self) -> tuple[Task | None, Sequence[str] | None]:
+        """What is judged, and what can be decided where that is no class."""
+        return self.task, self.decisions
 
     @property
     def n_rows(self) -> float:

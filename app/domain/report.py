@@ -392,7 +392,7 @@ class InputSummary(SummarisedInput):
                 for label, groups in per_class.items()
                 if "prevalence" in groups["prevalence_sensitive"]
             }
-            if source.n_decisions is None
+            if source.decisions is None
             else dict(zip(source.labels, (source.counts.sum(axis=1) / source.counts.sum()).tolist(), strict=True)),
             facts={**source.facts, **(counts or {})},
         )

@@ -112,7 +112,7 @@ def parse_estimands(
     pointer: str = "/metrics",
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
-    n_decisions: int | None = None,
+    decisions: Sequence[str] | None = None,
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
 
@@ -123,7 +123,7 @@ def parse_estimands(
         pointer: Where the texts stand in the request.
         inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
-        n_decisions: How many things can be decided, where these are no classes.
+        decisions: What can be decided, where these are no classes.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -132,7 +132,7 @@ def parse_estimands(
     return tuple(
         all_understood(
             dict.fromkeys(texts),
-            lambda text: make_estimand(text, labels, positive, inputs, task, n_decisions),
+            lambda text: make_estimand(text, labels, positive, inputs, task, decisions),
             lambda text: pointer_to(pointer, texts, text),
         )
     )
@@ -149,14 +149,14 @@ def make_estimand(
     positive: int | None,
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
-    n_decisions: int | None = None,
+    decisions: Sequence[str] | None = None,
 ) -> Estimand:
     """One expression.
 
     Raises:
         InvalidExpression: it is none.
     """
-    expression = parse(text, labels, positive, inputs=inputs, task=task, n_decisions=n_decisions)
+    expression = parse(text, labels, positive, inputs=inputs, task=task, decisions=decisions)
     return estimand_of(expression, text, labels, task=task)
 
 
@@ -212,7 +212,7 @@ def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], poin
 def preference(expression: Expression) -> Preference | None:
     """Which values are better; None when the expression does not say."""
     if isinstance(expression, Measure):
-        return _preference(expression.metric.card.orientation, expression.metric.card.ideal)
+        return _preference(expression.metric.card.orientation_with(expression.parameters), expression.metric.card.ideal)
     if expression.card.orientation is not None:
         return _preference(expression.card.orientation)
     parts = {preference(part) for part in expression.parts}

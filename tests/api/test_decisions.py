@@ -128,6 +128,82 @@ def test_runs_are_compared_and_gated_and_ranked(client: httpx.Client) -> None:
     ]
 
 
+TREATED, RIGHTLY = "decision_share_of_class(decision=treat)@sick", "class_share_of_decision(decision=treat)@sick"
+WRONGLY = "decision_share_of_class(decision=treat, better=lower)@healthy"
+
+
+def test_how_often_something_is_decided_is_a_metric(client: httpx.Client) -> None:
+    """Its limits are those of the report's `decisions`, and statsmodels'."""
+    asked = ["decision_share(decision=test)", TREATED, RIGHTLY, 'decision_share_of_class(decision="treat")@*']
+    answer = compute(client, SOURCE, metrics=asked, intervals="all", seed=1)
+    found, shown = answer["requested"], answer["decisions"]
+    expected = (
+        shown["share"]["test"],
+        shown["share_of_class"]["sick"]["treat"],
+        shown["share_of_decision"]["treat"]["sick"],
+    )
+    for text, one, counts in zip(asked, expected, ((210, 1000), (60, 100), (60, 80)), strict=False):
+        assert found[text] == one["value"] == pytest.approx(counts[0] / counts[1], rel=1e-12)
+        limits = answer["intervals"][text]
+        assert (limits["low"], limits["high"]) == pytest.approx((one["low"], one["high"]), rel=1e-12)
+        assert (limits["low"], limits["high"]) == pytest.approx(proportion_confint(*counts, method="wilson"), rel=1e-12)
+        assert limits["method"] == "wilson"
+    assert found[asked[3]] == {"healthy": pytest.approx(20 / 900), "sick": pytest.approx(0.6)}
+    never = compute(
+        client, SOURCE | {"matrix": [[720, 180, 0], [70, 30, 0]]}, metrics=[TREATED, RIGHTLY], intervals="all"
+    )
+    assert never["requested"] == {TREATED: 0.0, RIGHTLY: None}
+    assert never["intervals"][TREATED]["low"] == 0.0 < never["intervals"][TREATED]["high"]
+    assert [one["code"] for one in never["undefined"] if one["metric"] == RIGHTLY] == ["never_decided"]
+
+
+def test_gates_leaderboards_comparisons_and_projections_name_it(client: httpx.Client) -> None:
+    better, dataset = [[850, 45, 5], [2, 8, 90]], "treated"
+    runs = [
+        create(client, evaluation(model=model, dataset=dataset, input=SOURCE | {"matrix": matrix}))["id"]
+        for matrix, model in ((better, "new"), (MATRIX, "old"))
+    ]
+    rules = [
+        {"metric": TREATED, "min": 0.75},
+        {"metric": "decision_share_of_class(decision=treat)@healthy", "max": 0.02},
+    ]
+    assert client.put("/v1/gates/treats", json={"rules": rules}).status_code in (200, 201)
+    checks = [client.post("/v1/gates/treats/checks", json={"evaluation": run}).json() for run in runs]
+    assert [one["verdict"] for one in checks] == ["pass", "fail"]
+    assert checks[0]["results"][0]["method"] == "wilson"
+    for metric, best in ((TREATED, "new"), (WRONGLY, "new"), (WRONGLY.replace(", better=lower", ""), "old")):
+        board = client.get("/v1/leaderboard", params={"dataset": dataset, "metric": metric}).json()
+        assert board["items"][0]["model"]["name"] == best, metric
+        assert board["items"][0]["low"] < board["items"][0]["value"] < board["items"][0]["high"]
+    answer = compare(client, *runs, metrics=[TREATED, WRONGLY], seed=1)
+    assert [answer["metrics"][one]["better"] for one in (TREATED, WRONGLY)] == ["higher", "lower"]
+    (found,) = answer["metrics"][TREATED]["differences"]
+    assert found["difference"] == pytest.approx(0.3, rel=1e-12)
+    assert 0 < found["low"] < 0.3 < found["high"]
+    asked = {"prevalence": {"sick": 0.5}, "metrics": [TREATED, RIGHTLY], "seed": 1}
+    moved = client.post(f"/v1/evaluations/{runs[1]}/projections", json=asked).json()["metrics"]
+    assert moved[TREATED]["value"] == pytest.approx(0.6)
+    assert moved[RIGHTLY]["value"] == pytest.approx(0.6 / (0.6 + 20 / 900), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("decision_share", "needs decision: 'wait', 'test', 'treat'"),
+        ("decision_share(decision=treta)", "one of 'wait', 'test', 'treat', not 'treta'"),
+        ("decision_share(decision=test)@sick", "has no @"),
+        ("decision_share(decision=test, better=up)", "higher or lower"),
+    ],
+)
+def test_which_decision_is_meant_has_to_be_known(client: httpx.Client, metric: str, words: str) -> None:
+    assert words in refused(client, SOURCE, options={"metrics": [metric]})["detail"].replace('"', "'")
+
+
+def test_decisions_of_classes_are_rates_of_these(client: httpx.Client) -> None:
+    plain = {"kind": "confusion_matrix", "matrix": [[9, 1], [2, 8]], "labels": SICK}
+    assert "decisions" in refused(client, plain, options={"metrics": ["decision_share(decision=sick)"]})["detail"]
+
+
 def test_runs_with_other_class_shares_are_compared_at_common_ones(client: httpx.Client) -> None:
     """Both decide alike about each class, and differ in how many sick ones there are."""
     runs = [keep(client, [[7 * n // 9, n // 9, n // 9], [100, 200, 300]], f"of {n}")["id"] for n in (900, 3600)]

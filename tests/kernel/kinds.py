@@ -343,6 +343,14 @@ class OfTables(Kind):
 Placed = tuple[Codes, Codes, Array, Array | None]
 
 
+class OfDecisions(OfTables):
+    """The same, with the rarest decision in front: it is looked at where none is asked for."""
+
+    def degenerate(self) -> Mapping[str, Counts]:
+        found = super().degenerate()
+        return {name: one[:, np.argsort(one.sum(axis=0), kind="stable")] for name, one in found.items()}
+
+
 class OfPoints(Kind):
     """Points (n, d) in clusters that follow their classes now and then."""
 
@@ -511,6 +519,7 @@ KINDS: Mapping[Inputs, Kind] = {
     Inputs.LABEL_SCORES: OfLabels(scores=True),
     Inputs.QUERIES: OfQueries(),
     Inputs.CONTINGENCY: OfTables(),
+    Inputs.DECISIONS: OfDecisions(),
     Inputs.FEATURES: OfPoints(),
     Inputs.OVERLAPS: OfOverlaps(),
     Inputs.CLASS_OVERLAPS: OfOverlaps(),

@@ -11,7 +11,7 @@ import pytest
 
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Choice, Inputs, Number, Orientation, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Choice, DecisionName, Inputs, Number, Orientation, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.references import REFERENCES
@@ -111,15 +111,17 @@ def test_parameters_are_those_of_the_function(metric: AnyMetric) -> None:
         assert parameter.description
         if isinstance(parameter, Choice):
             assert parameter.default in parameter.options
-        else:
+        elif isinstance(parameter, Number):
             assert parameter.minimum is None or parameter.default >= parameter.minimum
             assert parameter.maximum is None or parameter.default <= parameter.maximum
             assert parameter.above is None or parameter.default > parameter.above
             assert parameter.below is None or parameter.default < parameter.below
 
 
-def values_to_try(parameter: Number | Choice) -> list[Any]:
+def values_to_try(parameter: Parameter) -> list[Any]:
     """The default, the ends where they are allowed, and something just inside where not."""
+    if isinstance(parameter, DecisionName):
+        return [parameter.default]
     if isinstance(parameter, Choice):
         return list(parameter.options)
     inside = parameter.below is None or parameter.below > 0.75
@@ -172,6 +174,7 @@ TAKES = {
     Inputs.OVERLAPS: Overlaps,
     Inputs.CLASS_OVERLAPS: Overlaps,
     Inputs.CONTINGENCY: Contingency,
+    Inputs.DECISIONS: Contingency,
     Inputs.FEATURES: Points,
 }
 

@@ -19,8 +19,11 @@ METRICS = catalogue().metrics
 EACH = pytest.mark.parametrize("metric", METRICS, ids=[metric.key for metric in METRICS])
 # Of two classes these cannot move: the UPM is one and the same number, the two most probable are both, there is but one
 # pair of classes.
-# Whoever recognises everything with certainty has nothing to be calibrated.
-NOT_OF_RECOGNITION = {"calibration_intercept", "calibration_slope"}
+# Whoever recognises everything with certainty has nothing to be calibrated, and what is decided need not be a class.
+NOT_OF_RECOGNITION = {
+    "calibration_intercept", "calibration_slope",
+    "decision_share", "decision_share_of_class", "class_share_of_decision",
+}  # fmt: skip
 NOTHING_FOR_TWO_CLASSES = {"gps_upm_sd", "top_k_accuracy", "roc_auc_ovo_weighted"}
 
 

@@ -27,7 +27,19 @@ from app.domain.expressions.syntax import (
     write_label,
 )
 from app.domain.expressions.weights import matrix_of, weights_of, write_matrix, write_number, write_weights
-from app.kernel.metrics.card import AnyMetric, Card, Choice, Inputs, MatrixOf, Number, Parameter, Scope, Task
+from app.kernel.metrics.card import (
+    AnyMetric,
+    Card,
+    Choice,
+    Decision,
+    DecisionName,
+    Inputs,
+    MatrixOf,
+    Number,
+    Parameter,
+    Scope,
+    Task,
+)
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
@@ -48,7 +60,7 @@ class _Context:
     complete: bool
     task: Task | None
     assumed: Mapping[str, Any]
-    n_decisions: int | None
+    decisions: Sequence[str] | None
 
 
 def parse(
@@ -60,7 +72,7 @@ def parse(
     complete: bool = True,
     task: Task | None = None,
     assumed: Mapping[str, Any] = MappingProxyType({}),
-    n_decisions: int | None = None,
+    decisions: Sequence[str] | None = None,
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -72,7 +84,7 @@ def parse(
         complete: The labels are all there are. If not, weights and matrices are not held against their number.
         task: What is judged, where that is more than classes; metrics that make no sense for it are refused.
         assumed: Values of parameters, by name, where the text gives none.
-        n_decisions: How many things can be decided, where these are no classes.
+        decisions: What can be decided, in the order of the columns, where these are no classes.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -80,7 +92,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed, n_decisions))
+    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed, decisions))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -123,6 +135,8 @@ def _render_class(of: int | Every | None, labels: Sequence[str]) -> str:
 
 def write_value(value: Any) -> str:
     """A parameter's value as it is written in an expression."""
+    if isinstance(value, Decision):
+        value = value.name
     if isinstance(value, str):
         return value if WORD.fullmatch(value) else quote(value)
     return f'"{write_matrix(value)}"' if isinstance(value, tuple) else write_number(value)
@@ -334,6 +348,10 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
     assumed = {name: context.assumed[name] for name in by_name.keys() & context.assumed.keys()}
     found = {**card.defaults, **assumed, **values}
     _require_costs(card, found, call, context)
+    for one in card.parameters:
+        if isinstance(one, DecisionName) and found[one.name] is one.default:
+            known = "" if context.decisions is None else f": {_listed_decisions(context.decisions)}"
+            raise InvalidParameter(f"{card.key} needs {one.name}{known}", position=call.position)
     for smaller, larger in pairwise(card.rising):
         if found[smaller] >= found[larger]:
             raise InvalidParameter(
@@ -344,13 +362,13 @@ def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
 
 def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: _Context) -> None:
     """Where decisions are no classes nobody knows which of them are mistakes."""
-    if context.n_decisions is None:
+    if context.decisions is None:
         return
     for one in card.parameters:
         if isinstance(one, Choice) and one.matrix is MatrixOf.COSTS and isinstance(found[one.name], str):
             raise InvalidParameter(
                 f"{card.key} needs {one.name}, since what is decided are no classes, and nothing says which decisions "
-                f"are mistakes: a row for each actual class with {context.n_decisions} numbers, as "
+                f"are mistakes: a row for each actual class with {len(context.decisions)} numbers, as "
                 f'{one.name}="0,1,2;5,0,1", or in the options of the evaluation',
                 position=call.position,
             )
@@ -381,6 +399,8 @@ def _accepted(card: Card) -> str:
 
 def describe(parameter: Parameter) -> str:
     """What a parameter takes, in words."""
+    if isinstance(parameter, DecisionName):
+        return "the name of a decision"
     if isinstance(parameter, Choice):
         return " or ".join(parameter.options) + (", or a matrix as '0,1; 1,0'" if parameter.matrix is not None else "")
     bounds = [
@@ -407,14 +427,34 @@ def _value(key: str, parameter: Parameter, literal: Literal, context: _Context) 
             return literal.text
         if parameter.matrix is not None and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
             size = len(context.labels) if context.complete else None
-            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size, context.n_decisions)
+            width = None if context.decisions is None else len(context.decisions)
+            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size, width)
         raise refused
+    if isinstance(parameter, DecisionName):
+        return _decision(key, parameter, literal, context)
     if literal.kind is not TokenKind.NUMBER:
         raise refused
     value = float(literal.text)
     if not _within(parameter, value, written_infinite="inf" in literal.text):
         raise refused
     return value
+
+
+def _decision(key: str, parameter: DecisionName, literal: Literal, context: _Context) -> Decision:
+    """One of those that are known; any name where none are."""
+    if context.decisions is None:
+        return Decision(literal.text, 0)
+    if literal.text not in context.decisions:
+        raise InvalidParameter(
+            f"{parameter.name} of {key} is one of {_listed_decisions(context.decisions)}, not {shown(literal.text)}",
+            position=literal.position,
+        )
+    return Decision(literal.text, context.decisions.index(literal.text))
+
+
+def _listed_decisions(decisions: Sequence[str]) -> str:
+    some = [shown(one) for one in decisions[:_MOST_LISTED]]
+    return ", ".join(some) + (f" and {len(decisions) - len(some)} more" if len(decisions) > len(some) else "")
 
 
 def _within(parameter: Number, value: float, *, written_infinite: bool) -> bool:

@@ -80,10 +80,10 @@ class MatrixInput:
         return task_of(self.kind, self.facts)
 
     @property
-    def n_decisions(self) -> int | None:
-        """How many columns the matrix has where they are no classes; None where they are."""
-        decisions = self.facts.get(DECISIONS_FACT)
-        return None if decisions is None else len(decisions)
+    def decisions(self) -> Sequence[str] | None:
+        """What the columns of the matrix are where they are no classes; None where they are."""
+        found: Sequence[str] | None = self.facts.get(DECISIONS_FACT)
+        return found
 
     @property
     def n_samples(self) -> float:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.exact import Exact
-from app.kernel.metrics.proportion import Proportion
+from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.chance import Chance
@@ -48,6 +48,13 @@ class Orientation(StrEnum):
     DESCRIPTIVE = "descriptive"
 
 
+class Better(StrEnum):
+    """Values of a parameter that says which direction is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
 class Inputs(StrEnum):
     """What a metric is computed from."""
 
@@ -56,6 +63,7 @@ class Inputs(StrEnum):
     LABELS = "labels"
     LABEL_SCORES = "label_scores"
     CONTINGENCY = "contingency"
+    DECISIONS = "decisions"
     FEATURES = "features"
     QUERIES = "queries"
     OVERLAPS = "overlaps"
@@ -84,6 +92,7 @@ _TASK_OF = {
     Inputs.LABELS: Task.MULTILABEL,
     Inputs.LABEL_SCORES: Task.MULTILABEL,
     Inputs.CONTINGENCY: Task.CLUSTERING,
+    Inputs.DECISIONS: Task.DECISIONS,
     Inputs.FEATURES: Task.CLUSTERING,
     Inputs.QUERIES: Task.RANKING,
     Inputs.OVERLAPS: Task.SETS,
@@ -92,7 +101,7 @@ _TASK_OF = {
 # What there is to compute from for each task that is more than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
     {
-        Task.DECISIONS: frozenset({Inputs.MATRIX}),
+        Task.DECISIONS: frozenset({Inputs.MATRIX, Inputs.DECISIONS}),
         Task.MULTILABEL: frozenset({Inputs.MATRIX, Inputs.PROBABILITIES, Inputs.LABELS, Inputs.LABEL_SCORES}),
         Task.CLUSTERING: frozenset({Inputs.MATRIX, Inputs.CONTINGENCY, Inputs.FEATURES}),
         Task.RANKING: frozenset({Inputs.QUERIES}),
@@ -167,7 +176,26 @@ class Choice:
     matrix: MatrixOf | None = None
 
 
-Parameter = Number | Choice
+class Decision(NamedTuple):
+    """Something that can be decided, with its place among the columns; 0 where these are not known yet."""
+
+    name: str
+    place: int
+
+
+NO_DECISION = Decision("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionName:
+    """A parameter that is something that can be decided, by its name. It has to be given."""
+
+    name: str
+    description: str
+    default: Decision = NO_DECISION
+
+
+Parameter = Number | Choice | DecisionName
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +249,16 @@ class Gaps:
         return np.asarray(sizes.max(axis=-1) if self.largest else sizes.sum(axis=-1))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a share of a table of decisions is: how many samples count and among how many, ``of`` (...) the table and
+    the parameters, and which samples these are.
+    """
+
+    of: Callable[..., tuple[Array, Array]]
+    among: Cells
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
     """What decides how a metric is estimated, tested and shown.
@@ -236,6 +274,7 @@ class Inference:
         proper: Of a score of probabilities: is its expectation best for the true probabilities and for no others?
             None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
         proportion: What it is a rate of, if it is one.
+        part: The same of what was decided, where that is no class.
         scale: On which its limits are symmetric and its differences tested.
         same_as: The function of other metrics that it is, such as ``min(recall@*)``: one quantity has one way to its
             limits.
@@ -257,6 +296,7 @@ class Inference:
     gaps: Gaps | None = None
     proper: bool | None = None
     proportion: Proportion | None = None
+    part: Part | None = None
     scale: Scale = Scale.LINEAR
     same_as: str | None = None
     mean_of_recalls: Mean | None = None
@@ -291,6 +331,7 @@ class Card:
         also: For which other tasks its function is the metric of the same name. None: for no others, or for labels if
             it is of one class and of matrices.
         rising: Names of parameters of which each has to be larger than the one before.
+        better_by: Name of the parameter that says which direction is better, if the orientation follows from one.
     """
 
     key: str
@@ -314,6 +355,7 @@ class Card:
     on_request: bool = False
     also: frozenset[Task] | None = None
     rising: tuple[str, ...] = ()
+    better_by: str | None = None
     degree: int | None = 0
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition[Any], ...] = ()
@@ -349,6 +391,12 @@ class Card:
         """The range of the values for these parameters."""
         given = any(isinstance(value, tuple) for value in parameters.values())
         return self.range_of_matrix if given and self.range_of_matrix is not None else self.range
+
+    def orientation_with(self, parameters: Mapping[str, Any]) -> Orientation:
+        """Which direction is better for these parameters."""
+        if self.better_by is None:
+            return self.orientation
+        return Orientation.LOWER if parameters[self.better_by] == Better.LOWER else Orientation.HIGHER
 
     @property
     def defaults(self) -> dict[str, Any]:

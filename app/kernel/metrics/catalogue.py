@@ -27,6 +27,7 @@ from app.kernel.metrics.families.overall import (
     agreement,
     agreement_tests,
     averages,
+    decided,
     gps,
     information,
     more_averages,
@@ -83,6 +84,7 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     pairs,
     shared_information,
     shape,
+    decided,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)

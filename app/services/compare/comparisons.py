@@ -158,8 +158,8 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     """
     inputs = inputs_of_all(runs.records)
     metrics = new.metrics or (COMPARED if runs.task is None else usual_metrics(runs.task, inputs))
-    task, n_decisions = runs.judged
-    estimands = parse_estimands(metrics, runs.labels, runs.positive, inputs=inputs, task=task, n_decisions=n_decisions)
+    task, decisions = runs.judged
+    estimands = parse_estimands(metrics, runs.labels, runs.positive, inputs=inputs, task=task, decisions=decisions)
     require_comparable(estimands, metrics)
     check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2

@@ -44,7 +44,7 @@ def checked(costs: Costs, source: MatrixInput) -> Costs:
     if set(names) == set(columns):
         order = [names.index(one) for one in columns]
         return Costs(tuple(tuple(row[place] for place in order) for row in rows), tuple(columns))
-    if source.n_decisions is not None:
+    if source.decisions is not None:
         raise _refused("decisions", f"expected those of the matrix, {listed(columns)}, got {listed(names)}")
     if not _has_probabilities(source):
         raise _refused(

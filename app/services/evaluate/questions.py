@@ -115,7 +115,7 @@ def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
             inputs=inputs,
             task=source.task,
             assumed=assumed,
-            n_decisions=source.n_decisions,
+            decisions=source.decisions,
         )
         if options.costs is not None:
             refuse_no_classes(expression, options.costs, source)

@@ -100,14 +100,14 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
 
 
 def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:
-    task, n_decisions = record.judged
+    task, decisions = record.judged
     if task is Task.DECISIONS:
         if scenario.recalibrate:
             raise NotForKind("decisions alone have no probabilities that could be fitted", pointer="/recalibrate")
     else:
         refuse_kind(record, "other class shares")
     estimands = parse_estimands(
-        metrics, record.labels, record.positive, inputs=inputs_of_all([record]), task=task, n_decisions=n_decisions
+        metrics, record.labels, record.positive, inputs=inputs_of_all([record]), task=task, decisions=decisions
     )
     _check_projectable(metrics, estimands)
     return estimands

@@ -186,8 +186,8 @@ class Runs:
         return self.records[0].task
 
     @property
-    def judged(self) -> tuple[Task | None, int | None]:
-        """What is judged, and how many things can be decided where these are no classes."""
+    def judged(self) -> tuple[Task | None, Sequence[str] | None]:
+        """What is judged, and what can be decided where that is no class."""
         return self.records[0].judged
 
     @property

@@ -56,8 +56,12 @@ class CellUnits(Units):
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The table, or tables (..., R, S) of resamples."""
+        return subject_of(self.table(weights), None)
+
+    def table(self, weights: Array | None = None) -> Contingency:
+        """The same alone."""
         counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
-        return subject_of(Contingency(counts), None)
+        return Contingency(counts)
 
     def part(self, chosen: Codes) -> Self:
         """Some of the cells, the others being empty."""
@@ -69,6 +73,11 @@ class CellUnits(Units):
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionUnits(CellUnits):
     """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The table, or tables (..., K, M) of resamples."""
+        table = self.table(weights)
+        return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
 
     @property
     def strata(self) -> Codes:

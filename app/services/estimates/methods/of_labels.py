@@ -6,8 +6,10 @@ from math import hypot, isfinite, isnan, nan
 
 import numpy as np
 
+from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.proportion import Rate
+from app.kernel.metrics.proportion import ITSELF, Cells, Line, Rate
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method
 from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
@@ -21,6 +23,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     """An estimand of labels of independent samples; None for all else."""
     if run.grouping is not None:
         return None
+    part = estimand.expression.metric.card.inference.part if isinstance(estimand.expression, Measure) else None
+    if part is not None:
+        return _of_part(estimand, part, run, settings)
     if estimand.rates is not None:
         return _of_rates(estimand, estimand.rates, run, settings)
     influences, expression = run.label_influences, estimand.expression
@@ -35,13 +40,35 @@ def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings:
 
     A label is there or not in every sample, so its rates are those of two classes, with the same limits.
     """
-    found = []
-    chosen = settings.proportions_of_each
     counted = [rate.counts(run.table) for rate in rates]
     hits, among = (np.array(parts) for parts in zip(*counted, strict=True))
-    lows, highs = proportion_limits(hits, among, settings.level_of_each, chosen)
-    ends = zip(*rates[0].line.limits(lows, highs), strict=True)
-    method, given = Method(chosen.value).value, GIVEN[rates[0].among].value
+    return _of_counts(estimand, (hits, among), rates[0].line, rates[0].among, run, settings)
+
+
+def _of_part(estimand: Estimand, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
+    """How often something was decided."""
+    expression = estimand.expression
+    assert isinstance(expression, Measure)  # noqa: S101 - others are no parts
+    subject = run.subject
+    counted = part.of(subject.parts[expression.metric.card.inputs], **expression.parameters)
+    chosen = [expression.of] if isinstance(expression.of, int) else slice(None)
+    hits, among = (np.atleast_1d(one)[chosen] for one in counted)
+    return _of_counts(estimand, (hits, among), ITSELF, part.among, run, settings)
+
+
+def _of_counts(
+    estimand: Estimand,
+    counts: tuple[Array, Array],
+    line: Line,
+    of: Cells,
+    run: RunData,
+    settings: LimitSettings,
+) -> Estimates:
+    """Values that follow by a line from so many samples among so many (V), by the limits of proportions."""
+    found, chosen = [], settings.proportions_of_each
+    lows, highs = proportion_limits(*counts, settings.level_of_each, chosen)
+    ends = zip(*line.limits(lows, highs), strict=True)
+    method, given = Method(chosen.value).value, GIVEN[of].value
     for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
         reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else NoLimits.DEGENERATE
         low, high = (nan, nan) if reason is not None else (float(low), float(high))
