@@ -3,7 +3,10 @@
 Counts of the sample `apiclus1` of that package (Lumley 2004, GPL): for each of 15 districts its elementary, high and
 middle schools, and how many have no award and an award. Without a finite population correction, `svydesign(id = ~dnum,
 weights = ~pw)`, the outputs are those of R that the tests of Survey.jl hold (`test/r_reference/proportions.csv`).
+Of samples with weights of their own, alone and in clusters, those that the tests of `svy` hold (`tests/data/survey`).
 """
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,3 +62,43 @@ def test_a_share_of_independent_schools(hits: int, error: float) -> None:
     weights = np.array([30.97, 30.97**2])
     found = WeightedRate.of_sums(weights * hits, weights * 200.0, np.asarray(200.0))
     assert float(found.variance * 200 / 199) ** 0.5 == pytest.approx(error, rel=1e-10)
+
+
+SAMPLES = np.loadtxt(Path(__file__).parents[2] / "data" / "survey" / "samples.csv", delimiter=",", skiprows=1)
+
+
+def test_a_share_of_samples_with_weights_of_their_own() -> None:
+    """`svydesign(ids = ~1, weights = ~samp_wgt)`."""
+    _, answer, weights = SAMPLES.T
+    right = answer == 1
+    hits, among = (np.array([one.sum(), (one**2).sum()]) for one in (weights[right], weights))
+    found = WeightedRate.of_sums(hits, among, np.asarray(922.0))
+    assert float(found.rate) == pytest.approx(0.507348258357226, rel=1e-12)
+    assert float(found.variance * 922 / 921) ** 0.5 == pytest.approx(0.0192309892530454, rel=1e-12)
+    assert weights.max() > 50 * weights.min()
+
+
+def test_a_share_of_clusters_with_weights_of_their_own() -> None:
+    """`svydesign(ids = ~cluster, weights = ~samp_wgt)`."""
+    groups, answer, weights = SAMPLES.T
+    truth, codes = np.arange(922) % 2, np.unique(groups, return_inverse=True)[1]
+    runs = GroupedRuns.gather(codes, truth, np.where(answer == 1, truth, 1 - truth), 2, weights)
+    table, gradient = Table(runs.matrices()[0]), accuracy.card.inference.gradient
+    assert gradient is not None
+    assert float(accuracy(table)) == pytest.approx(0.507348258357226, rel=1e-12)
+    found = float(group_variance(additive_influences(runs, gradient(table))))
+    assert found**0.5 == pytest.approx(0.0164967611954173, rel=1e-11)
+
+
+def test_a_share_of_schools_in_strata() -> None:
+    """Schools with an award among 100 elementary, 50 high and 50 middle schools (`apistrat`), which weigh differently:
+    `svydesign(id = ~1, strata = ~stype, weights = ~pw)`.
+    """
+    sizes, hits = np.array([100.0, 50.0, 50.0]), np.array([73.0, 16.0, 24.0])
+    weight = np.array([44.2099990844727, 15.1000003814697, 20.3600006103516])
+    squares = np.stack([weight, weight**2])
+    found = WeightedRate.of_sums(squares * hits, squares * sizes, sizes)
+    shares = weight * sizes / (weight @ sizes)
+    assert float(shares @ found.rate) == pytest.approx(0.638936064050579, rel=1e-12)
+    error = float(shares**2 @ (found.variance * sizes / (sizes - 1.0))) ** 0.5
+    assert error == pytest.approx(0.0348975177769063, rel=1e-10)
