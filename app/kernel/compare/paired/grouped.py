@@ -52,8 +52,9 @@ class GroupedPair:
     @cached_property
     def _signs(self) -> Array:
         """Who is right where the other is not (P): 1 the first run, -1 the second, 0 neither or both."""
-        first, second = self.joint.correct()
-        return first.astype(np.float64) - second
+        first, second = self.joint.correct().astype(np.float64)
+        signs: Array = first - second
+        return signs
 
     def discordant(self) -> tuple[Array, Array]:
         """Weight of the samples (G) of each group that only the first, and that only the second run has right."""

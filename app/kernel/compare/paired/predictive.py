@@ -188,11 +188,11 @@ def predictive_values(
 def _square_sum(moves: tuple[Array, ...], each: PredictiveCounts, groups: PredictiveCounts | None) -> Array:
     """Sum of squares (...) of what samples add, or all of a group together, by what a sample of each kind does."""
     if groups is None:
-        return np.sum([count * move**2 for count, move in zip(each.parts, moves, strict=True)], axis=0)
+        return np.asarray(sum(count * move**2 for count, move in zip(each.parts, moves, strict=True)))
     added = np.zeros(groups.first_right.shape)
     for count, move in zip(groups.parts, moves, strict=True):
         added += count * move
-    return np.sum(added**2, axis=0)
+    return np.asarray((added**2).sum(axis=0))
 
 
 def _present(groups: PredictiveCounts) -> Array:
