@@ -9,7 +9,7 @@ from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel,
 from app.domain.expressions.expressions import describe, parse, render
 from app.domain.expressions.names import suggest
 from app.domain.expressions.syntax import DEEPEST, LONGEST
-from app.kernel.metrics.card import Choice, Inputs, Scope
+from app.kernel.metrics.card import Choice, Inputs, Number, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
@@ -131,6 +131,7 @@ def test_the_bounds_of_every_parameter_hold(name: str) -> None:
                 parse(f"{name}({parameter.name}={option}){at}", LABELS, None)
             assert isinstance(refusal(f"{name}({parameter.name}=no_such_option){at}"), InvalidParameter)
             continue
+        assert isinstance(parameter, Number)
         for inclusive, direction in ((parameter.minimum, -math.inf), (parameter.maximum, math.inf)):
             if inclusive is not None:
                 parse(f"{name}({parameter.name}={inclusive!r}){at}", LABELS, None)

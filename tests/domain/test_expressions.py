@@ -235,7 +235,10 @@ def numbers(parameter: Number) -> st.SearchStrategy[float]:
 
 
 def values(parameter: Parameter) -> st.SearchStrategy[float | str]:
-    return st.sampled_from(parameter.options) if isinstance(parameter, Choice) else numbers(parameter)
+    if isinstance(parameter, Number):
+        return numbers(parameter)
+    assert isinstance(parameter, Choice)
+    return st.sampled_from(parameter.options)
 
 
 def can_be_negative(card: Card) -> bool:

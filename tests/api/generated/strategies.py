@@ -5,7 +5,14 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from app.domain.catalogue import ChoiceParameter, MetricCard, NumberParameter, describe_metric, find_metrics
+from app.domain.catalogue import (
+    ChoiceParameter,
+    DecisionParameter,
+    MetricCard,
+    NumberParameter,
+    describe_metric,
+    find_metrics,
+)
 
 _UNSEEN: Any = ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn")
 # Functions that take parts which can be negative.
@@ -28,8 +35,9 @@ def _cards(scope: str) -> list[MetricCard]:
     return [card for card in map(describe_metric, found) if card.comparable and not card.needs_counts]
 
 
-def _values(parameter: NumberParameter | ChoiceParameter) -> list[str]:
-    """Some that it may have, away from ends that may be excluded."""
+def _values(parameter: NumberParameter | ChoiceParameter | DecisionParameter) -> list[str]:
+    """Some that it may have, away from ends that may be excluded; classes have no decisions."""
+    assert not isinstance(parameter, DecisionParameter)
     if isinstance(parameter, ChoiceParameter):
         return [*parameter.options]
     low = parameter.minimum if parameter.minimum is not None else parameter.above
