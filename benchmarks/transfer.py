@@ -1,7 +1,7 @@
 """A project exported, dropped and imported while another one is used: `python -m benchmarks.transfer --rows 5000`.
 
-Every tenth evaluation has the probabilities of its samples. The commands run as processes of their own, as an operator
-runs them; a neighbour in another project stores and lists through the store meanwhile, and what he waits is compared
+Of one evaluation in `--samples-every` the probabilities of its samples are kept. The commands run as processes of their
+own, as an operator runs them; a neighbour in another project stores and lists through the store meanwhile, and what he waits is compared
 with what he waits when nothing else runs. Postgres is the embedded one with fsync on. Prints a table in Markdown.
 """
 
@@ -41,6 +41,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.report import IntervalChoice, Options
 from app.embedded import EmbeddedPostgres
+from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate
@@ -54,7 +55,7 @@ from app.store.evaluations.writer import EvaluationWriter
 
 MOVED, NEIGHBOUR = "moved", "neighbour"
 LABELS = tuple(f"class {number}" for number in range(10))
-SAMPLES, SAMPLES_EVERY, TOGETHER = 500, 10, 32
+SAMPLES, TOGETHER = 500, 32
 PAUSE = 0.02
 OPTIONS = Options(intervals=IntervalChoice.NONE)
 # Larger pages than the service gives: what is compared is what stands in them.
@@ -67,8 +68,8 @@ LISTS = {
 }
 
 
-def make_records(rows: int) -> Iterator[EvaluationRecord]:
-    """Evaluations of ten classes with all their values; of every tenth the probabilities of 500 samples are kept."""
+def make_records(rows: int, samples_every: int) -> Iterator[EvaluationRecord]:
+    """Evaluations of ten classes with all their values; of some the probabilities of 500 samples are kept."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 10, SAMPLES)
     for first in range(0, rows, TOGETHER):
@@ -78,7 +79,7 @@ def make_records(rows: int) -> Iterator[EvaluationRecord]:
         found = batch_values([ask(source, OPTIONS) for source in sources]).values
         for place, (source, values) in enumerate(zip(sources, found, strict=True)):
             number = first + place
-            if number % SAMPLES_EVERY == 0:
+            if number % samples_every == 0:
                 yield _of_probabilities(rng, truth, number)
                 continue
             yield EvaluationRecord(
@@ -136,7 +137,7 @@ class Neighbour:
             await asyncio.wait([task])
 
     async def _work(self) -> None:
-        record = next(record for record in make_records(2) if record.samples is None)
+        record = next(record for record in make_records(2, 2) if record.samples is None)
         while True:
             begun = time.perf_counter()
             await self.store.add(NEIGHBOUR, replace(record, id=new_id()))
@@ -218,13 +219,14 @@ async def _listed(store: PostgresEvaluationStore, query: EvaluationQuery) -> Asy
             return
 
 
-async def run(rows: int, url: str, folder: Path) -> None:
+async def run(rows: int, samples_every: int, url: str, folder: Path) -> None:
+    load = os.getloadavg()[1]
     engine: AsyncEngine = create_engine(url, pool_size=6)
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
-    await store.prepare(list(catalogue().reported.by_name))
+    await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
     begun = time.perf_counter()
     waiting: list[Awaitable[None]] = []
-    for record in make_records(rows):
+    for record in make_records(rows, samples_every):
         waiting.append(store.add(MOVED, record))
         if len(waiting) == 64:
             await asyncio.gather(*waiting)
@@ -260,9 +262,11 @@ async def run(rows: int, url: str, folder: Path) -> None:
     size = sum(path.stat().st_size for path in folder.iterdir())
     files = len(list(folder.iterdir()))
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"{rows:,} evaluations, every tenth with samples; made and stored in {loaded:.0f} s, listed in all")
+    print(
+        f"{rows:,} evaluations, one in {samples_every} with samples; made and stored in {loaded:.0f} s, listed in all"
+    )
     print(f"{len(before)} ways in {listing:.0f} s. The export has {size / 1e6:.0f} MB in {files} files;")
-    print(f"the largest process took {most:.0f} MB.\n")
+    print(f"the largest process took {most:.0f} MB. Load of the machine before: {load:.1f}.\n")
     print("| what runs | seconds | evaluations per second | a neighbour waits, ms p50 / p99 / most |")
     print("| --- | ---: | ---: | ---: |")
     print("\n".join(lines))
@@ -274,14 +278,15 @@ async def run(rows: int, url: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--samples-every", type=int, default=10)
+    chosen = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="prevail-transfer-")))
         server = stack.enter_context(EmbeddedPostgres.start(folder / "data", durable=True))
         server.create_database()
         url = normalize_database_url(server.dsn())
         upgrade(SecretStr(url), "head")
-        asyncio.run(run(rows, url, folder / "export"))
+        asyncio.run(run(chosen.rows, chosen.samples_every, url, folder / "export"))
 
 
 if __name__ == "__main__":
