@@ -1,8 +1,9 @@
 """A project exported, dropped and imported while another one is used: `python -m benchmarks.transfer --rows 5000`.
 
 Of one evaluation in `--samples-every` the probabilities of its samples are kept. The commands run as processes of their
-own, as an operator runs them; a neighbour in another project stores and lists through the store meanwhile, and what he waits is compared
-with what he waits when nothing else runs. Postgres is the embedded one with fsync on. Prints a table in Markdown.
+own, as an operator runs them; a neighbour in another project stores and lists through the store meanwhile, and what he
+waits is compared with what he waits when nothing else runs. Postgres is the embedded one with fsync on. Prints a table
+in Markdown.
 """
 
 import argparse

@@ -201,6 +201,13 @@ def view_of(request: Request, kind: Kind, asked: Asked) -> View:
     return view
 
 
+def json_view_of(request: Request, kind: Kind) -> View:
+    """What a request asks for where each of many answers is written as JSON: all of it, or the least."""
+    if _prefers_minimal(request.headers.get("prefer", "")):
+        return View(kind, fields=kind.least, applied="return=minimal")
+    return View(kind)
+
+
 def requested_view(request: Request) -> View:
     """What a request was found to ask for."""
     view: View = request.scope["state"]["view"]

@@ -12,7 +12,7 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response, write_json
+from app.api.answers import answers, json_response
 from app.api.bodies.columns import byte_size
 from app.api.bodies.keyed import REPLAYED, keyed_work
 from app.api.bodies.parsing import parse_body, parse_value
@@ -21,7 +21,7 @@ from app.api.cursors import Items
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.jobs.deferral import LATER, deferrable
-from app.api.presentation import EVALUATION, View
+from app.api.presentation import EVALUATION, View, json_view_of
 from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluating import (
     KeptAs,
@@ -68,7 +68,10 @@ async def create_batch(
     *,
     store: Store = True,
 ) -> Response:
-    """Evaluate and keep many inputs; each succeeds or fails on its own, in order."""
+    """Evaluate and keep many inputs; each succeeds or fails on its own, in order. `Prefer: return=minimal` answers `id`
+    and `headline` of each, which takes a fraction of the time.
+    """
+    view = json_view_of(request, EVALUATION)
     async with receive(request) as body:
         if isinstance(body, LargeBody):
             values = await context.services.compute.run(partial(_read_batch, body.read), body.file)
@@ -81,20 +84,23 @@ async def create_batch(
         # Each in a task of its own.
         make_part(index)
         async with places:
-            item = await _batch_item(request, context, index, value, store=store, heavy=heavy)
+            item = await _batch_item(request, context, index, value, view, store=store, heavy=heavy)
         progressed(next(ended) / len(values))
         return item
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
-    return json_response(Items(items), HTTPStatus.MULTI_STATUS, _said_of(items, keyed_work(request)))
+    headers = _said_of(items, keyed_work(request))
+    if view.applied:
+        headers |= {"Preference-Applied": view.applied, "Vary": "Prefer"}
+    return json_response(Items(items), HTTPStatus.MULTI_STATUS, headers)
 
 
-def _said_of(items: Sequence[BatchItem], work: KeyedWork | None) -> dict[str, str] | None:
+def _said_of(items: Sequence[BatchItem], work: KeyedWork | None) -> dict[str, str]:
     """Whether everything that was kept for the batch was kept before."""
     if work is None or not work.results:
-        return None
+        return {}
     kept = {place for place, item in enumerate(items, start=1) if item.status == HTTPStatus.CREATED}
-    return None if kept - work.results.keys() else dict(REPLAYED)
+    return {} if kept - work.results.keys() else dict(REPLAYED)
 
 
 def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
@@ -103,13 +109,13 @@ def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> l
 
 
 async def _batch_item(
-    request: Request, context: Context, index: int, value: Any, *, store: bool, heavy: bool
+    request: Request, context: Context, index: int, value: Any, view: View, *, store: bool, heavy: bool
 ) -> BatchItem:
     try:
         # Others get their turn between two items.
         await asyncio.sleep(0)
-        evaluate = partial(_evaluate_heavy if heavy else _evaluate_light, context, value, keep=store)
-        written = await _evaluated_once(context, keyed_work(request), index + 1, evaluate)
+        evaluate = partial(_evaluate_heavy if heavy else _evaluate_light, context, value, view, keep=store)
+        written = await _evaluated_once(context, keyed_work(request), index + 1, view, evaluate)
     except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
         return _failed(
             problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
@@ -119,7 +125,7 @@ async def _batch_item(
 
 
 async def _evaluated_once(
-    context: Context, work: KeyedWork | None, item: int, evaluate: Callable[[], Awaitable[bytes]]
+    context: Context, work: KeyedWork | None, item: int, view: View, evaluate: Callable[[], Awaitable[bytes]]
 ) -> bytes:
     """One evaluation, or what was kept for it when the batch came before with the same key."""
     if work is None:
@@ -132,28 +138,28 @@ async def _evaluated_once(
             return await evaluate()
         except KeyTakenError:
             kept = await context.services.idempotency.result(mark)
-    return write_json(await kept_evaluation(context, kept))
+    return view.write(await kept_evaluation(context, kept))
 
 
-async def _evaluate_heavy(context: Context, value: Any, *, keep: bool) -> bytes:
+async def _evaluate_heavy(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
     kept = kept_as(context, keep=keep)
-    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, kept))
+    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, kept, view))
     if record is not None:
         await context.services.evaluations.keep(context.project, record)
     return written
 
 
-async def _evaluate_light(context: Context, value: Any, *, keep: bool) -> bytes:
+async def _evaluate_light(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
     new = parse_value(value, requests.EvaluationRequest).to_domain()
     if not keep:
-        return write_json(await compute_evaluation(context, new))
-    keeping = await keep_evaluation(context, new)
+        return view.write(await compute_evaluation(context, new))
+    keeping = await keep_evaluation(context, new, view)
     await keeping.done()
-    return write_json(keeping.evaluation)
+    return view.write(keeping.evaluation)
 
 
-def _evaluate_value(value: Any, kept: KeptAs) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, View(EVALUATION))
+def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
+    return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, view)
 
 
 def _failed(problem: Problem, request: Request) -> BatchItem:

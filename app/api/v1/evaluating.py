@@ -19,7 +19,13 @@ from app.api.v1.requests import evaluations as requests
 from app.domain.errors import Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.idempotency import KeptResult
-from app.services.evaluate.evaluations import Evaluation, NewEvaluation, PendingWrite, evaluate_alone
+from app.services.evaluate.evaluations import (
+    Evaluation,
+    EvaluationHeadline,
+    NewEvaluation,
+    PendingWrite,
+    evaluate_alone,
+)
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
 
@@ -63,11 +69,14 @@ def deleted(result: KeptResult) -> ResultDeleted:
 
 
 async def evaluation_answer(
-    view: View, evaluation: Evaluation, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+    view: View,
+    evaluation: Evaluation | EvaluationHeadline,
+    status: int = HTTPStatus.OK,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer, written in a thread where it is long."""
     # Of so many classes.
-    if len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64:
+    if isinstance(evaluation, Evaluation) and len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64:
         return await asyncio.to_thread(view.answer, evaluation, status, headers)
     return view.answer(evaluation, status, headers)
 
@@ -99,11 +108,13 @@ def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, Eval
     return view.write(evaluation), record
 
 
-async def keep_evaluation(context: Context, new: NewEvaluation) -> PendingWrite:
-    """Begin to keep an evaluation that has names."""
+async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> PendingWrite:
+    """Begin to keep an evaluation that has names. Its answer has what the view shows."""
     check_moment(new, keep=True, dated=context.administers)
     model, dataset = require_names(new)
-    return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
+    evaluations = context.services.evaluations
+    create = evaluations.create_briefly if view.is_within(EvaluationHeadline) else evaluations.create
+    return await create(context.project, new, model=model, dataset=dataset)
 
 
 async def compute_evaluation(context: Context, new: NewEvaluation) -> Evaluation:

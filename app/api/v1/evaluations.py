@@ -66,7 +66,7 @@ async def create_evaluation(
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
         return await evaluation_answer(view, await compute_evaluation(context, new))
-    keeping = await keep_evaluation(context, new)
+    keeping = await keep_evaluation(context, new, view)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
     answer = await evaluation_answer(view, keeping.evaluation, HTTPStatus.CREATED, headers)

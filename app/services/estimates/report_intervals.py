@@ -30,6 +30,11 @@ _FIRST = (slice(None), slice(1))
 _FEW_LABELS = 64
 
 
+def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
+    """Those of `headline_intervals` that are of overall metrics."""
+    return [{form.key: _overall(form, level) for form in own} for own in headlines(table, level, of=_FIRST).overall]
+
+
 def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[dict[str, Interval]]:
     """Intervals of the first matrix of each pair in a table (B, 2, K, K) by expression: overall metrics by key, rates
     as ``recall@D``.

@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Headline, Options, Report, Section, SectionName, Value
 from app.services.compute import ComputePool
-from app.services.evaluate.headline import headline_alone
+from app.services.evaluate.headline import headline_alone, headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
@@ -41,11 +42,29 @@ class OverallValues:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BriefValues:
+    """What is known of an evaluation whose report nobody asks for."""
+
+    values: Mapping[str, Value]
+    headline: Headline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     question: Question
     overall: "asyncio.Future[OverallValues]"
     report: "asyncio.Future[Report]"
     tally: Tally | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WaitingBriefly:
+    question: Question
+    overall: "asyncio.Future[BriefValues]"
+    tally: Tally | None
+
+
+Waits = TypeVar("Waits", _Waiting, _WaitingBriefly)
 
 
 class Reports:
@@ -54,6 +73,7 @@ class Reports:
     def __init__(self, compute: ComputePool) -> None:
         self._compute = compute
         self._waiting: list[_Waiting] = []
+        self._waiting_briefly: list[_WaitingBriefly] = []
 
     async def make(
         self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
@@ -81,10 +101,7 @@ class Reports:
         question = ask(source, options)
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
-        entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-        beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
-        slow = question.has_slow_intervals or beyond_matrix
-        if slow or entries > _HEAVY_ENTRIES:
+        if question.has_slow_intervals or _is_heavy(source):
             made = await self._compute.run(partial(report_alone, question, kept))
             report.set_result(made)
             return OverallValues(made.values, report)
@@ -94,16 +111,45 @@ class Reports:
         self._waiting.append(waiting)
         return await waiting.overall
 
+    async def brief(self, source: MatrixInput, options: Options) -> BriefValues | None:
+        """The values of an input and its headline, and no report; None where that takes as much. Raises as `make`."""
+        question = ask(source, options)
+        if not is_quick(question) or _is_heavy(source):
+            return None
+        if not self._waiting_briefly:
+            _after(_TURNS_TO_GATHER, self._brief_values_of_all)
+        waiting = _WaitingBriefly(question, asyncio.get_running_loop().create_future(), tally())
+        self._waiting_briefly.append(waiting)
+        return await waiting.overall
+
     def _values_of_all(self) -> None:
         waiting, self._waiting = self._waiting, []
-        families: dict[tuple[int, float | None], list[_Waiting]] = {}
-        for one in waiting:
-            if not one.overall.done():
-                families.setdefault(one.question.family, []).append(one)
-        for (n_classes, _), members in families.items():
-            size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
-            for start in range(0, len(members), size):
-                _values_of_group(members[start : start + size], self._compute.observers)
+        for group in _groups(waiting):
+            _values_of_group(group, self._compute.observers)
+
+    def _brief_values_of_all(self) -> None:
+        waiting, self._waiting_briefly = self._waiting_briefly, []
+        for group in _groups(waiting):
+            _brief_values_of_group(group, self._compute.observers)
+
+
+def _is_heavy(source: MatrixInput) -> bool:
+    """Does an input take longer than others should wait for?"""
+    entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
+    beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
+    return beyond_matrix or entries > _HEAVY_ENTRIES
+
+
+def _groups(waiting: Sequence[Waits]) -> Iterator[list[Waits]]:
+    """Those who still wait, as far as they can be answered together."""
+    families: dict[tuple[int, float | None], list[Waits]] = {}
+    for one in waiting:
+        if not one.overall.done():
+            families.setdefault(one.question.family, []).append(one)
+    for (n_classes, _), members in families.items():
+        size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
+        for start in range(0, len(members), size):
+            yield members[start : start + size]
 
 
 @contextmanager
@@ -133,6 +179,23 @@ def _values_of_group(group: Sequence[_Waiting], observers: Observers) -> None:
     for one, values in zip(group, found.values, strict=True):
         one.overall.set_result(OverallValues(values, one.report))
     _after(_TURNS_TO_STORE, lambda: _report_group(group, found, observers))
+
+
+def _brief_values_of_group(group: Sequence[_WaitingBriefly], observers: Observers) -> None:
+    """The same, each with its headline."""
+    try:
+        with _told(observers, [one.tally for one in group]):
+            found = batch_values([one.question for one in group])
+            answers = [BriefValues(*each) for each in zip(found.values, headlines_of(found), strict=True)]
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller
+        if len(group) == 1:
+            group[0].overall.set_exception(error)
+            return
+        for one in group:
+            _brief_values_of_group([one], observers)
+        return
+    for one, answer in zip(group, answers, strict=True):
+        one.overall.set_result(answer)
 
 
 def _report_group(group: Sequence[_Waiting], found: BatchValues, observers: Observers) -> None:

@@ -123,7 +123,7 @@ class MatrixShown:
 class PendingWrite:
     """An evaluation that is being kept."""
 
-    evaluation: Evaluation
+    evaluation: Evaluation | EvaluationHeadline
     kept: "asyncio.Task[None]"
 
     async def done(self) -> None:
@@ -169,6 +169,24 @@ class EvaluationService:
         except BaseException:
             kept.cancel()
             raise
+
+    async def create_briefly(
+        self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef
+    ) -> PendingWrite:
+        """The same for who wants to know no more than the headline: no report is made where that spares work."""
+        brief = await self._reports.brief(new.source, new.options)
+        if brief is None:
+            return await self.create(project, new, model=model, dataset=dataset)
+        record = _record(new.identifier(), new, model, dataset, brief.values, None)
+        answer = EvaluationHeadline(
+            id=record.id,
+            created_at=record.created_at,
+            model=model,
+            dataset=dataset,
+            tags=_by_name(new.tags),
+            headline=brief.headline,
+        )
+        return PendingWrite(answer, asyncio.create_task(self.keep(project, record)))
 
     @staticmethod
     def new_identifier() -> UUID:

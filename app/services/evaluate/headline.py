@@ -26,9 +26,10 @@ from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
-from app.services.estimates.report_intervals import headline_intervals
+from app.services.estimates.report_intervals import headline_intervals, overall_intervals
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.matrix import requested_of_matrix
+from app.services.evaluate.sections.matrix import BatchValues, requested_of_matrix
+from app.services.evaluate.sections.metric_order import metric_order
 from app.services.json_values import numbers
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.
@@ -68,7 +69,7 @@ def headline_alone(question: Question) -> Headline | None:
     it is as much work as the report: other limits than the quick ones, groups, what needs probabilities.
     """
     source, level = question.source, question.quick_level
-    if source.task is not None or source.is_grouped or question.has_slow_intervals or question.of_probabilities:
+    if not is_quick(question):
         return None
     by_key = catalogue().of_matrices.by_name
     with silently():
@@ -76,17 +77,46 @@ def headline_alone(question: Question) -> Headline | None:
     overall = numbers(evaluate_table(table, [by_key[key] for key in HEADLINE])[:, 0, 0])
     rows = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0].T)
     requested, _ = requested_of_matrix(question)
-    section = Section(
-        per_class={
-            label: no_metrics()
-            | {"prevalence_insensitive": {recall.key: found}, "prevalence_sensitive": {prevalence.key: share}}
-            for label, (found, share) in zip(source.labels, rows, strict=True)
-        },
-        values=dict(zip(HEADLINE, overall, strict=True)),
-        requested=requested,
-        intervals={} if level is None else headline_intervals(table, [source.labels], level)[0],
-    )
-    return headline_of(InputSummary.of(source, section.per_class), section)
+    intervals = {} if level is None else headline_intervals(table, [source.labels], level)[0]
+    return _headline(question, dict(zip(HEADLINE, overall, strict=True)), rows, requested, intervals)
+
+
+def is_quick(question: Question) -> bool:
+    """Is the headline less work than the report?"""
+    source = question.source
+    beyond = source.task is not None or source.is_grouped
+    return not (beyond or question.has_slow_intervals or question.of_probabilities)
+
+
+def headlines_of(found: BatchValues) -> list[Headline]:
+    """Headlines of questions of one family that are all quick, of values that are known."""
+    (_, level), labels = found.questions[0].family, [question.source.labels for question in found.questions]
+    metrics = metric_order(binary=len(labels[0]) == 2).class_metrics
+    rows = numbers(found.by_class[[metrics.index(recall), metrics.index(prevalence)], :, 0].transpose(1, 2, 0))
+    intervals: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
+    if level is not None:
+        # Of classes only where they are asked for.
+        asked = any(question.expressions for question in found.questions)
+        intervals = headline_intervals(found.table, labels, level) if asked else overall_intervals(found.table, level)
+    each = zip(found.questions, found.values, rows, found.requested, intervals, strict=True)
+    return [_headline(question, values, own, wanted, ends) for question, values, own, (wanted, _), ends in each]
+
+
+def _headline(
+    question: Question,
+    values: Mapping[str, Value],
+    rows: Sequence[Sequence[Value]],
+    requested: Requested,
+    intervals: Mapping[str, Interval],
+) -> Headline:
+    """Of overall values, and of recall and prevalence class by class."""
+    per_class = {
+        label: no_metrics()
+        | {"prevalence_insensitive": {recall.key: found}, "prevalence_sensitive": {prevalence.key: share}}
+        for label, (found, share) in zip(question.source.labels, rows, strict=True)
+    }
+    section = Section(per_class=per_class, values=values, requested=requested, intervals=intervals)
+    return headline_of(InputSummary.of(question.source, per_class), section)
 
 
 def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:
