@@ -28,7 +28,7 @@ PROBLEM_TYPES = {
     "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
     "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
     "unknown_class": "The curve is one of a class: `class` has to name one of the evaluation.",
-    "no_figure": "There is no such figure of this evaluation or comparison; GET /v1/plots says what each needs.",
+    "no_figure": "There is no such figure of this evaluation, comparison or check; GET /v1/plots says what each needs.",
     "not_installed": "It needs an extra that this service was installed without; the detail names it.",
     "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
     "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",

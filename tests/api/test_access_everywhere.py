@@ -80,6 +80,7 @@ OPERATIONS: dict[str, Ask] = {
     "listPlots": Ask("same"),
     "getEvaluationPlot": Ask("missing", named={"identifier": "$run", "name": "confusion", "form": "json"}),
     "getComparisonPlot": Ask("missing", named={"identifier": "$comparison", "name": "differences", "form": "json"}),
+    "getCheckPlot": Ask("missing", named={"gate": SECRET, "identifier": "$check", "name": "verdict", "form": "json"}),
     "getEvaluationReport": Ask("missing", named={"identifier": "$run"}),
     "getComparisonReport": Ask("missing", named={"identifier": "$comparison"}),
     "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),

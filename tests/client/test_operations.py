@@ -69,6 +69,7 @@ METHODS = {
     "listPlots": "plots",
     "getEvaluationPlot": "plot",
     "getComparisonPlot": "comparison_plot",
+    "getCheckPlot": "check_plot",
     "getEvaluationReport": "page",
     "getComparisonReport": "comparison_page",
     "listJobs": "jobs",

@@ -38,6 +38,7 @@ ADDRESSES = {
     "/v1/gates/g": "GET PUT DELETE",
     "/v1/gates/g/checks": "GET POST",
     f"/v1/gates/g/checks/{UNKNOWN}": "GET",
+    f"/v1/gates/g/checks/{UNKNOWN}/plots/verdict.json": "GET",
     "/v1/gates/g/versions": "GET",
     "/v1/jobs": "GET",
     f"/v1/jobs/{UNKNOWN}": "GET DELETE",

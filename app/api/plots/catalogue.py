@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.api.answers import write_json
-from app.api.plots import calibration, classes, curves, differences, matrices, planes, shares
+from app.api.plots import calibration, classes, curves, differences, histograms, matrices, shares, verdicts
+from app.api.plots.rates import planes, recalls, spreads, surfaces
 from app.api.plots.registry import PLOTS, Given, Needs, Subject
 from app.domain.errors import CurveUndefined, NoFigure
 
 # Imported for the figures that they enter into the registry.
-MODULES: Final = (matrices, classes, curves, calibration, planes, shares, differences)
+MODULES: Final = (
+    *(matrices, classes, curves, histograms, calibration),
+    *(planes, surfaces, recalls, spreads, shares),
+    *(differences, verdicts),
+)
 
 _INPUTS: Final = {
     Needs.REPORT: "an evaluation of classes",
@@ -18,6 +23,7 @@ _INPUTS: Final = {
     Needs.SWEEP: "an evaluation of classes",
     Needs.COMPARISON: "a comparison of runs",
     Needs.TOURNAMENT: "a comparison of models across datasets",
+    Needs.CHECK: "a check of an evaluation by a gate",
 }
 
 
@@ -26,7 +32,7 @@ class PlotFacts:
     """A figure that can be asked for.
 
     Attributes:
-        of: What it is of: `evaluation` or `comparison`.
+        of: What it is of: `evaluation`, `comparison` or `check`.
         shows: What is seen in it.
         needs: What it is made of.
         parameters: Parameters of the address that it takes beside those of how it looks.
@@ -63,7 +69,7 @@ def plot_list() -> PlotList:
 
 
 def names_of(subject: Subject) -> list[str]:
-    """The names of the figures of an evaluation, or of a comparison."""
+    """The names of the figures of an evaluation, a comparison or a check."""
     return [name for of, name in PLOTS if of is subject]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import HIGH, SQUARE, WIDE, Row, apart, by_run, data, in_order, reference, sentences
-from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in
+from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
 from app.api.texts.lines import number, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
@@ -154,13 +154,13 @@ def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
     labels, positive = run.source.labels, run.source.positive
     if len(given.runs) > 1:
         # One class for all of them, since a line each would be runs times classes.
-        label = given.label if given.label is not None or positive is not None else labels[_weakest(run.source)[0]]
+        label = given.label if given.label is not None or positive is not None else labels[weakest_first(run.source)[0]]
         found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
         return found, _class_hint(found[0].answer)
     if given.label is not None or positive is not None:
         line = _line(run, run.title, style.curve, given.label)
         return [line], _class_hint(line.answer)
-    order = _weakest(run.source)[:_MOST_CLASSES]
+    order = weakest_first(run.source)[:_MOST_CLASSES]
     caption = apart([labels[place] for place in order])
     found = [
         _line(run, one, style.curve, labels[place], points=_POINTS_EACH)
@@ -198,13 +198,6 @@ def _decided(source: MatrixInput | None, curve: CurveName, label: str | None) ->
         CurveName.DET: (fpr, 1.0 - recall),
     }
     return points.get(curve)
-
-
-def _weakest(source: MatrixInput) -> list[int]:
-    """Places of the classes that have samples, that of the lowest recall first."""
-    totals = source.counts.sum(axis=1)
-    present = [place for place, total in enumerate(totals) if total]
-    return sorted(present, key=lambda place: float(source.counts[place, place] / totals[place]))
 
 
 def _figure(given: Given, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:

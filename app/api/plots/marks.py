@@ -19,7 +19,7 @@ def data(rows: Iterable[Row]) -> Spec:
     return {"values": list(rows)}
 
 
-def rate(field: str, title: str, *, ticks: Sequence[float] = RATES, **axis: Any) -> Spec:
+def rate(field: str, title: str | None, *, ticks: Sequence[float] = RATES, **axis: Any) -> Spec:
     """A quantity between 0 and 1."""
     return quantity(field, title, domain=(0.0, 1.0), ticks=ticks, **axis)
 

@@ -30,13 +30,15 @@ class Subject(StrEnum):
 
     EVALUATION = "evaluation"
     COMPARISON = "comparison"
+    CHECK = "check"
 
 
 class Needs(StrEnum):
     """What a figure is made of.
 
     `report`: the answer about any evaluation of classes. `samples`: probabilities or scores that are kept. `sweep`:
-    the metrics at other shares of one class. `comparison`: of runs. `tournament`: of models across datasets.
+    the metrics at other shares of one class. `comparison`: of runs. `tournament`: of models across datasets. `check`:
+    of a run by a gate.
     """
 
     REPORT = "report"
@@ -44,6 +46,7 @@ class Needs(StrEnum):
     SWEEP = "sweep"
     COMPARISON = "comparison"
     TOURNAMENT = "tournament"
+    CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,12 +84,14 @@ class Given:
         label: The class that was asked for.
         runs: The run it is of, and those to be drawn with it; none for a comparison.
         comparison: As it is answered.
+        check: Likewise.
     """
 
     look: Look = field(default_factory=Look)
     label: str | None = None
     runs: Sequence[Run] = ()
     comparison: Json = field(default_factory=dict)
+    check: Json = field(default_factory=dict)
 
     @property
     def run(self) -> Run:
@@ -129,6 +134,11 @@ class Plot:
     make: Callable[[Given], Figure]
 
 
+_SUBJECTS: Final = {
+    Needs.COMPARISON: Subject.COMPARISON,
+    Needs.TOURNAMENT: Subject.COMPARISON,
+    Needs.CHECK: Subject.CHECK,
+}
 PLOTS: Final[dict[tuple[Subject, str], Plot]] = {}
 
 
@@ -140,7 +150,7 @@ def figure(
     by_class: bool = False,
 ) -> Callable[[Callable[[Given], Figure]], Callable[[Given], Figure]]:
     """Enter a function into the registry."""
-    of = Subject.COMPARISON if needs in (Needs.COMPARISON, Needs.TOURNAMENT) else Subject.EVALUATION
+    of = _SUBJECTS.get(needs, Subject.EVALUATION)
 
     def entered(make: Callable[[Given], Figure]) -> Callable[[Given], Figure]:
         shows = " ".join((make.__doc__ or "").split())
@@ -189,6 +199,13 @@ def place_in(labels: Sequence[str], label: str) -> int:
     if label not in labels:
         raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
     return labels.index(label)
+
+
+def weakest_first(source: MatrixInput) -> list[int]:
+    """Places of the classes that have samples, that of the lowest recall first."""
+    totals = source.counts.sum(axis=1)
+    present = [place for place, total in enumerate(totals) if total]
+    return sorted(present, key=lambda place: float(source.counts[place, place] / totals[place]))
 
 
 def needs_classes(report: Json) -> None:

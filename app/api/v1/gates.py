@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Path, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
@@ -15,14 +15,13 @@ from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
 from app.api.v1.requests import gates as requests
-from app.api.v1.requests.fields import named
+from app.api.v1.requests.fields import GateName, named
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate.answers import CheckAnswer
 
 router = routes("gates")
 _USES = ("getGate", "listGateVersions", "deleteGate", "createCheck", "listChecks")
 _OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
-GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 @router.put(

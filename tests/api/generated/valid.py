@@ -61,6 +61,8 @@ def fill_addresses(case: Case, kept: Kept) -> None:
         # Of the other kind of comparison there is none here.
         if case.path_parameters["name"] == "critical_difference":
             case.path_parameters["name"] = "differences"
+        if "gate" in case.path_parameters:
+            case.path_parameters["gate"] = kept.gate
         return
     if operation_id(case) in ("getModel", "getDataset"):
         case.path_parameters["name"] = MODELS[0] if operation_id(case) == "getModel" else DATASETS[0]
@@ -82,6 +84,7 @@ def _identifier(operation: str, kept: Kept) -> str:
         "getCurve": kept.by_probabilities,
         "getEvaluationPlot": kept.by_probabilities,
         "getComparisonPlot": kept.comparison,
+        "getCheckPlot": kept.check,
         "getComparisonReport": kept.comparison,
         "findThreshold": kept.by_probabilities,
         "estimatePrevalence": kept.by_probabilities,

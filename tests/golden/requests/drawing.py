@@ -1,6 +1,6 @@
 """Figures as data, and reports; pictures are compared by the specifications that they are drawn of."""
 
-from tests.golden.calls import get, keep, post
+from tests.golden.calls import get, keep, post, put
 from tests.golden.data import of_matrix, scored
 
 _PLOT = "/v1/evaluations/${}/plots/{}.json".format
@@ -10,6 +10,11 @@ _RANKING = {
     "relevance": [1, 0, 0, 1],
     "scores": [2.0, 1.0, 3.0, 1.0],
 }
+_RULES = [
+    {"metric": "h_mean", "min": 0.9},
+    {"metric": "error_rate", "max": 0.4},
+    {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.05},
+]
 FIGURES = [
     keep("two", scored(60, (3, 2), 0.7, 1)),
     keep("other", scored(50, (3, 2), 0.5, 2), model="other"),
@@ -27,6 +32,15 @@ FIGURES = [
     get("not-of-this", _PLOT("two", "confusion"), **{"class": "A"}),
     get("differences", "/v1/comparisons/$compared/plots/differences.json"),
     get("not-of-runs", "/v1/comparisons/$compared/plots/critical_difference.json"),
+    get("four-surfaces", _PLOT("four", "surfaces"), **{"class": "3"}),
+    get("four-recalls", _PLOT("four", "recall_sweep")),
+    get("four-spread", _PLOT("four", "gps_spread"), theme="dark"),
+    get("two-scores", _PLOT("two", "scores")),
+    get("three-scores", _PLOT("three", "scores"), **{"class": "A"}),
+    put("drawn-gate", "/v1/gates/drawn", {"rules": _RULES, "minimum_samples": 10}),
+    post("checked", "/v1/gates/drawn/checks", {"evaluation": "$two", "baseline": "$other"}),
+    get("verdict", "/v1/gates/drawn/checks/$checked/plots/verdict.json"),
+    get("no-such-check", "/v1/gates/other/checks/$checked/plots/verdict.json"),
     get("report", "/v1/evaluations/$four/report"),
     get("report-of-a-ranking", "/v1/evaluations/$ranking/report", theme="dark"),
     get("report-of-a-comparison", "/v1/comparisons/$compared/report"),

@@ -1,4 +1,4 @@
-"""Routes of figures: Vega-Lite specifications of evaluations and comparisons."""
+"""Routes of figures: Vega-Lite specifications of evaluations, comparisons and checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.api.plots.registry import PLOTS, Given, Needs, Plot, Subject, as_answer
 from app.api.problems import InvalidQuery
 from app.api.v1.figures.sources import run_of, swept
 from app.api.v1.requests.curves import MOST_OTHERS, identifiers_in
-from app.api.v1.requests.fields import SOUGHT
+from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.errors import NoFigure
 from app.services.rendering import Picture
 
@@ -155,6 +155,25 @@ async def get_comparison_plot(
     if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
         raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
     return await _answer(context, plot, Given(look=look, comparison=answer), form)
+
+
+@router.get(
+    "/gates/{gate}/checks/{identifier}/plots/{name}.{form}",
+    responses=_FIGURE | NOT_INSTALLED,
+    operation_id="getCheckPlot",
+)
+async def get_check_plot(
+    gate: GateName,
+    identifier: UUID,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.CHECK)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+) -> Response:
+    """Read a figure of a check by a gate."""
+    plot = _figure_named(Subject.CHECK, name)
+    answer = as_answered(await context.services.gates.read_check(context.project, gate, identifier))
+    return await _answer(context, plot, Given(look=look, check=answer), form)
 
 
 async def _answer(context: Context, plot: Plot, given: Given, form: Form) -> Response:

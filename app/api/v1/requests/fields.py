@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
+from fastapi import Path
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -26,6 +27,8 @@ from app.domain.evaluation import DatasetRef, ModelRef, Reference
 from app.domain.inputs.labels import declared_label
 from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
 
+# In the path of a request.
+GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 AlternativeName = Literal["two-sided", "greater", "less"]
 ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
 # Stand for ids of evaluations that exist: the tests put their own in their place.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from prevail.operations.asking import Asking
+from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Run
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange
@@ -29,6 +29,12 @@ class Drawing(Asking):
     def comparison_plot(self, /, identifier: str, name: str = "differences", **options: Any) -> Flow[Facts]:
         """The same of a kept comparison."""
         return (yield from self._facts("GET", f"/v1/comparisons/{identifier}/plots/{name}.json", **options))
+
+    @operation
+    def check_plot(self, /, gate: str, identifier: str, name: str = "verdict", **options: Any) -> Flow[Facts]:
+        """The same of a check by a gate."""
+        path = f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}/plots/{name}.json"
+        return (yield from self._facts("GET", path, **options))
 
     @operation
     def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:

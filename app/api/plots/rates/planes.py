@@ -1,5 +1,6 @@
 """The plane of two rates: curves of equal means through the point of a run, and how metrics lie over it."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from app.api.plots.look import Figure, Spec
@@ -13,7 +14,7 @@ from app.services.decide.isocurves import isocurves as isocurves_through
 
 _STEPS: Final = 201
 # The means as the answer names them, what they are called, and the dashes of their lines.
-_MEANS: Final = {
+MEANS: Final = {
     "balanced_accuracy": ("A, arithmetic mean", [1, 0]),
     "g_mean": ("G, geometric mean", [6, 3]),
     "h_mean": ("H, harmonic mean", [2, 3]),
@@ -23,17 +24,17 @@ _MEANS: Final = {
 @figure("isocurves", needs=Needs.REPORT, several=True, by_class=True)
 def isocurves(given: Given) -> Figure:
     """Curves of equal arithmetic, geometric and harmonic mean of both rates, through the point of the run."""
-    points = [_point(given, run) for run in given.runs]
+    points = [point_of(given, run) for run in given.runs]
     names = given.names
     rows: list[Row] = []
     levels: list[Json] = []
     for (tpr, tnr), caption in zip(points, names, strict=True):
         answer = as_answered(isocurves_through(tpr, tnr, _STEPS))
-        levels.append({key: answer[key]["level"] for key in _MEANS})
+        levels.append({key: answer[key]["level"] for key in MEANS})
         rows += _curves(answer, caption)
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
-    legends = [told for told, _ in _MEANS.values()]
+    legends = [told for told, _ in MEANS.values()]
     colour: Spec = {
         "field": "run",
         "type": "nominal",
@@ -43,7 +44,7 @@ def isocurves(given: Given) -> Figure:
     dash: Spec = {
         "field": "mean",
         "type": "nominal",
-        "scale": {"domain": legends, "range": [dashes for _, dashes in _MEANS.values()]},
+        "scale": {"domain": legends, "range": [dashes for _, dashes in MEANS.values()]},
         "legend": {"title": None, "labelLimit": 200, "symbolType": "stroke"},
     }
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
@@ -82,7 +83,7 @@ def isocurves(given: Given) -> Figure:
     )
 
 
-def _point(given: Given, run: Run) -> tuple[float, float]:
+def point_of(given: Given, run: Run) -> tuple[float, float]:
     """True positive and true negative rate of the class."""
     report = run.report
     labels = report["input"]["labels"]
@@ -94,16 +95,22 @@ def _point(given: Given, run: Run) -> tuple[float, float]:
     return tpr, tnr
 
 
+def points_on(answer: Json, key: str) -> Iterator[tuple[float, float]]:
+    """False and true positive rate of the points of one mean, where it has any."""
+    for fpr, tpr in zip(answer["fpr"], answer[key]["tpr"], strict=True):
+        if tpr is not None:
+            yield fpr, tpr
+
+
 def _curves(answer: Json, caption: str) -> list[Row]:
     return [
         {"run": caption, "mean": told, "x": x, "y": y, "point": place}
-        for key, (told, _) in _MEANS.items()
-        for place, (x, y) in enumerate(zip(answer["fpr"], answer[key]["tpr"], strict=True))
-        if y is not None
+        for key, (told, _) in MEANS.items()
+        for place, (x, y) in enumerate(points_on(answer, key))
     ]
 
 
 def _told(caption: str, point: tuple[float, float], level: Json) -> str:
     before = f"{caption}: true" if caption else "True"
-    values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in _MEANS.items())
+    values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
     return f"{before} positive rate {number(point[0])}, true negative rate {number(point[1])}: {values}."

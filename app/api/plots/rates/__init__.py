@@ -1,0 +1,1 @@
+"""Figures drawn of rates alone: planes of two rates, and what one rate does to a mean."""

@@ -1,0 +1,83 @@
+"""The means of two rates as surfaces over the plane of both, seen from above."""
+
+from typing import Final
+
+from app.api.plots.look import Figure, Look, Spec
+from app.api.plots.marks import RATES, Row, data, rate, sentences
+from app.api.plots.rates.planes import MEANS, point_of, points_on
+from app.api.plots.registry import Given, Needs, as_answered, class_of, figure
+from app.api.texts.lines import number, shown
+from app.domain.wording import name
+from app.services.decide.isocurves import isocurves
+
+_STEPS, _SIDE = 41, 180
+# The steps of the colour begin here.
+_LEVELS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@figure("surfaces", needs=Needs.REPORT, several=True, by_class=True)
+def surfaces(given: Given) -> Figure:
+    """The arithmetic, geometric and harmonic mean of both rates over their plane, with the point of the run."""
+    points = [point_of(given, run) for run in given.runs]
+    label = name(shown(given.run.report["input"]["labels"][class_of(given, given.run)]))
+    marked: list[Row] = [
+        {"run": caption, "x": tnr, "y": tpr} for (tpr, tnr), caption in zip(points, given.names, strict=True)
+    ]
+    levels = [as_answered(isocurves(level, level, _STEPS)) for level in _LEVELS]
+    panels = []
+    for key, (told, _) in MEANS.items():
+        bands = [[{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)] for answer in levels]
+        panels.append(_panel(given.look, told, [_closed(band) for band in bands], marked))
+    values = [as_answered(isocurves(*point, 2)) for point in points]
+    return Figure(
+        title="Means of both rates, seen from above",
+        subtitle=(
+            given.heading,
+            f"class {label} against the rest; darker from {', '.join(f'{one:g}' for one in _LEVELS)} on",
+        ),
+        text=sentences(
+            f"Class {label} against the rest.",
+            *(
+                f"{caption + ': t' if len(points) > 1 else 'T'}rue positive rate {number(tpr)}, true negative rate "
+                f"{number(tnr)}: "
+                + ", ".join(f"{told[0]} {number(value[key]['level'])}" for key, (told, _) in MEANS.items())
+                + "."
+                for caption, (tpr, tnr), value in zip(given.names, points, values, strict=True)
+            ),
+        ),
+        body={"hconcat": panels, "spacing": 14},
+    )
+
+
+def _closed(band: list[Row]) -> list[Row]:
+    """The region above a level from its lowest true negative rate on, where the curve reaches the upper edge."""
+    if not band:
+        return band
+    last = min(band, key=lambda row: float(row["x"]))
+    return [*band, {"x": last["x"], "y": 1.0, "top": 1.0}]
+
+
+def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row]) -> Spec:
+    x, y = rate("x", "true negative rate", ticks=RATES), rate("y", "true positive rate", ticks=RATES)
+    colours = look.steps(right=True)
+    layers: list[Spec] = [
+        {
+            "name": f"from {level:g}",
+            "data": data(band),
+            "mark": {"type": "area", "color": colour, "opacity": 1, "line": False},
+            "encoding": {"x": x, "y": y, "y2": {"field": "top"}},
+        }
+        for level, band, colour in zip(_LEVELS, bands, colours, strict=True)
+    ]
+    point: Spec = {
+        "name": "runs",
+        "data": data(marked),
+        "mark": {"type": "point", "filled": True, "size": 80, "color": look.paper, "stroke": look.ink, "opacity": 1},
+        "encoding": {"x": x, "y": y},
+    }
+    return {
+        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
+        "width": look.width or _SIDE,
+        "height": look.height or _SIDE,
+        "layer": [*layers, point],
+    }

@@ -1,0 +1,45 @@
+"""How far two rates are spread around their harmonic mean: the standard deviation of GPS."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.kernel.metrics.families.combinations import GPS_SD
+from app.kernel.numerics.arrays import Array, silently
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spreads:
+    """The standard deviation of GPS over the reciprocal of one rate, for some reciprocals of the other.
+
+    Attributes:
+        grid: Reciprocals of the one rate, 1 or more.
+        of: The deviations, by the reciprocal of the other.
+    """
+
+    grid: Array
+    of: Mapping[float, Array]
+
+
+def spreads(others: Sequence[float], farthest: float, points: int) -> Spreads:
+    """Martín De Diego et al. (2022), eq. 9 for two metrics, that is eq. 11, and fig. 1.
+
+    Args:
+        others: Reciprocals of the other rate.
+        farthest: The largest reciprocal of the grid, which begins at 1; its points are apart by equal factors, and 3,
+            where the spread is largest, is one of them.
+        points: How many.
+    """
+    grid = np.union1d(np.geomspace(1.0, farthest, points), [3.0])
+    return Spreads(grid=grid, of={other: _spread(1.0 / grid, 1.0 / other) for other in others})
+
+
+def spread_of_two(first: float, second: float) -> float:
+    """The same of two rates above 0."""
+    return float(_spread(np.array([first]), second)[0])
+
+
+def _spread(first: Array, second: float) -> Array:
+    with silently():
+        return GPS_SD.compute(np.stack([first, np.full_like(first, second)], axis=-1))

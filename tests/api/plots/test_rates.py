@@ -1,0 +1,158 @@
+"""Figures of rates, of scores and of verdicts: what is drawn is what the service answers elsewhere, or in print."""
+
+from math import sqrt
+from uuid import uuid4
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
+from tests.api.plots.world import check_specification, layer
+from tests.api.test_probabilities import make, make_scores
+
+PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
+
+
+@pytest.fixture(scope="module")
+def two(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=make(n=300, classes=2)))["id"])
+
+
+@pytest.fixture(scope="module")
+def four(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=matrix_input(PAPER, labels=["A", "B", "C", "D"])))["id"])
+
+
+def read(client: httpx.Client, identifier: str, name: str, **parameters: str) -> Json:
+    return check_specification(client.get(f"/v1/evaluations/{identifier}/plots/{name}.json", params=parameters))
+
+
+def lines(panel: Json) -> dict[str, dict[float, float]]:
+    """The lines of a panel, each with y by x."""
+    found: dict[str, dict[float, float]] = {}
+    for row in layer(panel, "curves")["data"]["values"]:
+        found.setdefault(row["line"], {})[round(row["x"], 9)] = row["y"]
+    return found
+
+
+def test_a_weak_recall_pulls_h_down_and_hardly_moves_the_accuracy(client: httpx.Client, four: str) -> None:
+    """Aguilar-Ruiz (2025), fig. 2: A = (r + 3) / 4, G = r^(1/4), H = 4r / (1 + 3r), accuracy 0.95 + 0.05 r."""
+    means, mixes = map(lines, read(client, four, "recall_sweep")["hconcat"])
+    a, g, h = (means[told] for told in ("A, arithmetic mean", "G, geometric mean", "H, harmonic mean"))
+    assert len(h) == 51
+    for r in h:
+        assert a[r] == pytest.approx((r + 3) / 4, abs=1e-12)
+        assert g[r] == pytest.approx(r**0.25, abs=1e-12)
+        assert h[r] == pytest.approx(4 * r / (1 + 3 * r), abs=1e-12)
+        assert mixes["accuracy, shares of this data"][r] == pytest.approx(0.95 + 0.05 * r, abs=1e-12)
+        assert mixes["accuracy, equal shares"][r] == pytest.approx(a[r], abs=1e-12)
+    assert mixes["H, harmonic mean"] == h
+
+
+def test_several_runs_have_a_line_of_accuracy_each(client: httpx.Client, four: str) -> None:
+    even = create(
+        client, evaluation(model="even", input=matrix_input(np.diag([9, 9, 9, 9]).tolist(), labels=[*"ABCD"]))
+    )
+    specification = read(client, four, "recall_sweep", **{"with": even["id"], "class": "D"})
+    mixes = lines(specification["hconcat"][1])
+    assert len(mixes) == 3
+    assert sorted(values[0.0] for values in mixes.values()) == pytest.approx([0.0, 0.75, 0.95])
+
+
+def test_surfaces_are_the_means_and_have_the_run(client: httpx.Client, four: str) -> None:
+    panels = read(client, four, "surfaces", **{"class": "D"})["hconcat"]
+    for panel, mean in zip(panels, (np.mean, lambda p: sqrt(p[0] * p[1]), _harmonic), strict=True):
+        assert layer(panel, "runs")["data"]["values"] == [{"run": "rf 7", "x": 1.0, "y": 0.16}] or (
+            layer(panel, "runs")["data"]["values"][0]["y"] == 0.16
+        )
+        for level in (0.2, 0.5, 0.9):
+            *edge, corner = layer(panel, f"from {level:g}")["data"]["values"]
+            assert len(edge) > 1
+            for row in edge:
+                assert mean((row["x"], row["y"])) == pytest.approx(level, abs=1e-12)
+            assert corner["y"] == 1.0
+
+
+def _harmonic(pair: tuple[float, float]) -> float:
+    return 2 * pair[0] * pair[1] / sum(pair)
+
+
+def test_the_spread_of_gps_is_largest_where_the_paper_says(client: httpx.Client, four: str) -> None:
+    """Martín De Diego et al. (2022), eq. 11 and Property 4: 1 / (2 sqrt 2) at 1/p of 3 and 1."""
+    specification = read(client, four, "gps_spread", **{"class": "D"})
+    for told, values in lines(specification).items():
+        y = float(told.removeprefix("1/p = "))
+        for x, spread in values.items():
+            assert spread == pytest.approx(2 * sqrt(2) * abs(x - y) / (x + y) ** 2, abs=1e-8)
+        if y == 1.0:
+            assert max(values, key=values.__getitem__) == 3.0
+            assert values[3.0] == pytest.approx(1 / (2 * sqrt(2)), abs=1e-12)
+    (point,) = layer(specification, "run")["data"]["values"]
+    assert point == {"x": pytest.approx(1 / 0.16), "y": pytest.approx(2 * sqrt(2) * 5.25 / 7.25**2)}
+
+
+def test_scores_lie_where_they_were_sent(client: httpx.Client) -> None:
+    source = {
+        "kind": "scores",
+        "y_true": ["n", "n", "n", "p", "p"],
+        "scores": [-2.0, -1.0, 1.5, 0.5, 2.0],
+        "threshold": 1.0,
+        "positive": "p",
+    }
+    specification = read(client, create(client, evaluation(input=source))["id"], "scores")
+    inside, outside = specification["vconcat"]
+    for panel, name, expected in ((inside, "inside", [0.5, 2.0]), (outside, "outside", [-2.0, -1.0, 1.5])):
+        rows = layer(panel, name)["data"]["values"]
+        assert sum(row["share"] for row in rows) == pytest.approx(1.0)
+        assert all(row["from"] <= value <= row["to"] for row, value in zip(rows, expected, strict=True))
+        assert layer(panel, "cut")["data"]["values"] == [{"from": 1.0}]
+    assert "cuts at 1.000: 50 % of the class and 33 % of the others" in specification["description"]
+    other = read(client, create(client, evaluation(input=source))["id"], "scores", **{"class": "n"})
+    assert layer(other["vconcat"][0], "cut")["data"]["values"] == [{"from": -1.0}]
+    assert "67 % of the class and 50 % of the others" in other["description"]
+
+
+def test_probabilities_of_two_classes_are_cut_at_a_half_and_of_three_nowhere(client: httpx.Client, two: str) -> None:
+    assert layer(read(client, two, "scores")["vconcat"][0], "cut")["data"]["values"] == [{"from": 0.5}]
+    three = create(client, evaluation(input=make(n=60)))["id"]
+    assert all(len(panel["layer"]) == 1 for panel in read(client, three, "scores", **{"class": "1"})["vconcat"])
+    scored = create(client, evaluation(input=make_scores()))["id"]
+    assert read(client, scored, "scores")["title"]["text"].startswith("Score of class")
+
+
+def test_what_has_no_rates_has_no_such_figure(client: httpx.Client) -> None:
+    missed = create(client, evaluation(input=matrix_input([[5, 0], [5, 0]])))["id"]
+    reply = client.get(f"/v1/evaluations/{missed}/plots/gps_spread.json")
+    assert "no recall or precision above 0" in check_problem(reply, 422, "no_figure")["detail"]
+    absent = create(client, evaluation(input=matrix_input([[5, 0, 0], [0, 5, 0], [0, 0, 0]])))["id"]
+    reply = client.get(f"/v1/evaluations/{absent}/plots/recall_sweep.json")
+    assert "has no recall" in check_problem(reply, 422, "no_figure")["detail"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_verdict_has_each_rule_with_its_limit(client: httpx.Client, two: str, theme: str) -> None:
+    baseline = create(client, evaluation(model="other", input=make(n=200, classes=2, seed=4)))["id"]
+    gate, rules = (
+        f"drawn-{uuid4().hex[:8]}",
+        [
+            {"metric": "h_mean", "min": 0.99},
+            {"metric": "error_rate", "max": 0.9},
+            {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.05},
+        ],
+    )
+    assert client.put(f"/v1/gates/{gate}", json={"rules": rules, "minimum_samples": 10}).is_success
+    check = client.post(f"/v1/gates/{gate}/checks", json={"evaluation": two, "baseline": baseline}).json()
+    reply = client.get(f"/v1/gates/{gate}/checks/{check['id']}/plots/verdict.json", params={"theme": theme})
+    specification = check_specification(reply)
+    assert specification["title"]["text"] == f"Gate {gate}: {check['verdict']}"
+    assert len(specification["vconcat"]) == 4
+    for panel, result in zip(specification["vconcat"], check["results"], strict=True):
+        assert layer(panel, "value")["data"]["values"] == [{"at": result["value"]}]
+        assert panel["title"]["text"].endswith(f": {result['verdict']}")
+        if result["low"] is not None:
+            assert layer(panel, "interval")["data"]["values"] == [{"at": result["low"], "to": result["high"]}]
+    limits = [[row["at"] for row in layer(panel, "limits")["data"]["values"]] for panel in specification["vconcat"]]
+    assert limits == [[0.99], [0.9], [-0.05, 0.05], [10.0]]
+    check_problem(client.get(f"/v1/gates/{gate}/checks/{uuid4()}/plots/verdict.json"), 404, "not_found")
+    check_problem(client.get(f"/v1/gates/{gate}/checks/{check['id']}/plots/roc.json"), 422, "invalid_query")
