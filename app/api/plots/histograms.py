@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import WIDE, Row, data, quantity, sentences
+from app.api.plots.marks import WIDE, Row, data, quantity, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure, place_in, weakest_first
 from app.api.texts.lines import number, shown, whole
 from app.domain.errors import NoFigure
@@ -40,7 +40,7 @@ def scores(given: Given) -> Figure:
             "others.",
             _cut_in_words(source, place, found),
         ),
-        body={"vconcat": panels, "spacing": 14},
+        body=side_by_side(panels, below=True),
     )
 
 
@@ -76,7 +76,7 @@ def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str,
     ]
     ends = (min(edges[0], edges[0] if found.cut is None else found.cut), edges[-1])
     ends = (ends[0], max(ends[1], edges[-1] if found.cut is None else found.cut))
-    x = quantity("from", None if inside else what, domain=ends, tickCount=5)
+    x = quantity("from", None if inside else what, domain=ends, tickCount=5, format="~r")
     y = quantity("share", "share of these samples", domain=(0.0, 1.05 * highest), tickCount=3, format="~%")
     colour = look.accent if inside else look.quiet
     layers: list[Spec] = [

@@ -100,6 +100,16 @@ def level_of(intervals: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{percent(level, None)} interval"
 
 
+def side_by_side(panels: Sequence[Spec], *, below: bool = False, spacing: int = 14) -> Spec:
+    """Panels of one figure. Layers of the same name would share their data, so each has the number of its panel."""
+    for place, panel in enumerate(panels):
+        for layer in panel["layer"]:
+            if "name" in layer:
+                layer["name"] = f"{layer['name']}_{place}"
+    own = {"scale": {"color": "independent", "strokeDash": "independent"}}
+    return {"vconcat" if below else "hconcat": list(panels), "spacing": spacing, "resolve": own}
+
+
 def sentences(*parts: str) -> str:
     """Those that say something, one after the other."""
     return " ".join(part for part in parts if part)

@@ -1,10 +1,10 @@
 """What a gate says of a run: each rule with its limit, the value, its interval and the verdict."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import Row, data, sentences
+from app.api.plots.marks import Row, data, sentences, side_by_side
 from app.api.plots.registry import Given, Json, Needs, figure
 from app.api.texts.check_text import rule_words, shown_limits, shown_value
 from app.api.texts.lines import shown
@@ -13,8 +13,6 @@ from app.domain.errors import NoFigure
 from app.domain.rules import Demand
 
 _WIDTH, _HEIGHT, _MOST = 360, 26, 20
-# Each verdict has a shape of its own; the theme has its colour.
-_SHAPES: Final = {"pass": "square", "fail": "cross", "inconclusive": "diamond"}
 
 
 @figure("verdict", needs=Needs.CHECK)
@@ -36,7 +34,7 @@ def verdict(given: Given) -> Figure:
             *([f"{left_out} of {len(answer['results'])} rules are not drawn"] if left_out else []),
         ),
         text=sentences(f"The verdict is {answer['verdict']}.", *(_in_words(one) for one in kept)),
-        body={"vconcat": [_panel(given.look, one) for one in kept], "spacing": 12},
+        body=side_by_side([_panel(given.look, one) for one in kept], below=True, spacing=12),
     )
 
 
@@ -52,7 +50,12 @@ def _panel(look: Look, result: Json) -> Spec:
         "field": "at",
         "type": "quantitative",
         "scale": scale,
-        "axis": {"title": None, "tickCount": 5, "format": "~g", "grid": False},
+        "axis": {
+            "title": None,
+            "tickCount": 5,
+            "format": ",~r",
+            "grid": False,
+        },
     }
     colour = look.verdict(result["verdict"])
     limits, middle = _limits(result), (look.height or _HEIGHT) / 2
@@ -70,7 +73,7 @@ def _panel(look: Look, result: Json) -> Spec:
         "height": look.height or _HEIGHT,
         "layer": [
             {
-                "name": "wrong side",
+                "name": "wrong",
                 "data": data(_wrong(result, low, high)),
                 "mark": {"type": "rect", "color": look.quiet, "opacity": 0.18, "stroke": None},
                 "encoding": {"x": x, "x2": {"field": "to"}, "y": {"value": 0}, "y2": {"value": "height"}},
@@ -90,14 +93,7 @@ def _panel(look: Look, result: Json) -> Spec:
             {
                 "name": "value",
                 "data": data([{"at": result["value"]}]),
-                "mark": {
-                    "type": "point",
-                    "shape": _SHAPES[result["verdict"]],
-                    "filled": True,
-                    "opacity": 1,
-                    "size": 100,
-                    "color": colour,
-                },
+                "mark": {"type": "point", "style": result["verdict"]},
                 "encoding": {"x": x, "y": {"value": middle}},
             },
         ],

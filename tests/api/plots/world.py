@@ -1,6 +1,7 @@
 """What figures are drawn of, and the schema that every specification has to keep to."""
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -53,7 +54,7 @@ def values_of(value: Any, name: str) -> list[Any]:
 
 def layer(specification: Json, name: str) -> Json:
     """The layer of a figure that is called so."""
-    return next(one for one in specification["layer"] if one.get("name") == name)
+    return next(one for one in specification["layer"] if re.sub(r"_\d+$", "", one.get("name", "")) == name)
 
 
 def confused(classes: int, seed: int = 0) -> list[list[int]]:

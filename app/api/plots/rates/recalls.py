@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import RATES, Row, data, in_order, rate, sentences
+from app.api.plots.marks import RATES, Row, data, in_order, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
 from app.api.texts.lines import number, shown
@@ -13,7 +13,7 @@ from app.domain.named_metrics import ACCURACY, RANKED, RECALL
 from app.domain.wording import name
 from app.services.decide.h_mean_bounds import RecallSweep, Sweep, bounds_of_recalls
 
-_STEPS, _SIDE = 51, 230
+_STEPS, _SIDE = 101, 230
 
 
 @figure("recall_sweep", needs=Needs.REPORT, several=True, by_class=True)
@@ -43,7 +43,7 @@ def recall_sweep(given: Given) -> Figure:
             )
             + ".",
         ),
-        body={"hconcat": panels, "spacing": 24},
+        body=side_by_side(panels, spacing=24),
     )
 
 

@@ -17,6 +17,8 @@ _POINTS: Final = 81
 _FARTHEST: Final = 100.0
 _OTHERS: Final = (1.0, 2.0, 3.0, 5.0, 10.0)
 _TICKS: Final = (1, 3, 10, 30, 100)
+# On a logarithmic axis only powers of ten would have one.
+_LABELS: Final = "format(datum.value, '~g')"
 
 
 @figure("gps_spread", needs=Needs.REPORT, by_class=True)
@@ -34,13 +36,15 @@ def gps_spread(given: Given) -> Figure:
     lower = min(recall, precision)
     marked: list[Row] = [{"x": 1.0 / lower, "y": spread}] if 1.0 / lower <= _FARTHEST else []
     highest = max(row["y"] for row in rows)
-    x: Spec = quantity("x", "1/p of the lower rate", domain=(1.0, _FARTHEST), ticks=_TICKS)
+    x: Spec = quantity(
+        "x", "1/p of one rate", domain=(1.0, _FARTHEST), ticks=_TICKS, labelExpr=_LABELS, labelOverlap=False
+    )
     x["scale"] |= {"type": "log"}
     return Figure(
         title="Standard deviation of the GPS of two rates",
         subtitle=(
             given.heading,
-            f"a line for each 1/p of the higher rate; dot: {RECALL} and {PRECISION} of class {label}",
+            f"a line for each 1/p of the other; dot: {RECALL} and {PRECISION} of class {label}",
         ),
         text=sentences(
             f"Class {label}: {RECALL} {number(recall)} and {PRECISION} {number(precision)}, standard deviation of "

@@ -3,14 +3,14 @@
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import RATES, Row, data, rate, sentences
+from app.api.plots.marks import RATES, Row, data, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS, point_of, points_on
 from app.api.plots.registry import Given, Needs, as_answered, class_of, figure
 from app.api.texts.lines import number, shown
 from app.domain.wording import name
 from app.services.decide.isocurves import isocurves
 
-_STEPS, _SIDE = 41, 180
+_STEPS, _SIDE = 81, 180
 # The steps of the colour begin here.
 _LEVELS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -45,16 +45,14 @@ def surfaces(given: Given) -> Figure:
                 for caption, (tpr, tnr), value in zip(given.names, points, values, strict=True)
             ),
         ),
-        body={"hconcat": panels, "spacing": 14},
+        body=side_by_side(panels),
     )
 
 
 def _closed(band: list[Row]) -> list[Row]:
-    """The region above a level from its lowest true negative rate on, where the curve reaches the upper edge."""
-    if not band:
-        return band
-    last = min(band, key=lambda row: float(row["x"]))
-    return [*band, {"x": last["x"], "y": 1.0, "top": 1.0}]
+    """The region above a level: it begins at the upper edge, and goes on at the lower edge where the curve leaves."""
+    first, last = (find(float(row["x"]) for row in band) for find in (min, max))
+    return [{"x": first, "y": 1.0, "top": 1.0}, *band, *[{"x": x, "y": 0.0, "top": 1.0} for x in (1.0,) if last < x]]
 
 
 def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row]) -> Spec:
@@ -62,7 +60,7 @@ def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row]) ->
     colours = look.steps(right=True)
     layers: list[Spec] = [
         {
-            "name": f"from {level:g}",
+            "name": f"from_{level:g}",
             "data": data(band),
             "mark": {"type": "area", "color": colour, "opacity": 1, "line": False},
             "encoding": {"x": x, "y": y, "y2": {"field": "top"}},
