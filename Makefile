@@ -16,10 +16,10 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast fuzz check bench fmt migrate openapi docs lock clean
+.PHONY: help run test test-fast fuzz check check-generated bench fmt migrate openapi docs site lock clean
 
 help: ## this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Postgres of its own in ./data
 	@exec $(PY) -m app serve
@@ -40,6 +40,9 @@ check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, i
 	$(VENV)/bin/lint-imports
 	$(PY) -m scripts.unreached
 	$(PY) -m scripts.requirements --check
+	@$(MAKE) --no-print-directory check-generated
+
+check-generated: $(VENV)/.installed-dev ## are the files that are written from code up to date?
 	@for generator in $(GENERATORS); do echo "$(PY) -m $$generator --check"; $(PY) -m $$generator --check || exit 1; done
 
 bench: $(VENV)/.installed-bench ## measure against the peers, in one run on this machine
@@ -58,6 +61,9 @@ openapi: $(VENV)/.installed-dev ## write docs/openapi.json
 docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/settings.md
 	$(PY) -m scripts.metric_pages
 	$(PY) -m scripts.generate_settings
+
+site: $(VENV)/.installed-dev ## the documentation as a site, into build/site; nothing is fetched
+	$(PY) -m sphinx -W --keep-going -b html docs build/site
 
 lock: $(VENV)/.installed-dev ## pin requirements/*.txt anew from pyproject.toml (needs uv)
 	$(PY) -m scripts.requirements --uv $(UV)
