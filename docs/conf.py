@@ -50,11 +50,12 @@ def _without_links_elsewhere(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += http_reference(json.loads((HERE / "openapi.json").read_text()))
 
 
-def _metric_pages_need_no_place(app: Sphinx, _: Any) -> None:
+def _metric_pages_need_no_place(app: Sphinx, _: Any) -> list[str]:
     # Their index has them by group; hundreds of lines of navigation would help nobody.
     for page in app.env.found_docs:
         if page.startswith("metrics/") and page != "metrics/index":
             app.env.metadata[page]["orphan"] = True
+    return []
 
 
 def http_reference(document: dict[str, Any]) -> str:
@@ -87,5 +88,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Sphinx calls this first."""
     app.add_html_math_renderer("mathml", (_as_mathml("inline"), None), (_as_mathml("block"), None))
     app.connect("source-read", _without_links_elsewhere)
-    app.connect("env-check-consistency", _metric_pages_need_no_place, priority=1)
+    app.connect("env-updated", _metric_pages_need_no_place)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

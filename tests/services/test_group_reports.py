@@ -71,7 +71,7 @@ def test_findings_tell_what_samples_in_groups_are_worth() -> None:
     found = next(finding for finding in report.findings if finding.code == "samples_in_groups")
     effect = found.evidence["design_effect"]
     assert effect > 1.2
-    assert f"about {210 / effect:.0f} independent ones" in found.message
+    assert f"about {210 / effect:.0f} independent samples" in found.message
     assert all("may be anywhere" not in finding.message for finding in report.findings)
     few = evaluate(source(3), Options())
     small = next(finding for finding in few.findings if finding.code == "too_few_samples")

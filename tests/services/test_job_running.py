@@ -130,7 +130,7 @@ async def test_a_job_that_is_lost_again_and_again_is_given_up() -> None:
     assert end.status is JobStatus.FAILED
     assert end.problem == {
         "code": "job_lost",
-        "detail": "whoever worked on it ended before it was done, 3 times; nothing further is tried",
+        "detail": "its worker ended before the job was done, 3 times; it is not tried again",
     }
 
 

@@ -1,4 +1,4 @@
-"""Comparisons: differences with limits beside the band of no account, and ranks over datasets."""
+"""Comparisons: differences with limits and the band of practical equivalence, and ranks over datasets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _OUTCOMES: Final = {
 
 @figure("differences", needs=Needs.COMPARISON)
 def differences(given: Given) -> Figure:
-    """A forest plot: the difference of each metric with its limits, beside the band of no account."""
+    """A forest plot: the difference of each metric with its limits, and the band of practical equivalence."""
     answer = given.comparison
     names = dict(
         zip((run["id"] for run in answer["evaluations"]), apart(run_names(answer["evaluations"])), strict=True)
@@ -54,7 +54,7 @@ def differences(given: Given) -> Figure:
         title=title,
         subtitle=(
             f"right of 0 the first is better; {percent(design['level'], None)} limits; {paired}",
-            f"shaded: a difference of at most {design['rope']:g}, which is of no account",
+            f"shaded: a difference of at most {design['rope']:g}, which is too small to matter",
         ),
         text=sentences(*(f"{row['pair']}, {row['metric']}: {_in_words(row)}." for row in rows[:12])),
         body=body,

@@ -48,7 +48,7 @@ _PAIR = 2
 
 def outcome(metric: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
     """What the first run of a pair is beside the second: better or worse where the interval leaves no other sign, the
-    same where a difference of no account is nearly sure.
+    same where a difference too small to matter is nearly sure.
     """
     low, high = pair["low"], pair["high"]
     if (pair["probability_equivalent"] or 0.0) >= SAME:

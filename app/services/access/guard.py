@@ -237,7 +237,7 @@ class Guard:
 
 def _refused() -> Unauthenticated:
     """One sentence for all that can be wrong, so that it says nothing of which keys there are."""
-    return Unauthenticated("expected an API key that is good: this one is none, expired or revoked", presented=True)
+    return Unauthenticated("expected a valid API key: this one is unknown, expired or revoked", presented=True)
 
 
 @lru_cache(maxsize=1024)

@@ -26,7 +26,7 @@ class KeyService:
             InvalidInput: it would be expired already, or its rate is none.
         """
         if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
-            raise InvalidInput.at("/expires_at", "past", "expected a moment that is yet to come")
+            raise InvalidInput.at("/expires_at", "past", "expected a moment in the future")
         if new.rate is not None and not is_rate(new.rate):
             detail = "expected a rate such as 100/second, or several such as 100/second; 10000/hour"
             raise InvalidInput.at("/rate", "invalid_rate", detail)

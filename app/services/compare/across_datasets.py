@@ -157,7 +157,7 @@ def _values(
             if not np.isfinite(values[row, column]):
                 raise IncomparableRuns(
                     f"{asked.metric} is undefined for evaluation {record.id} of {record.model.name} on "
-                    f"{record.dataset.name}; values are never made up",
+                    f"{record.dataset.name}; missing values are not filled in",
                     pointer="/metric",
                 )
     return values, better, insensitive

@@ -274,8 +274,8 @@ def _notes(comparison: Comparison) -> list[str]:
         )
     if others and prevalence.reachable:
         notes.append(
-            f"The runs have different class mixes. Not compared: {others}. The number of samples is part of what these "
-            "say, and runs brought to one prevalence have none."
+            f"The runs have different class mixes. Not compared: {others}. These depend on the number of samples, "
+            "which runs brought to one prevalence no longer have."
         )
     elif others:
         notes.append(
@@ -292,7 +292,7 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append("The runs name different positive classes; that of the first is meant throughout.")
     if comparison.weighted and comparison.runs.pairing.joint is not None and len(records) > 2:
         notes.append(
-            "The samples have weights: Cochran's test that all runs have the same accuracy is left out, since it takes "
-            "all samples as of one weight."
+            "The samples have weights: Cochran's test that all runs have the same accuracy is left out, since it "
+            "assumes equal weights."
         )
     return notes + comparison.notes

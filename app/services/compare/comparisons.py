@@ -196,7 +196,7 @@ def compare(
     if lacking is not None:
         raise IncomparableRuns(
             f"the samples of {lacking.id} ({lacking.model.name}) have weights that were not kept, or are too many to "
-            "be looked at together",
+            "be used together",
             pointer=f"/evaluations/{runs.records.index(lacking)}",
         )
     places = range(len(runs))

@@ -35,17 +35,17 @@ LEFT_OUT_UNASKED: Final = (
     "Tests of counts and predictive values of pairs are left out, since there are many of them: `paired_tests: true` "
     "asks for them."
 )
-_SAME = "the runs never differ in this, so nothing speaks against it"
+_SAME = "the runs never differ in this, so there is no evidence of a difference"
 _NO_VARIANCE = "every sample moves the margins in the same way, so that their variance by Wald's method is 0"
-_NOTHING_VARIES = "the values are equal and do not vary over the samples, so nothing speaks against it"
+_NOTHING_VARIES = "the values are equal and do not vary over the samples, so there is no evidence of a difference"
 _NEVER = "a run never predicts this"
 # Right or wrong samples that one run only predicts; with fewer the weighted score is known to reject too often.
 _FEW: Final = 5
 _TOO_FEW = (
-    f"of the samples that one run only predicts so, fewer than {_FEW} are right, or fewer than {_FEW} wrong: the "
-    "weighted score calls equal values different too often then"
+    f"of the samples that only one of the runs predicts as this class, fewer than {_FEW} are right, or fewer than "
+    f"{_FEW} wrong: the weighted score test then rejects equal values too often"
 )
-_OF_ONE_WEIGHT = "the samples have weights, and the weighted score statistic is of samples of one weight"
+_OF_ONE_WEIGHT = "the samples have weights, and the weighted score test needs equal weights"
 _OF_NO_GROUPS = "the samples come in groups, and the weighted score statistic takes samples as independent"
 _OF_ONE_GROUP = "all that is predicted so is in one group, so how groups differ is not known"
 _FEW_GROUPS = (

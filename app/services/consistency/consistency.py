@@ -185,10 +185,10 @@ def _searched_sentence(searched: SearchedSizes) -> str:
     if searched.total is not None:
         return f"Every division of {searched.total} samples into the two classes was searched."
     if searched.total_up_to is not None:
-        return f"All numbers of samples up to {searched.total_up_to} together were searched, and none beyond."
+        return f"All numbers of samples up to {searched.total_up_to} together were searched, and not beyond."
     if searched.n_up_to is not None:
-        return f"p is {searched.p}; n was searched from 1 to {searched.n_up_to}, and nothing is said of more."
-    return f"n is {searched.n}; p was searched from 1 to {searched.p_up_to}, and nothing is said of more."
+        return f"p is {searched.p}; n was searched from 1 to {searched.n_up_to}, and not beyond."
+    return f"n is {searched.n}; p was searched from 1 to {searched.p_up_to}, and not beyond."
 
 
 def _fitting_sizes(report: ReportedScores, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:

@@ -105,7 +105,7 @@ def band_of(banded: Banded, settings: BandSettings, seed: int, *, draws: int = D
     ranking, order = banded.scores.falling(banded.code)
     if banded.name is CurveName.CALIBRATION and banded.bins is None:
         if not plain:
-            raise CurveUndefined("there is no consistency band for samples that weigh or come in groups")
+            raise CurveUndefined("there is no consistency band for samples with weights or groups")
         found = consistency_band(ranking, draws=made.draws, seed=seed, at=banded.curve.x, settings=settings)
         return found, _said(settings, "consistency", made.draws, seed)
     if plain:

@@ -87,7 +87,7 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
     better = preference(objective)
     if better is None or better.better is Better.NEAREST:
         raise NotComparable(
-            f"{question.objective} cannot be an objective: neither high nor low values of it are good as such",
+            f"{question.objective} cannot be an objective: neither a high nor a low value of it is better",
             pointer="/objective",
         )
     limits = [_scalar(limit.metric, source, f"/constraints/{i}/metric") for i, limit in enumerate(question.limits)]
@@ -108,9 +108,7 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion) -> None:
     if len(source.labels) != 2:
         raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
     if not _independent(source):
-        raise InvalidInput.at(
-            "/guarantee", "needs_independent_samples", "expected samples that neither weigh nor come in groups"
-        )
+        raise InvalidInput.at("/guarantee", "needs_independent_samples", "expected samples without weights and groups")
 
 
 def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
@@ -331,8 +329,8 @@ class _Search:
     def _why_not_corrected(self) -> str:
         if self.source.is_grouped:
             return (
-                "It is not corrected: the samples come in groups, and resamples of single ones would show too little "
-                "luck."
+                "It is not corrected: the samples come in groups, and resampling single samples would show too little "
+                "optimism."
             )
         if self.question.correction is Correction.NONE:
             return "It is not corrected, as asked."

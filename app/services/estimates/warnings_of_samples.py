@@ -30,7 +30,7 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
     yield Finding.warning(
         "intervals_rest_on_few_samples",
         f"The intervals of {names(list(few))} are rough: they rest on about {fewest:.0f} "
-        f"{unit if round(fewest) == 1 else f'{unit}s'}. They reach too little towards large values.",
+        f"{unit if round(fewest) == 1 else f'{unit}s'}. Their upper ends are too low.",
         metrics=list(few)[:20],
         effective_samples=fewest,
     )

@@ -1,7 +1,8 @@
 """Reports, computed in groups: those that are asked for while others are computed share the next pass.
 
 numpy's price is per call and hardly per matrix: the metrics of sixteen matrices of ten classes take about 1.5 times as
-long as those of one. Nothing waits for company: who comes alone is answered at once, as with the commits of the store.
+long as those of one. No request waits for others: one
+that comes alone is computed at once, as with the commits of the store.
 """
 
 import asyncio

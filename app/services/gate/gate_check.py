@@ -239,9 +239,9 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
     shown = f"{what} is {significant(interval.value)}"
     if rule.bound is Bound.VALUE:
         relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"
-        return f"{shown}, {relation} {limit}; the uncertainty of the value was not looked at."
+        return f"{shown}, {relation} {limit}; the uncertainty of the value was not considered."
     if isnan(interval.low):
-        return f"{shown}, without an interval{one.why}: a bound cannot be held against {limit}."
+        return f"{shown}, without an interval{one.why}: no bound can be compared with {limit}."
     shown += f" with {_limits(rule.alternative, interval, one.level)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:

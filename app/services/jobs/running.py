@@ -74,7 +74,7 @@ class JobRunner:
         if task is None:
             return
         if task.lost >= self._attempts:
-            detail = f"whoever worked on it ended before it was done, {task.lost} times; nothing further is tried"
+            detail = f"its worker ended before the job was done, {task.lost} times; it is not tried again"
             await self._end(task, self._requests.refuse(task, JobLost(detail)))
             return
         try:

@@ -93,7 +93,7 @@ def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class
             yield Finding.note(
                 "label_limits_narrow",
                 f"With {len(source.labels)} labels, and only {smallest} samples with one of them, the limits of "
-                f"{h_mean.key} and {g_mean.key} are too narrow: they lie low.",
+                f"{h_mean.key} and {g_mean.key} are too narrow and too low.",
                 labels=len(source.labels),
                 smallest=smallest,
             )

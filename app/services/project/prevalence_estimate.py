@@ -25,8 +25,8 @@ MOST_LOOKED_AT = 500_000_000
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
 _NOT_FOR_GROUPS = (
-    "No intervals that count the samples of the run: they come in groups, and taken as independent they would tell "
-    "more than they do."
+    "No intervals that count the samples of the run: they come in groups, and intervals that treat them as "
+    "independent would be too narrow."
 )
 _UNKNOWN_OLD = (
     "No intervals: old_prevalence was taken from the evaluation, and how far its shares are off is not known, as its "
@@ -168,7 +168,9 @@ def estimate_from_probabilities(
     except ValueError as error:
         raise IncomparableRuns(str(error)) from None
     warnings = _warnings(found)
-    warnings.append("The probabilities are taken as calibrated for the old shares; if they are not, neither is this.")
+    warnings.append(
+        "The probabilities are taken as calibrated for the old shares; if they are not, the estimate is biased."
+    )
     limits, counted = None, np.array([label not in (given or {}) for label in record.labels])
     if counted.sum() > 1 and not record.counts_independent:
         warnings.append(_UNKNOWN_OLD)

@@ -29,12 +29,12 @@ from app.services.runs.aligned import Runs
 # At which values of a matrix are looked at.
 _MOST_POINTS = 1_000_000
 _NOT_FOR_GROUPS = (
-    "No intervals of what prevalence moves: the samples come in groups, and taken as independent they would tell more "
-    "than they do."
+    "No intervals of what prevalence moves: the samples come in groups, and intervals that treat them as "
+    "independent would be too narrow."
 )
 _FITTED = (
-    "Probabilities are fitted to the shares, p'(c|x) proportional to p(c|x) new_c / old_c, and decisions made anew by "
-    "them. This is as good as the probabilities were calibrated."
+    "Probabilities are fitted to the shares, p'(c|x) proportional to p(c|x) new_c / old_c, and decisions are made "
+    "again from them. This is right as far as the probabilities were calibrated."
 )
 
 
@@ -222,7 +222,10 @@ class ProjectedRun:
         biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
         if not biased:
             return []
-        return [f"No intervals of {', '.join(biased)}: noise moves them to one side, and resampling does so once more."]
+        return [
+            f"No intervals of {', '.join(biased)}: noise biases them to one side, and resampling adds the same bias "
+            "again."
+        ]
 
 
 def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:

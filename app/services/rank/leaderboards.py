@@ -50,7 +50,7 @@ class LeaderboardService:
             refuse_unless_proportion(expression, query.metric)
         better = preference(expression)
         if better is None:
-            raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: nothing is better by it")
+            raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: it cannot rank runs")
         # A name that means one thing for classes and another elsewhere is stored under several keys.
         stored = better.better is not Better.NEAREST and query.metric not in catalogue().shadowed
         key = stored_key(expression) if stored else None
@@ -104,7 +104,7 @@ class LeaderboardService:
         if needed:
             raise OutOfReach(
                 f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
-                f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are looked at "
+                f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are used "
                 "together; rank by an overall metric"
             )
         return KeptSamples(outputs=None)

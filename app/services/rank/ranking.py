@@ -229,13 +229,13 @@ def _no_interval(
 ) -> str | None:
     """Why a run with a value takes no part in the simulation."""
     if record.is_grouped:
-        return "no interval: its samples come in groups, and a ranking takes samples as independent"
+        return "no interval: its samples come in groups, and a ranking treats samples as independent"
     if run.lacks_weights:
         return f"no interval: {NoLimits.NO_WEIGHTS}"
     if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
     if kept.outputs is None:
-        return "no interval: the runs have more samples than are looked at together"
+        return "no interval: the runs have more samples than can be used together"
     return f"no interval: it {missing_outputs(record)}"
 
 
@@ -301,12 +301,12 @@ def _judged(
     if drawn is None:
         scored = entrants[0].estimand.scored
         what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
-        note = f"{what}: who can be told apart is not said"
+        note = f"{what}: which runs can be told apart is not known"
         return replace(board, notes=(*board.notes, note))
     if not paired and len(entrants) > 1:
         note = (
-            "who can be told apart is judged as if the runs were independent; on one test set this is cautious: with "
-            "sample ids more could be separated"
+            "which runs can be told apart is judged as if they were independent; on one test set this is cautious: "
+            "with sample ids more could be separated"
         )
         board = replace(board, notes=(*board.notes, note))
     return _grouped(board, better, entrants, drawn) if len(entrants) > 1 else board
@@ -366,7 +366,7 @@ def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant
     scores = better.score(drawn)
     scores = scores[np.isfinite(scores).all(axis=1)]
     if len(scores) < _FEWEST_DEFINED * len(drawn):
-        note = "the metric is undefined in too many simulated matrices: who can be told apart is not said"
+        note = "the metric is undefined in too many simulated matrices: which runs can be told apart is not known"
         return replace(board, notes=(*board.notes, note))
     estimates = better.score(np.array([board.items[entrant.place].value for entrant in entrants], dtype=np.float64))
     may_be_best = confidence_set(scores, estimates, level)

@@ -127,7 +127,7 @@ class Comparison:
         return self._places[index]
 
     def drawn(self, index: int) -> Array | None:
-        """Draws (D, R, V) of an estimand, joint where the runs are paired; None where they are too dear."""
+        """Draws (D, R, V) of an estimand, joint where the runs are paired; None where they would take too long."""
         way, place = self._places[index]
         return way.drawn[place]
 

@@ -1,4 +1,4 @@
-"""Runs on samples that come in groups: groups are resampled, and trade places whole."""
+"""Runs on samples that come in groups: whole groups are resampled, and permuted between the runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,7 +170,7 @@ class ResampledGroups(Resampling):
         return notes
 
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """Limits from resampled groups, p from groups in which the runs trade places."""
+        """Limits from resampled groups, p from permutations of the runs within groups."""
         drawn = self.drawn[index]
         assert drawn is not None  # noqa: S101 - too few draws are refused
         read_at = expanded_level(level, self._groups.runs.effective_groups)

@@ -99,7 +99,7 @@ class PairedMatrices(MatrixDraws):
         return Test(method="permutation", limits=self.name, **asdict(found))
 
     def _permuted(self, pair: tuple[int, int]) -> list[Array] | None:
-        """By estimand, p of each value (V) from the same permutations; None where these are too dear."""
+        """By estimand, p of each value (V) from the same permutations; None where these would take too long."""
         each = max(1, 2 * self.runs.counts[0].size, self._joint.counts.size)
         draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(self.setup.n_pairs, 1)))
         if draws < FEWEST_PERMUTATIONS:

@@ -167,7 +167,7 @@ class Resampling(ABC):
     @property
     @abstractmethod
     def drawn(self) -> list[Array | None]:
-        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they are too dear."""
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they would take too long."""
 
     @abstractmethod
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:

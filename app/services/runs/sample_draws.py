@@ -267,7 +267,7 @@ class ResampledSamples(Resampling):
         ]
 
     def _permuted(self, pair: tuple[int, int]) -> dict[int, Array]:
-        """By estimand, permutation p-values (V) from the same permutations; nothing where they are too dear."""
+        """By estimand, permutation p-values (V) from the same permutations; nothing where they would take too long."""
         entries = 4 * self._largest * self._width * max(self.setup.n_pairs, 1)
         draws = min(PERMUTATIONS, _PERMUTED_ENTRIES // entries)
         if draws < FEWEST_PERMUTATIONS or not all(run.run.exchangeable for run in self.runs.scored):

@@ -18,7 +18,7 @@ _STEPS, _SIDE = 101, 230
 
 @figure("recall_sweep", needs=Needs.REPORT, several=True, by_class=True)
 def recall_sweep(given: Given) -> Figure:
-    """Means of the recalls, and accuracy, if the recall of one class were any other and all else stayed."""
+    """Means of the recalls, and accuracy, if the recall of one class had any value and the others stayed."""
     run, look = given.run, given.look
     needs_classes(run.report)
     matrix_of(run)
@@ -34,7 +34,7 @@ def recall_sweep(given: Given) -> Figure:
         for title, lines in (("means of the recalls", means), (ACCURACY, mixes))
     ]
     return Figure(
-        title=f"If the recall of class {name(label)} were another",
+        title=f"If the recall of class {name(label)} were different",
         subtitle=(given.heading, f"all other recalls as they are; dashed: the recall of this run, {number(recall)}"),
         text=sentences(
             f"At a recall of 0 of class {name(label)}, and at 1, with the other recalls as they are:",

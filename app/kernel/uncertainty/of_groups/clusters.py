@@ -163,13 +163,13 @@ class GroupedRuns:
         return min(draws, int(_MOST_WORK / (self.n_groups + work)))
 
     def exchange(self, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
-        """Batches (d, 2, K, K) of the matrices of two runs that trade places in half of the groups; ``draws`` in total.
+        """Batches (d, 2, K, K) of the matrices of two runs, exchanged in half of the groups; ``draws`` in total.
 
         Raises:
             ValueError: there are not two runs.
         """
         if self.n_runs != 2:
-            raise ValueError(f"two runs can trade places, not {self.n_runs}")
+            raise ValueError(f"two runs can be exchanged, not {self.n_runs}")
         together = self.matrices().sum(axis=0)
         for size in self._batches(draws):
             stays = random.integers(0, 2, (size, self.n_groups)).astype(np.float64)
@@ -249,7 +249,7 @@ def group_intervals(
 def group_permutation_p(
     runs: GroupedRuns, functionals: Sequence[Functional], *, seed: int, draws: int = 2000
 ) -> list[Array]:
-    """Two-sided p (V) of every functional when two runs trade places within groups: exact where they are exchangeable.
+    """Two-sided p (V) of every functional when two runs are exchanged within groups: exact where they are exchangeable.
 
     The observed division counts as one of them, so p is at least 1/(draws + 1). Phipson & Smyth (2010).
     """

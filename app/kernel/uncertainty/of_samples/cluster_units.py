@@ -114,7 +114,7 @@ class ClusterUnits(Units):
 
     @property
     def width(self) -> int:
-        """Distances make a sample dear: it has one from every other."""
+        """Distances make a sample costly: it has one from every other."""
         if self.features is None:
             return 1
         others, n_features = min(self.n_units, _PART), len(self.features[0])

@@ -70,13 +70,15 @@ def _in_groups(sizes: Array, effect: Value) -> Finding:
     if effect is None:
         worth = "How much less is not known: all predictions are right, or all are wrong."
     elif effect > 1.0:
-        worth = f"For accuracy they tell as much as about {rounded(total / effect, 0)} independent ones."
+        worth = (
+            f"For accuracy they carry as much information as about {rounded(total / effect, 0)} independent samples."
+        )
     else:
-        worth = "Here they tell no less: predictions in a group are not more alike than others."
+        worth = "Here they carry no less: predictions in a group are not more alike than others."
     return Finding.note(
         "samples_in_groups",
-        f"The {total:,} samples come in {sizes.size:,} groups, and tell less than as many independent ones. {worth} "
-        "Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
+        f"The {total:,} samples come in {sizes.size:,} groups, and carry less information than independent samples. "
+        f"{worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
         n_samples=total,
         n_groups=sizes.size,
         design_effect=effect,

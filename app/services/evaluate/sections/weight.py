@@ -52,9 +52,9 @@ def _worth(design: WeightDesign) -> Finding:
     return Finding.note(
         "samples_with_weights",
         f"The {total:,} samples have weights from {significant(design['smallest'])} to "
-        f"{significant(design['largest'])} and tell as much as about {rounded(effective, 0)} of one weight. A weight "
-        "is taken as the inverse of the chance to be sampled, not as how often a sample was seen. Intervals allow for "
-        "that.",
+        f"{significant(design['largest'])} and carry as much information as about {rounded(effective, 0)} of equal "
+        "weight. A weight is taken as the inverse of the chance to be sampled, not as how often a sample was seen. "
+        "Intervals allow for that.",
         n_samples=total,
         effective_samples=effective,
     )
@@ -64,8 +64,8 @@ def _few(design: WeightDesign) -> Finding:
     effective = design["effective_samples"]
     return Finding.warning(
         "intervals_of_few_effective_samples",
-        f"The weights differ so much that the samples tell only as much as {rounded(effective, 0)} of one weight. With "
-        f"fewer than {FEW_EFFECTIVE} the variance is uncertain. Intervals are widened, but can miss the truth more "
-        "often than their level says.",
+        f"The weights differ so much that the samples carry only as much information as {rounded(effective, 0)} of "
+        f"equal weight. With fewer than {FEW_EFFECTIVE} the variance is uncertain. Intervals are widened, but can miss "
+        "the truth more often than their level says.",
         effective_samples=effective,
     )
