@@ -1,5 +1,6 @@
 """Figures of rates, of scores and of verdicts: what is drawn is what the service answers elsewhere, or in print."""
 
+from collections.abc import Callable
 from math import sqrt
 from uuid import uuid4
 
@@ -11,6 +12,11 @@ from tests.api.answers import Json, check_problem, create, evaluation, matrix_in
 from tests.api.plots.world import check_specification, layer
 from tests.api.test_probabilities import make, make_scores
 
+MEANS: list[Callable[[float, float], float]] = [
+    lambda x, y: (x + y) / 2,
+    lambda x, y: sqrt(x * y),
+    lambda x, y: 2 * x * y / (x + y),
+]
 PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 
 
@@ -62,7 +68,7 @@ def test_several_runs_have_a_line_of_accuracy_each(client: httpx.Client, four: s
 
 def test_surfaces_are_the_means_and_have_the_run(client: httpx.Client, four: str) -> None:
     panels = read(client, four, "surfaces", **{"class": "D"})["hconcat"]
-    for panel, mean in zip(panels, (np.mean, lambda p: sqrt(p[0] * p[1]), _harmonic), strict=True):
+    for panel, mean in zip(panels, MEANS, strict=True):
         assert [(row["x"], row["y"]) for row in layer(panel, "runs")["data"]["values"]] == [(1.0, 0.16)]
         for level in (0.2, 0.5, 0.9):
             corner, *rows = layer(panel, f"from_{level:g}")["data"]["values"]
@@ -70,11 +76,7 @@ def test_surfaces_are_the_means_and_have_the_run(client: httpx.Client, four: str
             edge = [row for row in rows if row["y"] > 0.0]
             assert len(edge) > 5
             for row in edge:
-                assert mean((row["x"], row["y"])) == pytest.approx(level, abs=1e-12)
-
-
-def _harmonic(pair: tuple[float, float]) -> float:
-    return 2 * pair[0] * pair[1] / sum(pair)
+                assert mean(row["x"], row["y"]) == pytest.approx(level, abs=1e-12)
 
 
 def test_the_spread_of_gps_is_largest_where_the_paper_says(client: httpx.Client, four: str) -> None:
