@@ -27,6 +27,7 @@ from app.api.v1 import (
     leaderboard,
     metrics,
     projections,
+    webhooks,
 )
 from app.api.v1.figures import plots, reports
 from app.api.v1.listing import evaluations as evaluation_lists
@@ -60,6 +61,7 @@ ROUTERS = (
     reports.router,
     jobs.router,
     keys.router,
+    webhooks.router,
     operations.router,
 )
 _GARBAGE_THRESHOLDS = (10_000, 20, 20)

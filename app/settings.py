@@ -307,6 +307,15 @@ class Settings(BaseSettings):
         24.0, gt=0, description="How long a job that has ended is remembered, with the result that it keeps."
     )
 
+    webhook_private_addresses: bool = Field(
+        default=False,
+        description="Webhooks may lead to private networks and to this machine. Whoever may put webhooks can then send "
+        "requests there.",
+    )
+    webhook_keep_days: int = Field(
+        7, ge=1, le=365, description="How long it is kept what a webhook was told, or could not be told."
+    )
+
     @field_validator("admission_limit")
     @classmethod
     def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:

@@ -15,6 +15,7 @@ from app.api.problem_types import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.outbound.posting import WebhookPoster
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
 from app.services.admission import Admission
@@ -32,6 +33,8 @@ from app.services.jobs.running import JobRunner, Requests
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
+from app.services.webhooks.sending import Sender
+from app.services.webhooks.webhooks import WebhookService
 from app.services.worker import Limits
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
@@ -44,9 +47,11 @@ from app.store.evaluations.inventory import PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
-from app.store.jobs.jobs import JobLimits, PostgresJobStore
-from app.store.jobs.queue import JobQueue, QueueSettings
+from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore
+from app.store.queue.waiting import DELIVERIES, JOBS, Queue
+from app.store.queue.worker import QueueWorker, Work, WorkerSettings
+from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.telemetry.exposition import Exposition
 from app.telemetry.metrics import ServiceMetrics
 from app.telemetry.sampling import Level, Sampler
@@ -55,6 +60,8 @@ from app.telemetry.telemetry import Telemetry, make_telemetry
 _log = logging.getLogger("prevail.wiring")
 
 _WARM_UP_AFTER_SECONDS = 1.0
+# Webhooks that a process tells at once: it only waits for them.
+_DELIVERIES_AT_ONCE = 8
 # Whether a request needs a key; None: as soon as there is one.
 _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authentication.off: False}
 
@@ -101,7 +108,9 @@ async def build_services(
         observers=telemetry.observers,
     )
     writer = EvaluationWriter(engine)
-    store = PostgresEvaluationStore(engine, writer)
+    listeners = Listeners(engine)
+    webhooks = PostgresWebhookStore(engine, listeners)
+    store = PostgresEvaluationStore(engine, writer, listeners)
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     gates = PostgresGateStore(engine)
@@ -133,6 +142,7 @@ async def build_services(
             gates=GateService(store, gates, labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             jobs=JobService(jobs),
+            webhooks=WebhookService(webhooks),
             keys=KeyService(keys),
             idempotency=idempotency,
             guard=guard,
@@ -156,8 +166,17 @@ async def build_services(
                 compute_apart = _pool_of_jobs(settings)
                 apart = services_with(compute_apart, _admission_of_jobs(settings))
                 runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts)
-                queue = _queue(settings, jobs, job_grace_seconds)
-                await stack.enter_async_context(_at_work(queue, runner, compute_apart))
+                stack.callback(compute_apart.close)
+                keep_seconds = settings.job_keep_hours * 3600.0
+                on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
+                worker = _worker(settings, JOBS, settings.job_concurrency, job_grace_seconds)
+                await stack.enter_async_context(_at_work(worker, on_jobs))
+                poster = WebhookPoster(private=settings.webhook_private_addresses)
+                sender = Sender(webhooks, poster, telemetry.observers)
+                keep = timedelta(days=settings.webhook_keep_days)
+                on_deliveries = work_on_deliveries(webhooks, sender.send, keep=keep)
+                worker = _worker(settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
+                await stack.enter_async_context(_at_work(worker, on_deliveries))
             yield services_with(compute, admission)
     finally:
         if sampler is not None:
@@ -184,31 +203,25 @@ def _admission_of_jobs(settings: Settings) -> Admission:
     return Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
 
 
-def _queue(settings: Settings, jobs: PostgresJobStore, grace_seconds: float) -> JobQueue:
+def _worker(settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
     assert settings.database_url is not None  # noqa: S101 - asked before
-    return JobQueue(
+    return QueueWorker(
         settings.database_url.get_secret_value(),
-        jobs,
-        QueueSettings(
-            at_once=settings.job_concurrency,
-            grace_seconds=grace_seconds,
-            lost_seconds=settings.job_lost_seconds,
-            keep_seconds=settings.job_keep_hours * 3600.0,
-        ),
+        queue,
+        WorkerSettings(at_once=at_once, grace_seconds=grace_seconds, lost_seconds=settings.job_lost_seconds),
     )
 
 
 @asynccontextmanager
-async def _at_work(queue: JobQueue, runner: JobRunner, compute: ComputePool) -> AsyncIterator[None]:
-    """Work on jobs meanwhile."""
-    work = asyncio.create_task(queue.work(runner.run), name="jobs")
+async def _at_work(worker: QueueWorker, work: Work) -> AsyncIterator[None]:
+    """Work on what waits meanwhile."""
+    working = asyncio.create_task(worker.work(work), name="queue")
     try:
         yield
     finally:
-        work.cancel()
+        working.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await work
-        compute.close()
+            await working
 
 
 def build_telemetry(settings: Settings, version: str) -> Telemetry:

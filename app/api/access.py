@@ -39,7 +39,11 @@ READING: Final = frozenset(
     }
 )
 ADMINISTRATION: Final = frozenset(
-    {"createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries", "getServiceMetrics"}
+    {
+        *("createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries", "getServiceMetrics"),
+        # They send what a project has out of the house.
+        *("putWebhook", "getWebhook", "listWebhooks", "deleteWebhook", "listDeliveries", "retryDelivery"),
+    }
 )
 
 

@@ -36,6 +36,7 @@ from app.services.ports import Readiness
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rendering import Renderer
+from app.services.webhooks.webhooks import WebhookService
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
 CARRIED_OUT_BY: Final = "carried_out_by"
@@ -61,6 +62,7 @@ class Services:
     gates: GateService
     what_if: WhatIfService
     jobs: JobService
+    webhooks: WebhookService
     keys: KeyService
     guard: Guard
     idempotency: IdempotencyService

@@ -167,6 +167,7 @@ class Change(StrEnum):
     ROTATED = "rotated"
     REVOKED = "revoked"
     CANCELLED = "cancelled"
+    RETRIED = "retried"
 
 
 class Kind(StrEnum):
@@ -178,6 +179,8 @@ class Kind(StrEnum):
     CHECK = "check"
     KEY = "key"
     JOB = "job"
+    WEBHOOK = "webhook"
+    DELIVERY = "delivery"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,9 @@ class Observer:
     def committed(self, rows: int, seconds: float) -> None:
         """A group of evaluations that were committed together."""
 
+    def told_webhook(self, outcome: str, seconds: float) -> None:
+        """An attempt to tell a webhook: it is ``delivered``, ``pending`` (to be tried again) or has ``failed``."""
+
     def database_lost(self, reason: str) -> None:
         """The database does not answer any more."""
 
@@ -93,6 +96,11 @@ class Observers(Observer):
         """Told on."""
         for one in self._observers:
             one.committed(rows, seconds)
+
+    def told_webhook(self, outcome: str, seconds: float) -> None:
+        """Told on."""
+        for one in self._observers:
+            one.told_webhook(outcome, seconds)
 
     def database_lost(self, reason: str) -> None:
         """Told on."""

@@ -12,12 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.access import Change, Kind
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
-from app.domain.identifiers import new_id
+from app.domain.identifiers import new_id, time_of
+from app.domain.webhooks import Event, Happening
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import gate_checks, gates
 from app.store.idempotency import keep_result
+from app.store.webhooks import announce
 
 
 class PostgresGateStore:
@@ -94,6 +96,7 @@ class PostgresGateStore:
             if added.rowcount:
                 await keep_result(connection, Kind.CHECK, check.id)
                 await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
+                await announce(connection, project, _happening(project, check))
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         """Return a check of that gate."""
@@ -111,6 +114,24 @@ class PostgresGateStore:
             rows = (await connection.execute(wanted)).all()
         items = tuple(_check(row) for row in rows[:limit])
         return Page(items, items[-1].id if len(rows) > limit else None)
+
+
+def _happening(project: str, check: GateCheck) -> Happening:
+    return Happening(
+        event=Event.GATE_CHECKED,
+        id=check.id,
+        at=time_of(check.id),
+        data={
+            "id": check.id,
+            "project": project,
+            "check": f"/v1/gates/{check.gate}/checks/{check.id}",
+            "gate": check.gate,
+            "version": check.version,
+            "evaluation": check.evaluation,
+            "baseline": check.baseline,
+            "verdict": check.verdict,
+        },
+    )
 
 
 def _versions(project: str, name: str) -> Select[Any]:

@@ -63,6 +63,9 @@ class ServiceMetrics(Observer):
         )
         self._commit_rows = self._histogram("commit_rows", "Evaluations that were committed together.", buckets=_ROWS)
         self._commit_seconds = self._histogram("commit_seconds", "One commit of evaluations.")
+        self._webhook_seconds = self._histogram(
+            "webhook_seconds", "One attempt to tell a webhook, by what became of the delivery.", "outcome"
+        )
         self._lost = self._counter("database_lost", "How often the database stopped answering.")
         self._back = self._counter("database_back", "How often it answered again.")
         self._lost_seconds = self._counter("database_lost_seconds", "How long it was away, counted when it is back.")
@@ -129,6 +132,10 @@ class ServiceMetrics(Observer):
         """See there."""
         self._commit_rows.observe(rows)
         self._commit_seconds.observe(seconds)
+
+    def told_webhook(self, outcome: str, seconds: float) -> None:
+        """See there."""
+        self._webhook_seconds.labels(outcome).observe(seconds)
 
     def database_lost(self, reason: str) -> None:  # noqa: ARG002 - a label for each would be one for each driver's error
         """See there."""

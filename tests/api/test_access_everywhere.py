@@ -58,6 +58,8 @@ class Ask:
 RUN = evaluation(model=f"{SECRET}-m", dataset="common", tags={SECRET: "yes"})
 SCORED = {**RUN, "input": PROBABILITIES}
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
+# It leads nowhere that anything is sent to.
+HOOK = {"url": "https://127.0.0.1:9/", "events": ["gate.checked"]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
 # `$run`, `$other`, `$scored`, `$comparison`, `$check`, `$job`, `$waiting` and `$key` are the ids of what the first
 # project has.
@@ -116,6 +118,12 @@ OPERATIONS: dict[str, Ask] = {
     "getJob": Ask("missing", named={"identifier": "$job"}),
     "getJobResult": Ask("missing", named={"identifier": "$job"}),
     "cancelJob": Ask("missing", named={"identifier": "$waiting"}),
+    "putWebhook": Ask("own", HOOK, named={"name": "other"}),
+    "listWebhooks": Ask("empty"),
+    "getWebhook": Ask("missing", named={"name": SECRET}),
+    "deleteWebhook": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "listDeliveries": Ask("missing", named={"name": SECRET}),
+    "retryDelivery": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
     "createKey": Ask("own", {"name": "new", "scopes": ["read"]}),
     "listKeys": Ask("own"),
     "getKey": Ask("missing", named={"identifier": "$key"}),
@@ -188,6 +196,7 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
 
     for name in (SECRET, f"{SECRET}-gone"):
         client.put(f"/v1/gates/{name}", json=RULES, headers=bearer(mine["write"])).raise_for_status()
+        client.put(f"/v1/webhooks/{name}", json=HOOK, headers=bearer(mine["admin"])).raise_for_status()
     for model in ("a", "b"):
         for dataset in DATASETS:
             made("/v1/evaluations", evaluation(model=f"{SECRET}-{model}", dataset=dataset))

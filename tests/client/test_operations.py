@@ -76,6 +76,12 @@ METHODS = {
     "getJob": "job",
     "getJobResult": "job_result",
     "cancelJob": "cancel",
+    "putWebhook": "put_webhook",
+    "listWebhooks": "webhooks",
+    "getWebhook": "webhook",
+    "deleteWebhook": "delete_webhook",
+    "listDeliveries": "deliveries",
+    "retryDelivery": "retry_delivery",
 }
 # What has no method, and why.
 REASONS = {"getServiceMetrics": "read by Prometheus, in its own form"}

@@ -23,7 +23,7 @@ ANSWERS = Path(__file__).with_name("answers")
 MOST_BYTES = 1024 * 1024
 _HEADERS = ("allow", "content-type", "location", "preference-applied", "retry-after")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SECRET = re.compile(r"(?<=^pv_[0-9a-f]{32})_[A-Za-z0-9_-]{43}$")
+_SECRET = re.compile(r"(?<=^pv_[0-9a-f]{32})_[A-Za-z0-9_-]{43}$|(?<=^whsec)_[A-Za-z0-9+/]{43}=$")
 _STYLES = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
 _PICTURE = re.compile(r'<svg[^>]* class="fig".*?</svg>', re.DOTALL)
 _REQUEST = re.compile(r"urn:request:[A-Za-z0-9._:/+=@-]+")

@@ -51,6 +51,10 @@ ADDRESSES = {
     "/v1/models": "GET",
     "/v1/plots": "GET",
     "/v1/models/m": "GET DELETE",
+    "/v1/webhooks": "GET",
+    "/v1/webhooks/w": "GET PUT DELETE",
+    "/v1/webhooks/w/deliveries": "GET",
+    f"/v1/webhooks/w/deliveries/{UNKNOWN}/retries": "POST",
 }
 POSTED = [path for path, methods in ADDRESSES.items() if set(methods.split()) & {"POST", "PUT"}]
 

@@ -13,8 +13,8 @@ from app.domain.errors import DomainError
 from app.domain.identifiers import new_id
 from app.domain.jobs import JobEnd, JobStatus, KeptRequest, Task
 from app.services.acting import actor, made_id, make_part, progressed
-from app.services.jobs.running import Answered, JobRunner, Waits
-from app.services.ports import StoreUnavailableError
+from app.services.jobs.running import Answered, JobRunner
+from app.services.ports import StoreUnavailableError, Waits
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})

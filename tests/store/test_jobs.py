@@ -16,8 +16,9 @@ from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import new_id
 from app.domain.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
 from app.services.jobs.jobs import JobService
-from app.store.jobs.jobs import JobLimits, PostgresJobStore
-from app.store.jobs.queue import JobQueue, QueueSettings, libpq_url
+from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
+from app.store.queue.waiting import JOBS
+from app.store.queue.worker import QueueWorker, WorkerSettings, libpq_url
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(
@@ -211,9 +212,9 @@ class Hands:
 
 @asynccontextmanager
 async def at_work(url: str, hands: Any, jobs: PostgresJobStore, **settings: Any) -> AsyncIterator[None]:
-    usual: dict[str, Any] = {"at_once": 2, "grace_seconds": 0.0, "lost_seconds": 1.0, "keep_seconds": 3600.0}
-    queue = JobQueue(url, jobs, QueueSettings(**(usual | settings)))
-    working = asyncio.create_task(queue.work(hands))
+    usual: dict[str, Any] = {"at_once": 2, "grace_seconds": 0.0, "lost_seconds": 1.0}
+    worker = QueueWorker(url, JOBS, WorkerSettings(**(usual | settings)))
+    working = asyncio.create_task(worker.work(work_on_jobs(jobs, hands, keep_seconds=3600.0)))
     try:
         yield
     finally:

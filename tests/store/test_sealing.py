@@ -97,9 +97,11 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         # How many wait, and what ended long ago, is asked of all projects.
         "SELECT count(*) FROM jobs WHERE status = 'queued'",
         "DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)",
+        # So is who is to be told of what, and what was told long ago.
+        "SELECT DISTINCT project, unnest(events) FROM webhooks",
+        "DELETE FROM webhook_deliveries WHERE status <> 'pending' AND created_at < now() - :keep",
         # The queue has no projects.
         "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL, "
-        "jsonb_build_object('project', CAST(:project AS text), 'identifier', CAST(:identifier AS text)), NULL)]"
-        "::procrastinate_job_to_defer_v1[]))[1]",
+        "CAST(:given AS jsonb), NULL)]::procrastinate_job_to_defer_v1[]))[1]",
         "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE id = :id AND status = 'doing')",
     }

@@ -1,6 +1,7 @@
 """What a request with an `Idempotency-Key` is answered when it comes again: what it made, as that is now."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Final
 
 from fastapi import Request
@@ -69,6 +70,21 @@ async def _key(_: Request, __: Context, result: KeptResult) -> Response:
     )
 
 
+async def _webhook(_: Request, context: Context, result: KeptResult) -> Response:
+    if result.status == HTTPStatus.CREATED:
+        raise ShownOnce(
+            f"the webhook {result.object} was made for this Idempotency-Key; a secret that was made was shown then, "
+            "and is not shown again: put the webhook with another one"
+        )
+    return json_response(await context.services.webhooks.read(context.project, result.object), result.status)
+
+
+async def _delivery(request: Request, context: Context, result: KeptResult) -> Response:
+    name = request.path_params["name"]
+    retried = await context.services.webhooks.retried(context.project, name, result.identifier)
+    return json_response(retried, result.status)
+
+
 _REPLAYS: Final[Mapping[Kind, Callable[[Request, Context, KeptResult], Awaitable[Response]]]] = {
     Kind.EVALUATION: _evaluation,
     Kind.COMPARISON: _comparison,
@@ -76,4 +92,6 @@ _REPLAYS: Final[Mapping[Kind, Callable[[Request, Context, KeptResult], Awaitable
     Kind.GATE: _gate,
     Kind.JOB: _job,
     Kind.KEY: _key,
+    Kind.WEBHOOK: _webhook,
+    Kind.DELIVERY: _delivery,
 }

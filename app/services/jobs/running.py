@@ -10,7 +10,7 @@ from uuid import UUID
 from app.domain.errors import DomainError, JobLost
 from app.domain.jobs import JobEnd, JobResult, JobStatus, Task
 from app.services.acting import act_as, make_as, tell_progress
-from app.services.ports import JobStore, StoreFullError, StoreUnavailableError
+from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
 
 # Between two notes of how far a job is.
 _NOTE_SECONDS: Final = 0.5
@@ -45,14 +45,6 @@ class Requests(Protocol):
     def refuse(self, task: Task, error: DomainError) -> Answered:
         """What it is answered when an error comes of it."""
         ...
-
-
-class Waits(Exception):
-    """A job has to wait again, for so many seconds at least."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"it waits for {seconds:g} s")
-        self.seconds = seconds
 
 
 class JobRunner:

@@ -343,6 +343,40 @@ job_results = Table(
     ForeignKeyConstraint(["project", "job_id"], ["jobs.project", "jobs.id"], ondelete="CASCADE"),
 )
 
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    PrimaryKeyConstraint("project", "name"),
+)
+
+# Written in the transaction of what they tell.
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("id", Uuid, nullable=False, comment="Of what happened to, sent as webhook-id."),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    Column("next_at", DateTime(timezone=True), server_default=text("now()"), comment="NULL: not any more."),
+    Column("delivered_at", DateTime(timezone=True)),
+    Column("asked", Integer, nullable=False, server_default=text("1"), comment="How often it was asked for."),
+    Column("attempts", Integer, nullable=False, server_default=text("0"), comment="Since it was last asked for."),
+    Column("response_status", SmallInteger),
+    Column("project", Text, nullable=False),
+    Column("webhook", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("status", Text, nullable=False, server_default=text("'pending'")),
+    Column("body", Text, nullable=False, comment="As it is sent and signed."),
+    Column("error", Text),
+    PrimaryKeyConstraint("project", "webhook", "id"),
+    ForeignKeyConstraint(["project", "webhook"], ["webhooks.project", "webhooks.name"], ondelete="CASCADE"),
+)
+Index("ix_webhook_deliveries_created", webhook_deliveries.c.created_at)
+
 
 def value_in_slot(slot: int, rows: FromClause = evaluations) -> ColumnElement[float]:
     """Return the value of the metric in a slot of `rows` as SQL: NULL where undefined or absent.

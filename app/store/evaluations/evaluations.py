@@ -24,6 +24,9 @@ from app.domain.evaluation import (
     ValueCondition,
 )
 from app.domain.inputs.samples import Samples
+from app.domain.members import as_json
+from app.domain.named_metrics import HEADLINE
+from app.domain.webhooks import Event, Happening
 from app.services.idempotency import present_mark
 from app.services.ports import SampleLabels
 from app.store.audit import note
@@ -39,13 +42,15 @@ from app.store.lists.pages import fetch_by_metric, fetch_few
 from app.store.lists.scopes import find_scope
 from app.store.names import Names, NameTable, Ref
 from app.store.samples.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
+from app.store.webhooks import Listeners, announce
 
 
 class PostgresEvaluationStore:
     """The memory of evaluations; one per process, on the loop that uses it."""
 
-    def __init__(self, engine: AsyncEngine, writer: EvaluationWriter) -> None:
+    def __init__(self, engine: AsyncEngine, writer: EvaluationWriter, listeners: Listeners | None = None) -> None:
         self._engine = engine
+        self._listeners = listeners or Listeners(engine)
         self._writer = writer
         self._names = Names(engine)
         self._maintainer = TopEntriesMaintainer(engine)
@@ -71,13 +76,14 @@ class PostgresEvaluationStore:
         with translated():
             names = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
+        told = await self._listeners.want(project, Event.EVALUATION_CREATED)
         row = encode_record(project, record, names=names, slots=slots)
         try:
-            if record.samples is None and record.part is None:
+            if record.samples is None and record.part is None and not told:
                 mark = present_mark()
                 await self._writer.add(row if mark is None else row | mark_values(mark))
             else:
-                await self._add_with_samples(project, record, row)
+                await self._add_alone(project, record, row)
         except (UniqueViolationError, IntegrityError):
             # A job that is carried out again finds what it stored the time before.
             if not await self._is_kept(project, record.id):
@@ -88,8 +94,8 @@ class PostgresEvaluationStore:
         async with reading(self._engine) as connection:
             return await connection.scalar(select(evaluations.c.id).where(*mine)) is not None
 
-    async def _add_with_samples(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
-        """Write an evaluation and its samples in a transaction of its own: they would hold up a group."""
+    async def _add_alone(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
+        """Write an evaluation, its samples and what is told of it in a transaction of its own: groups do not wait."""
         packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
         async with writing(self._engine, 0 if packed is None else packed.size) as connection:
             await keep_result(connection, Kind.EVALUATION, record.id)
@@ -100,6 +106,7 @@ class PostgresEvaluationStore:
             driver: Any = (await connection.get_raw_connection()).driver_connection
             # The same statement as the writer's, within the transaction that the lines above began.
             await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
+            await announce(connection, project, _happening(project, record))
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is kept of the samples of an evaluation."""
@@ -241,3 +248,20 @@ class PostgresEvaluationStore:
 async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequence[Row[Any]]:
     rows: Sequence[Row[Any]] = (await connection.execute(statement)).all()
     return rows
+
+
+def _happening(project: str, record: EvaluationRecord) -> Happening:
+    return Happening(
+        event=Event.EVALUATION_CREATED,
+        id=record.id,
+        at=record.created_at,
+        data={
+            "id": record.id,
+            "project": project,
+            "evaluation": f"/v1/evaluations/{record.id}",
+            "model": as_json(record.model),
+            "dataset": as_json(record.dataset),
+            "tags": dict(record.tags),
+            "values": {key: record.values[key] for key in HEADLINE if key in record.values},
+        },
+    )

@@ -27,7 +27,7 @@ class Kept:
     Attributes:
         runs: Of matrices with the classes 0 and 1, of different models on one dataset.
         by_probabilities: Of probabilities of the same classes.
-        gate: The name of a gate that has a check.
+        gate: The name of a gate that has a check, and of a webhook that was told of it.
     """
 
     runs: tuple[str, ...]
@@ -48,6 +48,9 @@ def keep_everything(base_url: str, headers: dict[str, str] | None = None) -> Kep
             for index, dataset in enumerate(DATASETS)
         ]
         rules = [{"metric": "h_mean", "min": 0.5}, {"metric": "recall@*", "not_worse_than": "baseline"}]
+        # Told of nothing but the check below, whose address it does not send to.
+        hook = {"url": "https://127.0.0.1:9/", "events": ["gate.checked"]}
+        _made(client.put("/v1/webhooks/kept", json=hook))
         _made(client.put("/v1/gates/kept", json={"rules": rules}))
         question = {"evaluation": runs[0], "baseline": runs[1]}
         return Kept(

@@ -54,7 +54,7 @@ def fill_addresses(case: Case, kept: Kept) -> None:
     path = None if case.meta is None else case.meta.components.get(ParameterLocation.PATH)
     if not case.path_parameters or (path is not None and path.mode.is_negative) or case.method == "DELETE":
         return
-    if operation_id(case) in ("putGate", "getMetric", "getProblemType"):
+    if operation_id(case) in ("putGate", "putWebhook", "getMetric", "getProblemType"):
         return
     if "form" in case.path_parameters:
         case.path_parameters["identifier"] = _identifier(operation_id(case), kept)
@@ -76,6 +76,7 @@ def fill_addresses(case: Case, kept: Kept) -> None:
 def _identifier(operation: str, kept: Kept) -> str:
     return {
         "getCheck": kept.check,
+        "retryDelivery": kept.check,
         "getComparison": kept.comparison,
         "getJob": kept.job,
         "getJobResult": kept.job,
@@ -316,6 +317,13 @@ def _gate(case: Case, _: Kept) -> None:
             rule["bound"] = "lower"
 
 
+def _webhook(case: Case, _: Kept) -> None:
+    """An address with a host, where nothing is sent, and a secret in Base64."""
+    if not _is_example(case):
+        case.body["url"] = "https://127.0.0.1:9/"
+        case.body.pop("secret", None)
+
+
 def _projection(case: Case, kept: Kept) -> None:
     """One scenario, of classes that there are."""
     body = case.body
@@ -452,4 +460,5 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "recommendMetrics": _recommendation,
     "checkConsistency": _consistency,
     "createKey": _key,
+    "putWebhook": _webhook,
 }

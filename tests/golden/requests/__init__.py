@@ -16,6 +16,7 @@ from tests.golden.requests import (
     matrices,
     refusing,
     samples,
+    telling,
     what_if,
 )
 
@@ -44,9 +45,10 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "projections": what_if.PROJECTIONS,
     "consistency": what_if.CONSISTENCY,
     "keys": keys.KEYS,
+    "webhooks": telling.WEBHOOKS,
     "later": later.LATER,
     "waiting": later.WAITING,
     "refused": refusing.REFUSED,
 }
 # Of services that are not as all others.
-SETTINGS: Mapping[str, Mapping[str, Any]] = {"waiting": {"job_concurrency": 0}}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {"waiting": {"job_concurrency": 0}, "webhooks": {"job_concurrency": 0}}

@@ -1,4 +1,4 @@
-"""The catalogue of metrics, models and data sets, jobs, keys, and how the service is."""
+"""The catalogue of metrics, models and data sets, jobs, keys, webhooks, and how the service is."""
 
 from typing import Any
 
@@ -139,6 +139,40 @@ class Looking(Asking):
     def revoke_key(self, identifier: str) -> Flow[None]:
         """End a key for good."""
         yield from exchange(Call("DELETE", f"/v1/keys/{segment(identifier)}"), self.retries)
+
+    @operation
+    def put_webhook(self, name: str, url: str, events: list[str], *, secret: str | None = None) -> Flow[Facts]:
+        """Have an address told of ``evaluation.created``, ``gate.checked`` or ``job.finished``; a secret that is made
+        for a new webhook is answered this once.
+        """
+        body = {"url": url, "events": list(events), **({} if secret is None else {"secret": secret})}
+        return (yield from self._facts("PUT", f"/v1/webhooks/{segment(name)}", body))
+
+    @operation
+    def webhooks(self, *, limit: int | None = 1000) -> Flow[Listing]:
+        """The webhooks of the project, never their secrets."""
+        return (yield from self._listed("/v1/webhooks", limit))
+
+    @operation
+    def webhook(self, name: str) -> Flow[Facts]:
+        """A webhook, never its secret."""
+        return (yield from self._facts("GET", f"/v1/webhooks/{segment(name)}"))
+
+    @operation
+    def delete_webhook(self, name: str) -> Flow[None]:
+        """End a webhook. What it was still to be told is not sent."""
+        yield from exchange(Call("DELETE", f"/v1/webhooks/{segment(name)}"), self.retries)
+
+    @operation
+    def deliveries(self, name: str, *, status: str | None = None, limit: int | None = 1000) -> Flow[Listing]:
+        """What a webhook was told or is to be told, the latest first; only what is ``pending``, ``failed``, …"""
+        return (yield from self._listed(f"/v1/webhooks/{segment(name)}/deliveries", limit, status=status))
+
+    @operation
+    def retry_delivery(self, name: str, identifier: str) -> Flow[Facts]:
+        """Send a delivery again, whatever became of it."""
+        path = f"/v1/webhooks/{segment(name)}/deliveries/{segment(identifier)}/retries"
+        return (yield from self._facts("POST", path))
 
     @operation
     def audit(self, *, limit: int | None = 1000) -> Flow[Listing]:

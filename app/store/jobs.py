@@ -1,6 +1,6 @@
 """Jobs in Postgres: the port `app.services.ports.JobStore`."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from io import SEEK_END
@@ -15,11 +15,14 @@ from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
 from app.domain.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.domain.webhooks import Event, Happening
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs
 from app.store.idempotency import keep_result
-from app.store.jobs import waiting
+from app.store.queue import waiting
+from app.store.queue.worker import Work
+from app.store.webhooks import announce
 
 _PIECE: Final = 1024 * 1024
 RETRY_SECONDS: Final = 10
@@ -64,7 +67,7 @@ class PostgresJobStore:
         size = body.seek(0, SEEK_END)
         body.seek(0)
         async with writing(self._engine, size) as connection:
-            queue_id = await waiting.add(connection, project, job.id)
+            queue_id = await waiting.add(connection, waiting.JOBS, {"project": project, "identifier": job.id})
             await connection.execute(insert(jobs).values(_row(project, job, queue_id)))
             place = 0
             while piece := body.read(_PIECE):
@@ -186,6 +189,21 @@ class PostgresJobStore:
             )
 
 
+def work_on_jobs(store: PostgresJobStore, run: Callable[[str, UUID], Awaitable[None]], *, keep_seconds: float) -> Work:
+    """What is done with the queue of jobs; ``keep_seconds`` is how long they are remembered that have ended."""
+
+    async def do(given: waiting.Given) -> None:
+        await run(given["project"], UUID(given["identifier"]))
+
+    async def end_cancelled(given: waiting.Given) -> None:
+        await store.end_if_cancelled(given["project"], UUID(given["identifier"]))
+
+    async def forget() -> None:
+        await store.purge(keep_seconds)
+
+    return Work(do=do, end_cancelled=end_cancelled, forget=forget)
+
+
 def _mine(project: str, identifier: UUID) -> tuple[Any, ...]:
     return (jobs.c.project == project, jobs.c.id == identifier)
 
@@ -205,12 +223,24 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
     }
     if end.status is JobStatus.SUCCEEDED:
         changed["progress"] = 1.0
-    await connection.execute(update(jobs).where(*_mine(project, identifier)).values(changed))
+    ended = update(jobs).where(*_mine(project, identifier)).values(changed)
+    row = (await connection.execute(ended.returning(jobs.c.kind, jobs.c.finished_at))).one()
     body = delete(job_bodies).where(job_bodies.c.project == project, job_bodies.c.job_id == identifier)
     await connection.execute(body)
     if end.content is not None:
         kept = {"media_type": end.content.media_type, "content": end.content.content}
         await connection.execute(insert(job_results).values({"project": project, "job_id": identifier, **kept}))
+    data = {
+        "id": identifier,
+        "project": project,
+        "job": f"/v1/jobs/{identifier}",
+        "kind": row.kind,
+        "status": end.status,
+        "result": end.result,
+        "problem": end.problem,
+    }
+    happening = Happening(event=Event.JOB_FINISHED, id=identifier, at=row.finished_at, data=data)
+    await announce(connection, project, happening)
 
 
 async def _read(connection: AsyncConnection, project: str, identifier: UUID) -> Job:

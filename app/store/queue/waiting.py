@@ -1,34 +1,49 @@
-"""The queue as a transaction of ours sees it: a job is added, and taken out, together with what we remember of it.
+"""The queues as a transaction of ours sees them: work is added, and taken out, together with what we remember of it.
 
 These are procrastinate's own functions in the database, which it gives versions to; they need no second connection.
 """
 
-from typing import Final
-from uuid import UUID
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 SCHEMA: Final = "procrastinate"
-QUEUE: Final = "prevail"
-TASK: Final = "prevail.job"
+Given = Mapping[str, Any]
 
 
-async def add(connection: AsyncConnection, project: str, identifier: UUID) -> int:
-    """Put a job at the end of the queue, whose workers are told when the transaction is done; returns its id there."""
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of its own for one kind of work: its name, and that of what is done."""
+
+    name: str
+    task: str
+
+
+JOBS: Final = Queue("prevail", "prevail.job")
+DELIVERIES: Final = Queue("prevail-deliveries", "prevail.delivery")
+
+
+async def add(connection: AsyncConnection, queue: Queue, given: Given) -> int:
+    """Put something at the end of a queue, whose workers are told when the transaction is done; returns its id there.
+
+    ``given`` is what they are to know of it, as JSON.
+    """
     await _enter(connection)
     add = text(
         "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL, "
-        "jsonb_build_object('project', CAST(:project AS text), 'identifier', CAST(:identifier AS text)), NULL)]"
-        "::procrastinate_job_to_defer_v1[]))[1]"
+        "CAST(:given AS jsonb), NULL)]::procrastinate_job_to_defer_v1[]))[1]"
     )
-    given = {"queue": QUEUE, "task": TASK, "project": project, "identifier": str(identifier)}
-    added: int = (await connection.scalars(add, given)).one()
+    values = {"queue": queue.name, "task": queue.task, "given": orjson.dumps(given).decode()}
+    added: int = (await connection.scalars(add, values)).one()
     return added
 
 
 async def cancel(connection: AsyncConnection, queue_id: int) -> bool:
-    """Take a job out of the queue, True, or have whoever works on it told, False."""
+    """Take something out of its queue, True, or have whoever works on it told, False."""
     await _enter(connection)
     await connection.execute(text("SELECT procrastinate_cancel_job_v1(:id, true, true)"), {"id": queue_id})
     left = await connection.scalar(

@@ -1,7 +1,8 @@
-"""Who works on which job: procrastinate's worker on its own connections, and what it leaves to be tidied up.
+"""Who works on what waits: procrastinate's worker on its own connections, and what it leaves to be tidied up.
 
-It takes jobs in order, each once, hears at once of new ones and of those to be cancelled, and says now and then that
-it is alive. A job whose worker has not been heard of for a while waits again: `PostgresJobStore.begin` counts that.
+It takes what waits in order, each once, hears at once of what is new and of what is to be cancelled, and says now and
+then that it is alive. What a worker had in hand that has not been heard of for a while waits again; who put it there
+counts that.
 """
 
 import asyncio
@@ -11,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit
-from uuid import UUID
 
 import psycopg
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -20,72 +20,89 @@ from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import DeleteJobCondition, Job
 
-from app.services.jobs.running import Waits
-from app.services.ports import StoreFullError, StoreUnavailableError
-from app.store.jobs.jobs import PostgresJobStore
-from app.store.jobs.waiting import QUEUE, SCHEMA, TASK
+from app.services.ports import StoreFullError, StoreUnavailableError, Waits
+from app.store.queue.waiting import SCHEMA, Given, Queue
 
-Work = Callable[[str, UUID], Awaitable[None]]
-_log = logging.getLogger("prevail.jobs")
+_log = logging.getLogger("prevail.queue")
 
 _AGAIN_SECONDS: Final = 1
 # Between two looks for what nobody told of.
 _POLL_SECONDS: Final = 2.0
 _CONNECT_SECONDS: Final = 5
+# Beside one that listens: taking one and saying that it is done are short.
+_MOST_CONNECTIONS: Final = 4
 _OF_SQLALCHEMY: Final = "prepared_statement_cache_size"
 _UNREACHABLE: Final = (ConnectorException, psycopg.Error, StoreUnavailableError, StoreFullError, OSError)
 
 
+async def _nothing(_: Given) -> None:
+    """Nobody cancels it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
-    """How jobs are worked on.
+class Work:
+    """What is done with what waits in a queue.
 
     Attributes:
-        at_once: Jobs that this process has in hand at most.
-        grace_seconds: What a job in hand may still take when the process is to end; then it waits again.
+        do: With one of them, in a task of its own that may be cancelled: then it waits again. So it does when this
+            raises; `Waits` says for how long.
+        end_cancelled: Makes an end of one that somebody worked on, if it was to be cancelled.
+        forget: Removes what ended long ago, all there is of it; called now and then.
+    """
+
+    do: Callable[[Given], Awaitable[None]]
+    end_cancelled: Callable[[Given], Awaitable[object]] = _nothing
+    forget: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How what waits is worked on.
+
+    Attributes:
+        at_once: How many this process has in hand at most.
+        grace_seconds: What one in hand may still take when the process is to end; then it waits again.
         lost_seconds: After so long without a sign of life a worker is taken for lost.
-        keep_seconds: How long jobs are remembered that have ended.
     """
 
     at_once: int
     grace_seconds: float
     lost_seconds: float
-    keep_seconds: float
 
 
-class JobQueue:
-    """One worker of the queue; `work` is its life."""
+class QueueWorker:
+    """One worker of a queue; `work` is its life."""
 
-    def __init__(self, url: str, store: PostgresJobStore, settings: QueueSettings) -> None:
+    def __init__(self, url: str, queue: Queue, settings: WorkerSettings) -> None:
         """``url`` is that of the database, in SQLAlchemy's form."""
-        self._store = store
+        self._queue = queue
         self._settings = settings
         self._url = libpq_url(url)
 
     async def work(self, work: Work) -> NoReturn:
-        """Work on jobs until this is cancelled. A database that is away is waited for."""
+        """Work on what waits until this is cancelled. A database that is away is waited for."""
         while True:
             try:
                 await self._work(work)
             except _UNREACHABLE as error:
-                _log.warning("the queue of jobs cannot be worked on: %s", error.__cause__ or error)
-            except Exception:  # noqa: BLE001 - a fault of ours or of the library; jobs are to go on
-                _log.exception("the queue of jobs is begun anew")
+                _log.warning("the queue %s cannot be worked on: %s", self._queue.name, error.__cause__ or error)
+            except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
+                _log.exception("the queue %s is begun anew", self._queue.name)
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _work(self, work: Work) -> None:
-        settings = self._settings
+        settings, queue = self._settings, self._queue
         app = App(connector=_connector(self._url, settings.at_once))
 
-        @app.task(name=TASK, queue=QUEUE, pass_context=True, retry=_Again())
-        async def job(context: JobContext, *, project: str, identifier: str) -> None:
-            await self._one(work, context, project, UUID(identifier))
+        @app.task(name=queue.task, queue=queue.name, pass_context=True, retry=_Again())
+        async def one(context: JobContext, **given: Any) -> None:
+            await _one(work, context, given)
 
         async with app.open_async():
-            tidying = asyncio.create_task(self._tidy(app))
+            tidying = asyncio.create_task(self._tidy(app, work))
             try:
                 await app.run_worker_async(
-                    queues=[QUEUE],
+                    queues=[queue.name],
                     concurrency=settings.at_once,
                     fetch_job_polling_interval=_POLL_SECONDS,
                     abort_job_polling_interval=_POLL_SECONDS,
@@ -100,41 +117,42 @@ class JobQueue:
                 with contextlib.suppress(asyncio.CancelledError):
                     await tidying
 
-    async def _one(self, work: Work, context: JobContext, project: str, identifier: UUID) -> None:
-        try:
-            await work(project, identifier)
-        except asyncio.CancelledError:
-            if context.abort_reason() is AbortReason.USER_REQUEST:
-                await self._store.end_if_cancelled(project, identifier)
-                raise JobAborted from None
-            raise
-
-    async def _tidy(self, app: App) -> None:
-        """Let jobs wait again whose worker is lost, and forget old ones, again and again."""
+    async def _tidy(self, app: App, work: Work) -> None:
+        """Let wait again what is in the hand of a worker that is lost, and forget what is old, again and again."""
         while True:
             try:
                 lost = await app.job_manager.get_stalled_jobs(
-                    queue=QUEUE, seconds_since_heartbeat=self._settings.lost_seconds
+                    queue=self._queue.name, seconds_since_heartbeat=self._settings.lost_seconds
                 )
                 for job in lost:
-                    await self._retry(app, job)
-                await self._store.purge(self._settings.keep_seconds)
+                    await _retry(app, work, job)
+                await work.forget()
             except _UNREACHABLE as error:
-                _log.warning("the queue of jobs cannot be tidied up: %s", error.__cause__ or error)
+                _log.warning("the queue %s cannot be tidied up: %s", self._queue.name, error.__cause__ or error)
             await asyncio.sleep(self._settings.lost_seconds / 4)
 
-    async def _retry(self, app: App, job: Job) -> None:
-        """Let a lost job wait again. Of several that look at once, one is first, and the others find nothing to do."""
-        _log.warning("whoever worked on the job %s is lost", job.task_kwargs["identifier"])
-        # The queue itself would give up what was to be cancelled.
-        given = job.task_kwargs
-        await self._store.end_if_cancelled(str(given["project"]), UUID(str(given["identifier"])))
-        with contextlib.suppress(ConnectorException):
-            await app.job_manager.retry_job(job)
+
+async def _one(work: Work, context: JobContext, given: Given) -> None:
+    try:
+        await work.do(given)
+    except asyncio.CancelledError:
+        if context.abort_reason() is AbortReason.USER_REQUEST:
+            await work.end_cancelled(given)
+            raise JobAborted from None
+        raise
+
+
+async def _retry(app: App, work: Work, job: Job) -> None:
+    """Let a lost one wait again. Of several that look at once, one is first, and the others find nothing to do."""
+    _log.warning("whoever worked on %s %s is lost", job.task_name, job.task_kwargs)
+    # The queue itself would give up what was to be cancelled.
+    await work.end_cancelled(job.task_kwargs)
+    with contextlib.suppress(ConnectorException):
+        await app.job_manager.retry_job(job)
 
 
 class _Again(BaseRetryStrategy):
-    """Whatever ends the work on a job but its own end lets it wait again; how often, our own row counts."""
+    """Whatever ends the work but its own end lets it wait again; how often, our own row counts."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:  # noqa: ARG002 - its signature
         match exception:
@@ -151,7 +169,7 @@ class _Connector(PsycopgConnector):
     """Outlives a database that is away for a moment, where the library's own ends the worker."""
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
-        """Signs of life, and the ends of jobs: said again until the database has heard them, for a while."""
+        """Signs of life, and ends of work: said again until the database has heard them, for a while."""
         for _ in range(10):
             try:
                 await super().execute_query_async(query, **arguments)
@@ -164,7 +182,7 @@ class _Connector(PsycopgConnector):
         await super().execute_query_async(query, **arguments)
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Hear of new jobs, on a new connection whenever the one before broke."""
+        """Hear of what is new, on a new connection whenever the one before broke."""
         while True:
             with contextlib.suppress(ConnectorException, OSError):
                 await super().listen_notify(on_notification, channels)
@@ -174,10 +192,12 @@ class _Connector(PsycopgConnector):
 def _connector(url: str, at_once: int) -> PsycopgConnector:
     kwargs = {
         "connect_timeout": _CONNECT_SECONDS,
-        "application_name": "prevail-jobs",
+        "application_name": "prevail-queue",
         "options": f"-c search_path={SCHEMA}",
     }
-    return _Connector(conninfo=url, kwargs=kwargs, min_size=1, max_size=1 + at_once, timeout=10.0)
+    return _Connector(
+        conninfo=url, kwargs=kwargs, min_size=1, max_size=1 + min(at_once, _MOST_CONNECTIONS), timeout=10.0
+    )
 
 
 def libpq_url(url: str) -> str:

@@ -1,0 +1,97 @@
+"""Routes of webhooks, and of what they are told."""
+
+from http import HTTPStatus
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import Path, Query, Request
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response
+from app.api.bodies.keyed import received
+from app.api.bodies.parsing import parse_body, read_body
+from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.deps import UseContext, routes
+from app.api.documentation import body_schema, made
+from app.api.v1.requests import webhooks as requests
+from app.domain.webhooks import Delivery, DeliveryRetry, DeliveryStatus, WebhookFacts, WebhookPut
+
+router = routes("webhooks")
+WebhookName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Far = Annotated[DeliveryStatus | None, Query(description="Only deliveries that are so far.")]
+
+_MADE: Final = made(
+    WebhookPut,
+    ("getWebhook", "deleteWebhook", "listDeliveries"),
+    {"name": "$response.body#/name"},
+    "There was no such webhook.",
+)
+_MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
+    "description": "`no-store`: a secret that was made is shown this once.",
+    "required": True,
+    "schema": {"type": "string"},
+}
+
+
+@router.put(
+    "/webhooks/{name}",
+    responses=answers(WebhookPut) | _MADE,
+    openapi_extra=body_schema(requests.WebhookRequest, requests.WEBHOOKS),
+    operation_id="putWebhook",
+)
+async def put_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
+    """Have somebody told, by POST, of what happens in the project. A secret that is made is shown this once."""
+    asked = parse_body(await read_body(request), requests.WebhookRequest)
+    events = tuple(dict.fromkeys(asked.events))
+    webhook, created = await context.services.webhooks.put(context.project, name, asked.url, events, asked.secret)
+    headers = {"Location": f"/v1/webhooks/{name}", "Cache-Control": "no-store"} if created else None
+    return json_response(webhook, HTTPStatus.CREATED if created else HTTPStatus.OK, headers)
+
+
+@router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"), operation_id="listWebhooks")
+async def list_webhooks(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the webhooks of the project, by name."""
+    pages: Pages[str] = Pages({"list": "webhooks"}, (str,))
+    return json_response(
+        pages.listed(await context.services.webhooks.page(context.project, limit, pages.after(cursor)))
+    )
+
+
+@router.get("/webhooks/{name}", responses=answers(WebhookFacts), operation_id="getWebhook")
+async def get_webhook(name: WebhookName, context: UseContext) -> Response:
+    """Read a webhook, but not its secret."""
+    return json_response(await context.services.webhooks.read(context.project, name))
+
+
+@router.delete("/webhooks/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteWebhook")
+async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
+    """End a webhook. What it was still to be told is not sent."""
+    await context.services.webhooks.delete(context.project, name)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.get(
+    "/webhooks/{name}/deliveries",
+    responses=answers(Listing[Delivery], name="DeliveryPage"),
+    operation_id="listDeliveries",
+)
+async def list_deliveries(
+    name: WebhookName, context: UseContext, status: Far = None, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
+    """List what a webhook was told or is to be told, latest first, and what became of it."""
+    pages: Pages[UUID] = Pages({"list": "deliveries", "webhook": name, "status": status}, (UUID,))
+    page = await context.services.webhooks.deliveries(context.project, name, status, limit, pages.after(cursor))
+    return json_response(pages.listed(page))
+
+
+@router.post(
+    "/webhooks/{name}/deliveries/{identifier}/retries",
+    status_code=HTTPStatus.ACCEPTED,
+    responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED),
+    operation_id="retryDelivery",
+)
+async def retry_delivery(name: WebhookName, identifier: UUID, request: Request, context: UseContext) -> Response:
+    """Send a delivery again, whatever became of it before."""
+    # It has no body that anybody reads.
+    await received(request)
+    return json_response(await context.services.webhooks.retry(context.project, name, identifier), HTTPStatus.ACCEPTED)

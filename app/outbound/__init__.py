@@ -1,0 +1,1 @@
+"""Speaks to others: requests that the service sends by itself."""

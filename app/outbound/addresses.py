@@ -1,0 +1,55 @@
+"""Which addresses of the network are anybody's to be sent to.
+
+A name says nothing: it can lead anywhere, and elsewhere the next moment. So the address is looked at that the
+connection is made to, each time.
+"""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+# Gateways between the two kinds of addresses have the other one in the last four bytes (RFC 6052, RFC 8215).
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+
+
+class AddressRefused(Exception):
+    """A name leads to an address that the service does not send to."""
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Is it an address of the Internet: not of this machine, of a private network, of a link, of a group?"""
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and any(address in network for network in _TRANSLATED):
+            inner = IPv4Address(address.packed[-4:])
+        if inner is not None:
+            return is_public(inner)
+        if address.teredo is not None or address.is_site_local:
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+async def addresses_of(host: str, port: int, *, private: bool) -> list[str]:
+    """The addresses that a name leads to now.
+
+    Args:
+        host: A name, or an address.
+        port: To connect to.
+        private: Addresses that are not of the Internet are taken too.
+
+    Raises:
+        AddressRefused: one of them is not of the Internet.
+        OSError: the name leads nowhere.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not private:
+        for address in addresses:
+            # Without the zone of a link, if it has one.
+            if not is_public(ip_address(address.partition("%")[0])):
+                raise AddressRefused(
+                    f"expected an address of the Internet, {host} leads to one of a private network or of the machine"
+                )
+    return addresses

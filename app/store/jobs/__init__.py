@@ -1,1 +1,0 @@
-"""Jobs in Postgres, and the queue in which they wait."""

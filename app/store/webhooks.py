@@ -1,0 +1,261 @@
+"""Webhooks in Postgres: the ports `WebhookStore` and `Outbox` of `app.services.ports`, and what is told of changes.
+
+What is to be told is written, and put into the queue, in the transaction of what it tells of, so that neither is there
+without the other.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from sqlalchemy import ColumnElement, Row, Uuid, any_, delete, func, literal, literal_column, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.domain.access import Change, Kind
+from app.domain.evaluation import Page
+from app.domain.members import as_json, rfc3339
+from app.domain.webhooks import Delivery, DeliveryStatus, Event, Happening, Order, Outgoing, Sent, Webhook
+from app.store.audit import note
+from app.store.database.engine import reading, writing
+from app.store.database.tables import webhook_deliveries, webhooks
+from app.store.idempotency import keep_result
+from app.store.queue import waiting
+from app.store.queue.worker import Work
+
+_hooks, _rows = webhooks.c, webhook_deliveries.c
+# How long it is known who wants to be told of what.
+KNOWN_SECONDS: Final = 2.0
+
+
+class Listeners:
+    """Which projects have webhooks for which events, as of a moment ago: most have none, and pay nothing then."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._wanted: frozenset[tuple[str, str]] = frozenset()
+        self._known_until = 0.0
+        self._asking = asyncio.Lock()
+
+    async def want(self, project: str, event: Event) -> bool:
+        """Is anybody to be told?"""
+        if time.monotonic() >= self._known_until:
+            async with self._asking:
+                if time.monotonic() >= self._known_until:
+                    await self._ask()
+        return (project, event.value) in self._wanted
+
+    def forget(self) -> None:
+        """Something was changed here: ask again."""
+        self._known_until = 0.0
+
+    async def _ask(self) -> None:
+        until = time.monotonic() + KNOWN_SECONDS
+        async with reading(self._engine) as connection:
+            # Of all projects, which a statement that is compiled may not ask.
+            rows = await connection.execute(text("SELECT DISTINCT project, unnest(events) FROM webhooks"))
+            self._wanted = frozenset((project, event) for project, event in rows)
+        self._known_until = until
+
+
+class PostgresWebhookStore:
+    """The memory of webhooks, and of what they are told."""
+
+    def __init__(self, engine: AsyncEngine, listeners: Listeners) -> None:
+        self._engine = engine
+        self._listeners = listeners
+
+    # Who wants to be told.
+
+    async def put(
+        self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
+    ) -> tuple[Webhook, bool]:
+        """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one."""
+        changed = {"url": url, "events": [one.value for one in events]}
+        row = {"project": project, "name": name, "secret": given or fresh, **changed}
+        asked = insert(webhooks).values(row).returning(webhooks, literal_column("xmax = 0").label("made"))
+        asked = asked.on_conflict_do_update(
+            index_elements=["project", "name"], set_=changed | ({} if given is None else {"secret": given})
+        )
+        async with writing(self._engine) as connection:
+            put = (await connection.execute(asked)).one()
+            status = HTTPStatus.CREATED if put.made else HTTPStatus.OK
+            await keep_result(connection, Kind.WEBHOOK, name, status=status)
+            await note(connection, project, Change.CREATED if put.made else Change.CHANGED, Kind.WEBHOOK, name)
+        self._listeners.forget()
+        return _webhook(put), put.made
+
+    async def get(self, project: str, name: str) -> Webhook | None:
+        """Return the webhook of that name."""
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(select(webhooks).where(*_named(project, name)))).one_or_none()
+        return None if row is None else _webhook(row)
+
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
+        """List the webhooks of the project by name."""
+        wanted = select(webhooks).where(_hooks.project == project).order_by(_hooks.name).limit(limit + 1)
+        if after is not None:
+            wanted = wanted.where(_hooks.name > after)
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        items = tuple(_webhook(row) for row in rows[:limit])
+        return Page(items, items[-1].name if len(rows) > limit else None)
+
+    async def delete(self, project: str, name: str) -> bool:
+        """End a webhook, with all it was to be told; False when there is none."""
+        async with writing(self._engine) as connection:
+            gone = (await connection.execute(delete(webhooks).where(*_named(project, name)))).rowcount == 1
+            if gone:
+                await note(connection, project, Change.DELETED, Kind.WEBHOOK, name)
+        self._listeners.forget()
+        return gone
+
+    # What they are told.
+
+    async def deliveries(
+        self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
+    ) -> Page[Delivery, UUID]:
+        """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
+        wanted = select(webhook_deliveries).where(_rows.project == project, _rows.webhook == name)
+        wanted = wanted.order_by(_rows.id.desc()).limit(limit + 1)
+        if status is not None:
+            wanted = wanted.where(_rows.status == status.value)
+        if before is not None:
+            wanted = wanted.where(_rows.id < before)
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        items = tuple(_delivery(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None)
+
+    async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
+        """Let a delivery be sent again, now; None when there is none."""
+        again = {
+            "status": DeliveryStatus.PENDING.value,
+            "asked": _rows.asked + 1,
+            "attempts": 0,
+            "next_at": func.now(),
+            "delivered_at": None,
+            "response_status": None,
+            "error": None,
+        }
+        changed = update(webhook_deliveries).where(*_one(project, name, identifier)).values(again)
+        async with writing(self._engine) as connection:
+            row = (await connection.execute(changed.returning(_rows.event, _rows.asked))).one_or_none()
+            if row is None:
+                return None
+            await _order(connection, Order(project=project, webhook=name, id=identifier, asked=row.asked))
+            await keep_result(connection, Kind.DELIVERY, identifier, status=HTTPStatus.ACCEPTED)
+            await note(connection, project, Change.RETRIED, Kind.DELIVERY, identifier)
+        return Event(row.event)
+
+    async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
+        """Return what a delivery tells of; None when there is none."""
+        async with reading(self._engine) as connection:
+            event = await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
+        return None if event is None else Event(event)
+
+    # The telling.
+
+    async def begin(self, order: Order) -> Outgoing | None:
+        """Take a delivery in hand; None when there is nothing to send any more."""
+        taken = update(webhook_deliveries).where(*_open(order)).values(attempts=_rows.attempts + 1)
+        async with writing(self._engine) as connection:
+            row = (await connection.execute(taken.returning(_rows.body, _rows.attempts))).one_or_none()
+            if row is None:
+                return None
+            hook = (await connection.execute(select(webhooks).where(*_named(order.project, order.webhook)))).one()
+        return Outgoing(order=order, url=hook.url, secret=hook.secret, body=row.body.encode(), attempts=row.attempts)
+
+    async def settle(self, outgoing: Outgoing, status: DeliveryStatus, sent: Sent, pause: timedelta | None) -> None:
+        """Write down what became of an attempt, unless it was asked for again meanwhile."""
+        changed = {
+            "status": status.value,
+            "response_status": sent.status,
+            "error": sent.error,
+            "next_at": None if pause is None else func.now() + pause,
+            "delivered_at": func.now() if status is DeliveryStatus.DELIVERED else None,
+        }
+        async with writing(self._engine) as connection:
+            await connection.execute(update(webhook_deliveries).where(*_open(outgoing.order)).values(changed))
+
+    async def purge(self, keep: timedelta) -> None:
+        """Forget what was delivered or has failed, and is older."""
+        async with writing(self._engine) as connection:
+            await connection.execute(
+                text("DELETE FROM webhook_deliveries WHERE status <> 'pending' AND created_at < now() - :keep"),
+                {"keep": keep},
+            )
+
+
+def work_on_deliveries(
+    store: PostgresWebhookStore, send: Callable[[Order], Awaitable[None]], *, keep: timedelta
+) -> Work:
+    """What is done with the queue of deliveries; ``keep`` is how long they are remembered that are done."""
+
+    async def do(given: waiting.Given) -> None:
+        await send(Order(**dict(given) | {"id": UUID(given["id"])}))
+
+    async def forget() -> None:
+        await store.purge(keep)
+
+    return Work(do=do, forget=forget)
+
+
+async def announce(connection: AsyncConnection, project: str, happening: Happening) -> None:
+    """Let the webhooks of a project be told of what this transaction does."""
+    said = {"type": happening.event.value, "timestamp": rfc3339(happening.at), "data": as_json(happening.data)}
+    event = happening.event.value
+    listening = select(
+        _hooks.project, _hooks.name, literal(happening.id, Uuid), literal(event), literal(orjson.dumps(said).decode())
+    ).where(_hooks.project == project, literal(event) == any_(_hooks.events))
+    told = insert(webhook_deliveries).from_select(["project", "webhook", "id", "event", "body"], listening)
+    for name in (await connection.scalars(told.on_conflict_do_nothing().returning(_rows.webhook))).all():
+        await _order(connection, Order(project=project, webhook=name, id=happening.id, asked=1))
+
+
+async def _order(connection: AsyncConnection, order: Order) -> None:
+    given = {"project": order.project, "webhook": order.webhook, "id": order.id, "asked": order.asked}
+    await waiting.add(connection, waiting.DELIVERIES, given)
+
+
+def _named(project: str, name: str) -> tuple[ColumnElement[bool], ...]:
+    return (_hooks.project == project, _hooks.name == name)
+
+
+def _one(project: str, name: str, identifier: UUID) -> tuple[ColumnElement[bool], ...]:
+    return (_rows.project == project, _rows.webhook == name, _rows.id == identifier)
+
+
+def _open(order: Order) -> tuple[ColumnElement[bool], ...]:
+    """The row of a delivery, as long as this is its last order and it is not done."""
+    mine = _one(order.project, order.webhook, order.id)
+    return (*mine, _rows.asked == order.asked, _rows.status == DeliveryStatus.PENDING.value)
+
+
+def _webhook(row: Row[Any]) -> Webhook:
+    return Webhook(
+        name=row.name,
+        url=row.url,
+        events=tuple(Event(one) for one in row.events),
+        secret=row.secret,
+        created_at=row.created_at,
+    )
+
+
+def _delivery(row: Row[Any]) -> Delivery:
+    return Delivery(
+        id=UUID(int=row.id.int),
+        event=Event(row.event),
+        status=DeliveryStatus(row.status),
+        created_at=row.created_at,
+        attempts=row.attempts,
+        next_attempt_at=row.next_at,
+        delivered_at=row.delivered_at,
+        response_status=row.response_status,
+        error=row.error,
+    )
