@@ -56,7 +56,12 @@ ADDRESSES = {
     "/v1/webhooks/w/deliveries": "GET",
     f"/v1/webhooks/w/deliveries/{UNKNOWN}/retries": "POST",
 }
-POSTED = [path for path, methods in ADDRESSES.items() if set(methods.split()) & {"POST", "PUT"}]
+# To send a delivery again takes no body, and whatever is sent is not looked at.
+POSTED = [
+    path
+    for path, methods in ADDRESSES.items()
+    if set(methods.split()) & {"POST", "PUT"} and not path.endswith("/retries")
+]
 
 
 def get(name: str, path: str, status: int, code: str | None) -> Case:

@@ -165,7 +165,7 @@ class Looking(Asking):
 
     @operation
     def deliveries(self, name: str, *, status: str | None = None, limit: int | None = 1000) -> Flow[Listing]:
-        """What a webhook was told or is to be told, the latest first; only what is ``pending``, ``failed``, …"""
+        """What a webhook was told or is to be told, the latest first; only what is ``failed``, say."""
         return (yield from self._listed(f"/v1/webhooks/{segment(name)}/deliveries", limit, status=status))
 
     @operation
