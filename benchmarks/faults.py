@@ -130,11 +130,13 @@ class Outcome:
     reads: Counter[str] = field(default_factory=Counter)
 
     def row(self) -> str:
-        refused = [f"{number:,} × {said}" for said, number in sorted(self.answers.items()) if said != "201"]
+        good = self.answers["201"] + self.answers["202"]
+        others = {said: number for said, number in sorted(self.answers.items()) if said not in ("201", "202")}
+        refused = [f"{number:,} × {said}" for said, number in others.items()]
         reads = [f"{number:,} × {said}" for said, number in sorted(self.reads.items())]
         median = statistics.median(self.back)
         return (
-            f"| {self.fault} | {len(self.back)} | {self.answers['201']:,} | {', '.join(refused) or 'none'} "
+            f"| {self.fault} | {len(self.back)} | {good:,} | {', '.join(refused) or 'none'} "
             f"| {', '.join(reads)} | {median:.1f} / {max(self.back):.1f} "
             f"| {statistics.median(self.load):.0f} |"
         )
@@ -255,7 +257,8 @@ class Group:
 
     @property
     def good(self) -> bool:
-        return self.count.good and not self.posting.never and not self.posting.different
+        posting = self.posting
+        return self.count.good and not (posting.never or posting.different or posting.unfinished)
 
 
 def embedded(folder: Path, rounds: int) -> Group:
@@ -339,6 +342,7 @@ def under_load(
         with posting:
             assert posting.wait_for_post(0.0, _START_SECONDS) < float("inf"), service.log.read_text()[-2000:]
             outcomes = [run_fault(name, fault, posting, rounds) for name, fault in faults(posting)]
+        posting.wait_for_jobs()
         found = check(dsn(), posting)
     finally:
         for each in (service, *others):
@@ -347,7 +351,7 @@ def under_load(
 
 
 # 409: with a key, while the same request is under way at a replica, or at one that was killed a moment ago.
-EXPECTED = {"200", "201", "409", "503", "507", "no answer"}
+EXPECTED = {"200", "201", "202", "409", "503", "507", "no answer"}
 GROUPS = (embedded, external, full_disk, replicas)
 
 
@@ -363,12 +367,18 @@ def report(groups: Sequence[Group], rounds: int) -> Iterator[str]:
     for group in groups:
         yield from (outcome.row() for outcome in group.outcomes)
     yield ""
-    yield "| | acknowledged | kept | lost | twice | half there | given up | repeated answers | others than the first |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield (
+        "| | acknowledged | kept | lost | twice | half there | given up | repeated answers | others than the first "
+        "| jobs | jobs without an end |"
+    )
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for group in groups:
         found, posting = group.count, group.posting
         kept = f"| {group.name} | {len(posting.acknowledged):,} | {found.kept:,} |"
-        repeated = f"{posting.never} | {posting.replayed:,} | {posting.different} |" if posting.others else "| | |"
+        repeated = "| | | | |"
+        if posting.others:
+            jobs = f"{len(posting.jobs):,} | {posting.unfinished} |"
+            repeated = f"{posting.never} | {posting.replayed:,} | {posting.different} | {jobs}"
         yield f"{kept} {found.lost} | {found.twice} | {found.half} | {repeated}"
     yield ""
     yield (

@@ -1,6 +1,7 @@
 """Clients that post small evaluations without a pause and remember what was acknowledged, and the count afterwards.
 
 Clients with several ports have keys: they send each evaluation again, at whichever replica, until it is acknowledged.
+Some of theirs are put aside as jobs, whose ends are looked at afterwards.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ CLIENTS = 4
 _SAMPLES_EVERY = 5
 # Clients with keys: for how long they send again what is not acknowledged at the end, and how many send again what is.
 _PATIENCE, _SENT_TWICE = 60.0, 0.1
+# Every so many of theirs are answered later, and for how long their ends are waited for.
+_LATER_EVERY, _JOB_PATIENCE = 7, 180.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Posting:
         never: Posts with a key that were not acknowledged in the end.
         replayed: Answers that said that they were repeated.
         different: Repeated answers that were not the first one.
+        jobs: What was put aside: the tag of each by the address of its job.
+        unfinished: Jobs that had not succeeded in the end.
     """
 
     port: int
@@ -56,6 +61,8 @@ class Posting:
     never: int = 0
     replayed: int = 0
     different: int = 0
+    jobs: dict[str, str] = field(default_factory=dict)
+    unfinished: int = 0
     acknowledged: dict[str, Kept] = field(default_factory=dict)
     # When each of them was acknowledged, in this order, and when it began.
     moments: list[tuple[float, float]] = field(default_factory=list)
@@ -85,17 +92,17 @@ class Posting:
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """One request on a connection of its own: after a fault none that was kept is of any use."""
-        status, _, text = self._ask(self.port, method, path, body)
+        status, _, text = self._ask(self.port, method, path, body, {})
         return status, text
 
     def _ask(
-        self, port: int, method: str, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
+        self, port: int, method: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]
     ) -> tuple[int, bool, bytes]:
         """Status, whether it is a repetition, and the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT)
         try:
-            headers = {"content-type": "application/json", **({} if key is None else {"idempotency-key": key})}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            sent = {"content-type": "application/json", **headers}
+            connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             return answer.status, answer.headers["idempotent-replayed"] == "true", answer.read()
         finally:
@@ -117,9 +124,10 @@ class Posting:
         number = 0
         while not self._ending.wait(_PAUSE):
             number += 1
-            self._post(chance, with_samples=number % _SAMPLES_EVERY == 0)
+            later = bool(self.others) and number % _LATER_EVERY == 0
+            self._post(chance, with_samples=number % _SAMPLES_EVERY == 0, later=later)
 
-    def _post(self, chance: random.Random, *, with_samples: bool) -> None:
+    def _post(self, chance: random.Random, *, with_samples: bool, later: bool) -> None:
         tag = uuid4().hex
         matrix = [[chance.randint(1, 9) for _ in range(2)] for _ in range(2)]
         body = {
@@ -131,13 +139,15 @@ class Posting:
         begun = time.monotonic()
         with self._lock:
             self.sent.add(tag)
+        headers = {"prefer": "respond-async"} if later else {}
         if not self.others:
-            self._try(self.port, body, begun)
+            self._try(self.port, body, begun, headers)
             return
+        headers["idempotency-key"] = tag
         until = None
         # All faults are over by then: what is sent again for so long is acknowledged.
         while until is None or time.monotonic() < until:
-            if self._try(chance.choice((self.port, *self.others)), body, begun):
+            if self._try(chance.choice((self.port, *self.others)), body, begun, headers):
                 break
             if until is None and self._ending.is_set():
                 until = time.monotonic() + _PATIENCE
@@ -148,14 +158,14 @@ class Posting:
             return
         if chance.random() < _SENT_TWICE:
             # As one whose answer was lost on the way.
-            self._try(chance.choice((self.port, *self.others)), body, begun)
+            self._try(chance.choice((self.port, *self.others)), body, begun, headers)
 
-    def _try(self, port: int, body: Mapping[str, Any], begun: float) -> bool:
+    def _try(self, port: int, body: Mapping[str, Any], begun: float, headers: Mapping[str, str]) -> bool:
         """Send an evaluation once; whether it was acknowledged."""
         tag = body["tags"]["tag"]
         status, replayed = 0, False
         try:
-            status, replayed, text = self._ask(port, "POST", "/v1/evaluations", body, tag if self.others else None)
+            status, replayed, text = self._ask(port, "POST", "/v1/evaluations", body, headers)
         except (OSError, http.client.HTTPException):
             said = "no answer"
         else:
@@ -163,6 +173,11 @@ class Posting:
         with self._lock:
             self.answers[said] += 1
             self.replayed += replayed
+            if status == http.client.ACCEPTED:
+                job = f"/v1/jobs/{json.loads(text)['id']}"
+                self.different += replayed and self.jobs.get(job, tag) != tag
+                self.twice += not replayed and tag in self.jobs.values()
+                self.jobs[job] = tag
             if status == http.client.CREATED:
                 answer = json.loads(text)
                 kept = Kept(tag, digest_of(answer), body["input"]["kind"] == "predictions")
@@ -171,7 +186,26 @@ class Posting:
                 self.twice += not replayed and before is not None
                 self.acknowledged[answer["id"]] = kept
                 self.moments.append((time.monotonic(), begun))
-        return status == http.client.CREATED
+        return status in (http.client.CREATED, http.client.ACCEPTED)
+
+    def wait_for_jobs(self) -> None:
+        """Let all jobs come to their ends; what they have made counts as acknowledged then."""
+        deadline = time.monotonic() + _JOB_PATIENCE
+        for path, tag in self.jobs.items():
+            while (job := self._read(path))["status"] in ("queued", "running") and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if job["status"] != "succeeded":
+                self.unfinished += 1
+                continue
+            made = self._read(job["result"])
+            kept = Kept(tag, digest_of(made), made["input"]["kind"] == "predictions")
+            self.twice += made["id"] in self.acknowledged
+            self.acknowledged[made["id"]] = kept
+
+    def _read(self, path: str) -> Any:
+        status, text = self.ask("GET", path)
+        assert status == http.client.OK, text
+        return json.loads(text)
 
     def _read_on(self, chance: random.Random) -> None:
         while not self._ending.wait(2 * _PAUSE):
