@@ -187,8 +187,11 @@ class PostgresWebhookStore:
         """Forget what was delivered or has failed, and is older."""
         async with writing(self._engine) as connection:
             await connection.execute(
-                text("DELETE FROM webhook_deliveries WHERE status <> 'pending' AND created_at < now() - :keep"),
-                {"keep": keep},
+                text(
+                    "DELETE FROM webhook_deliveries "
+                    "WHERE status <> 'pending' AND created_at < now() - make_interval(secs => :seconds)"
+                ),
+                {"seconds": keep.total_seconds()},
             )
 
 

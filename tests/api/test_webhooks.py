@@ -21,6 +21,7 @@ from tests.serving import Served
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
+UNKNOWN = [f"01900000-0000-7000-8000-00000000000{place}" for place in (1, 2)]
 Told = tuple[dict[str, str], bytes]
 
 
@@ -255,7 +256,7 @@ def test_the_end_of_a_job_is_told(client: httpx.Client, receiver: Receiver, ther
     put(client, there, receiver.url, "job.finished", "evaluation.created")
     with httpx.Client(base_url=client.base_url, headers=there, timeout=60) as inside:
         good = ended(inside, put_aside(inside, "/v1/evaluations", evaluation()))
-        bad = ended(inside, put_aside(inside, "/v1/comparisons", {"evaluations": [good["id"], good["id"]]}))
+        bad = ended(inside, put_aside(inside, "/v1/comparisons", {"evaluations": UNKNOWN}))
     settled(client, there, 3)
     said = [json.loads(body) for _, body in receiver.told]
     jobs = {one["data"]["id"]: one for one in said if one["type"] == "job.finished"}

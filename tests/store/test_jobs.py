@@ -327,6 +327,22 @@ async def test_a_fault_lets_the_job_wait(database_url: str, jobs: PostgresJobSto
         await until(has(jobs, project, identifier, JobStatus.SUCCEEDED))
 
 
+async def test_a_fault_in_tidying_up_is_not_in_the_way(
+    database_url: str, jobs: PostgresJobStore, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work goes on, and ends when it is to end."""
+
+    async def faulty(_: PostgresJobStore, seconds: float) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(PostgresJobStore, "purge", faulty)
+    identifier = await add(jobs, project)
+    hands = Hands(jobs)
+    hands.may_end.set()
+    async with asyncio.timeout(30), at_work(database_url, hands, jobs):
+        await until(has(jobs, project, identifier, JobStatus.SUCCEEDED))
+
+
 async def test_a_database_that_went_away_is_waited_for(
     engine: AsyncEngine, database_url: str, jobs: PostgresJobStore, project: str
 ) -> None:

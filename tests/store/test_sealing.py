@@ -99,7 +99,8 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         "DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)",
         # So is who is to be told of what, and what was told long ago.
         "SELECT DISTINCT project, unnest(events) FROM webhooks",
-        "DELETE FROM webhook_deliveries WHERE status <> 'pending' AND created_at < now() - :keep",
+        "DELETE FROM webhook_deliveries "
+        "WHERE status <> 'pending' AND created_at < now() - make_interval(secs => :seconds)",
         # The queue has no projects.
         "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL, "
         "CAST(:given AS jsonb), NULL)]::procrastinate_job_to_defer_v1[]))[1]",

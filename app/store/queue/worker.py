@@ -114,8 +114,8 @@ class QueueWorker:
                 )
             finally:
                 tidying.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await tidying
+                # Whatever becomes of it: an error from here would take the place of what ends the work.
+                await asyncio.wait([tidying])
 
     async def _tidy(self, app: App, work: Work) -> None:
         """Let wait again what is in the hand of a worker that is lost, and forget what is old, again and again."""
@@ -129,6 +129,8 @@ class QueueWorker:
                 await work.forget()
             except _UNREACHABLE as error:
                 _log.warning("the queue %s cannot be tidied up: %s", self._queue.name, error.__cause__ or error)
+            except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
+                _log.exception("the queue %s cannot be tidied up", self._queue.name)
             await asyncio.sleep(self._settings.lost_seconds / 4)
 
 
