@@ -23,9 +23,9 @@ from tests.api.generated.valid import Case, fill_addresses, is_positive, make_va
 from tests.api.keys import bearer, make_key
 from tests.serving import Served
 
-# What belongs to a project: all else is the same for everybody. Keys are not for those who may read and write only.
+# What belongs to a project: all else is the same for everybody. Keys and webhooks are not for those who may read and write only.
 _KEPT = SCHEMA.exclude(
-    path_regex="^/v1/(bounds|consistency-checks|curves|isocurves|keys|metrics|projections|thresholds)"
+    path_regex="^/v1/(bounds|consistency-checks|curves|isocurves|keys|metrics|projections|thresholds|webhooks)"
 )
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Who sends each request of a sequence, and whose things it is about when nothing else says so.
