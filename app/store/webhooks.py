@@ -78,12 +78,13 @@ class PostgresWebhookStore:
         """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one."""
         changed = {"url": url, "events": [one.value for one in events]}
         row = {"project": project, "name": name, "secret": given or fresh, **changed}
-        asked = insert(webhooks).values(row).returning(webhooks, literal_column("xmax = 0").label("made"))
+        asked = insert(webhooks).values(row)
         asked = asked.on_conflict_do_update(
             index_elements=["project", "name"], set_=changed | ({} if given is None else {"secret": given})
         )
+        returned = asked.returning(webhooks, literal_column("xmax = 0").label("made"))
         async with writing(self._engine) as connection:
-            put = (await connection.execute(asked)).one()
+            put = (await connection.execute(returned)).one()
             status = HTTPStatus.CREATED if put.made else HTTPStatus.OK
             await keep_result(connection, Kind.WEBHOOK, name, status=status)
             await note(connection, project, Change.CREATED if put.made else Change.CHANGED, Kind.WEBHOOK, name)

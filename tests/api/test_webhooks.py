@@ -226,8 +226,8 @@ def test_what_is_kept_with_its_samples_and_under_a_key_is_told(
     assert {headers["webhook-id"] for headers, _ in receiver.told} == set(ids)
     assert len(receiver.told) == len(set(ids)) == 2
     # The one given is the one that signs.
-    for headers, body in receiver.told:
-        standardwebhooks.Webhook(SECRET).verify(body, headers)
+    for headers, told in receiver.told:
+        standardwebhooks.Webhook(SECRET).verify(told, headers)
 
 
 def test_a_check_is_told_to_those_who_want_it(client: httpx.Client, receiver: Receiver, there: dict[str, str]) -> None:

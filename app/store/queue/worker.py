@@ -95,7 +95,7 @@ class QueueWorker:
         app = App(connector=_connector(self._url, settings.at_once))
 
         @app.task(name=queue.task, queue=queue.name, pass_context=True, retry=_Again())
-        async def one(context: JobContext, **given: Any) -> None:
+        async def one(context: JobContext, /, **given: Any) -> None:
             await _one(work, context, given)
 
         async with app.open_async():
