@@ -69,6 +69,13 @@ BENCHMARKS = (
         full=("--large",),
     ),
     Benchmark(
+        "uploads",
+        "A million rows from Python",
+        ("httpx", "pyarrow", "numpy", "fastapi"),
+        ("--rounds", "1"),
+        ("--rounds", "3"),
+    ),
+    Benchmark(
         "http",
         "Evaluations over HTTP",
         ("fastapi", "uvicorn", "uvloop", "asyncpg", "pydantic", "numpy"),

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from app.api.answers import Documented, answer_model, answers, write_json
 from app.api.problems import InvalidQuery, NotAcceptable
+from app.api.report.writing import HEADERS, check_report, comparison_report, evaluation_report, leaderboard_report
 from app.api.texts.check_text import check_text
 from app.api.texts.comparison_text import comparison_text
 from app.api.texts.evaluation_text import evaluation_text
@@ -32,8 +33,6 @@ from app.services.gate.answers import CheckAnswer
 from app.services.rank.ranking import Leaderboard
 
 Written = Mapping[str, Any]
-# What reports are written in; they stand beside the answers, since they have pictures.
-PAGE = "text/html"
 
 
 class Media(StrEnum):
@@ -43,6 +42,7 @@ class Media(StrEnum):
     TEXT = "text/plain"
     MARKDOWN = "text/markdown"
     CSV = "text/csv"
+    PAGE = "text/html"
 
     @property
     def header(self) -> str:
@@ -70,6 +70,7 @@ class Kind:
     text: Callable[[Written, Style], str]
     markdown: Callable[[Written], str]
     csv: Callable[[Written], str]
+    page: Callable[[Written], bytes]
     least: tuple[str, ...]
 
     @property
@@ -79,10 +80,19 @@ class Kind:
         return list(dict.fromkeys(one.alias or name for each in fields for name, one in each))
 
 
-EVALUATION = Kind((Evaluation,), evaluation_text, evaluation_markdown, evaluation_csv, ("id", "headline"))
-COMPARISON = Kind((RunComparison, ModelComparison), comparison_text, comparison_markdown, comparison_csv, ("id",))
-CHECK = Kind((CheckAnswer,), check_text, check_markdown, check_csv, ("id", "verdict", "exit_code"))
-LEADERBOARD = Kind((Leaderboard,), leaderboard_text, leaderboard_markdown, leaderboard_csv, ())
+EVALUATION = Kind(
+    (Evaluation,), evaluation_text, evaluation_markdown, evaluation_csv, evaluation_report, ("id", "headline")
+)
+COMPARISON = Kind(
+    (RunComparison, ModelComparison),
+    comparison_text,
+    comparison_markdown,
+    comparison_csv,
+    comparison_report,
+    ("id",),
+)
+CHECK = Kind((CheckAnswer,), check_text, check_markdown, check_csv, check_report, ("id", "verdict", "exit_code"))
+LEADERBOARD = Kind((Leaderboard,), leaderboard_text, leaderboard_markdown, leaderboard_csv, leaderboard_report, ())
 
 
 def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
@@ -91,14 +101,6 @@ def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
     texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
     found = answers(shape) if documented is None else documented
     return {status: {**said, "content": texts} for status, said in found.items()}
-
-
-def with_page(documented: Documented) -> Documented:
-    """The same for a route that answers a page too."""
-    return {
-        status: {**said, "content": {**said["content"], PAGE: {"schema": {"type": "string"}}}}
-        for status, said in documented.items()
-    }
 
 
 class Asked(NamedTuple):
@@ -168,6 +170,8 @@ class View:
                 text = self.kind.text(written, self.style)
             case Media.MARKDOWN:
                 text = self.kind.markdown(written)
+            case Media.PAGE:
+                return self.kind.page(written)
             case _:
                 text = self.kind.csv(written)
         return text.encode()
@@ -176,7 +180,8 @@ class View:
         self, written: bytes, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
     ) -> Response:
         """A response of what `write` has written."""
-        said = {"Vary": "Accept", **(headers or {})}
+        safe = HEADERS if self.media is Media.PAGE else {}
+        said = {"Vary": "Accept", **safe, **(headers or {})}
         if self.applied:
             said |= {"Preference-Applied": self.applied, "Vary": "Accept, Prefer"}
         return Response(written, status, said, media_type=self.media.header)
@@ -224,12 +229,9 @@ def _view_of(request: Request, kind: Kind, asked: Asked) -> View:
 
 
 def prefers_page(request: Request) -> bool:
-    """Does it ask for a page before everything else that is written here?"""
+    """Does it ask for a page before everything else that is written here? Where it has pictures, its route makes it."""
     accept = request.headers.get("accept", "*/*")
-    if PAGE not in accept.lower():
-        return False
-    ranges = [_range(part) for part in accept.split(",") if part.strip()]
-    return _weight(PAGE, ranges) > max(0.0, *(_weight(media, ranges) for media in Media))
+    return Media.PAGE in accept.lower() and _best(accept) is Media.PAGE
 
 
 def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:
@@ -249,13 +251,18 @@ def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:
 
 def _negotiated(accept: str) -> Media:
     """The best of what is written here, by the weights of `Accept` (RFC 9110, section 12.5.1)."""
+    best = _best(accept)
+    if best is None:
+        raise NotAcceptable(accept, [media.value for media in Media])
+    return best
+
+
+def _best(accept: str) -> Media | None:
     ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
     # The more specific range decides about a media type, and among equal weights the usual one is taken.
     weights = {media: _weight(media, ranges) for media in Media}
     best = max(weights, key=lambda media: weights[media])
-    if weights[best] <= 0.0:
-        raise NotAcceptable(accept, [media.value for media in Media])
-    return best
+    return best if weights[best] > 0.0 else None
 
 
 def _range(part: str) -> tuple[str, float]:

@@ -29,6 +29,9 @@ def kept(client: httpx.Client, **members: Any) -> str:
         ("text/markdown, application/json;q=0.5", "text/markdown"),
         ("text/csv;q=0.2, text/markdown;q=0.7, */*;q=0.1", "text/markdown"),
         ("application/json;q=0, */*", "text/plain"),
+        ("text/html", "text/html"),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html"),
+        ("text/html;q=0.5, application/json;q=0.5", "application/json"),
         ("image/png, */*;q=0.1", "application/json"),
     ],
 )
@@ -40,7 +43,7 @@ def test_accept_decides(client: httpx.Client, accept: str | None, media: str) ->
     assert "accept" in reply.headers["vary"].lower()
 
 
-@pytest.mark.parametrize("accept", ["image/png", "application/xml, text/html", "application/json;q=0", "a/b;q=x"])
+@pytest.mark.parametrize("accept", ["image/png", "application/xml, text/richtext", "application/json;q=0", "a/b;q=x"])
 def test_nothing_acceptable(client: httpx.Client, accept: str) -> None:
     reply = client.post("/v1/evaluations", json=evaluation(model="nobody-reads"), headers={"Accept": accept})
     check_problem(reply, 406, "not_acceptable")
@@ -79,6 +82,41 @@ def test_comparisons_checks_and_leaderboards_have_the_same_forms(client: httpx.C
     posted = client.post("/v1/gates/forms/checks", json={"evaluation": first}, headers={"Accept": "text/markdown"})
     assert posted.status_code == 201
     assert posted.text.startswith("<!-- prevail gate=forms")
+
+
+PAGE = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def check_page(reply: httpx.Response, status: int, *said: str) -> None:
+    """A page that loads nothing, and says so much."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "Accept" in reply.headers["vary"]
+    assert "<script" not in reply.text
+    assert "http://" not in reply.text
+    for text in said:
+        assert text in reply.text
+
+
+def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> None:
+    """Also by what makes an answer, and of checks and leaderboards."""
+    body = evaluation(model="<b>one</b>", dataset="pages")
+    made = client.post("/v1/evaluations", json=body, headers=PAGE)
+    check_page(made, 201, "&lt;b&gt;one&lt;/b&gt;", "on pages", made.headers["location"].rpartition("/")[2])
+    check_page(client.post("/v1/metrics/compute", json=BODY, headers=PAGE), 200, "Evaluation, not kept")
+    first, second = (kept(client, model=name, dataset="pages") for name in ("one", "two"))
+    compared = client.post(
+        "/v1/comparisons", json={"evaluations": [first, second], "metrics": ["h_mean"]}, headers=PAGE
+    )
+    check_page(compared, 201, "one and two", "Differences")
+    rules = [{"metric": "h_mean", "min": 0.99}, {"metric": "recall@*", "min": 0.01}, {"minimum_samples": 2}]
+    client.put("/v1/gates/pages", json={"rules": rules})
+    checked = client.post("/v1/gates/pages/checks", json={"evaluation": first}, headers=PAGE)
+    check_page(checked, 201, "one: fail", "1 fail, 2 pass of 3 rules.", "at least 2 samples", first)
+    check_page(client.get(checked.headers["location"], headers=PAGE), 200, "h_mean &gt;= 0.99", "Gate pages, version 1")
+    board = client.get("/v1/leaderboard?dataset=pages&metric=h_mean", headers=PAGE)
+    check_page(board, 200, "Models by h_mean", "&lt;b&gt;one&lt;/b&gt;", "95", "higher is better")
 
 
 def test_fields_keep_the_named_members(client: httpx.Client) -> None:

@@ -11,8 +11,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.api.plots.look import Theme
+from app.api.report.check_page import check_page
 from app.api.report.comparison_page import comparison_page
 from app.api.report.evaluation_page import evaluation_page
+from app.api.report.leaderboard_page import leaderboard_page
 from app.api.report.pictures import Picture, colour_styles, inlined
 
 # The page runs nothing and loads nothing; its styles and pictures are inside.
@@ -39,6 +41,16 @@ def comparison_report(answer: Mapping[str, Any], pictures: Sequence[Picture] = (
     """A comparison of runs, or of models across datasets, as one page."""
     template = "models.html" if "average_ranks" in answer else "comparison.html"
     return _written(template, comparison_page(answer), pictures, theme)
+
+
+def check_report(answer: Mapping[str, Any]) -> bytes:
+    """What a gate says of an evaluation as one page."""
+    return _written("check.html", check_page(answer), (), None)
+
+
+def leaderboard_report(answer: Mapping[str, Any]) -> bytes:
+    """A leaderboard as one page."""
+    return _written("leaderboard.html", leaderboard_page(answer), (), None)
 
 
 def picture_of(name: str, specification: bytes, svg: bytes | None, place: int) -> Picture:

@@ -12,7 +12,7 @@ from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
-from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, with_page, written_as
+from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
 from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
 from app.domain.decisions import ComparisonSummary
@@ -52,7 +52,7 @@ async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Curso
 
 @router.get(
     "/comparisons/{identifier}",
-    responses=with_page(written_as(COMPARISON)),
+    responses=written_as(COMPARISON),
     operation_id="getComparison",
 )
 async def get_comparison(

@@ -13,7 +13,7 @@ from app.api.bodies.received import LargeBody, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
-from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, with_page, written_as
+from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, written_as
 from app.api.v1.evaluating import (
     Store,
     check_moment,
@@ -101,7 +101,7 @@ async def compute_metrics(
 
 @router.get(
     "/evaluations/{identifier}",
-    responses=with_page(written_as(EVALUATION)),
+    responses=written_as(EVALUATION),
     operation_id="getEvaluation",
     tags=["evaluations"],
 )

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.documentation import fixed_headers
 from app.api.plots.look import Theme
-from app.api.presentation import PAGE
+from app.api.presentation import Media
 from app.api.report.writing import HEADERS
 from app.api.v1.figures.pages import comparison_page, evaluation_page
 
@@ -17,7 +17,7 @@ router = routes("plots")
 _REPORT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One page of HTML, its styles and pictures inside.",
-        "content": {PAGE: {"schema": {"type": "string"}}},
+        "content": {Media.PAGE.value: {"schema": {"type": "string"}}},
         "headers": fixed_headers(HEADERS),
     }
 }
