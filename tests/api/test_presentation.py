@@ -110,8 +110,8 @@ def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> No
         "/v1/comparisons", json={"evaluations": [first, second], "metrics": ["h_mean"]}, headers=PAGE
     )
     check_page(compared, 201, "one and two", "Differences")
-    rules = [{"metric": "h_mean", "min": 0.99}, {"metric": "recall@*", "min": 0.01}, {"minimum_samples": 2}]
-    client.put("/v1/gates/pages", json={"rules": rules})
+    rules = [{"metric": "h_mean", "min": 0.99}, {"metric": "recall@*", "min": 0.01}]
+    client.put("/v1/gates/pages", json={"rules": rules, "minimum_samples": 2})
     checked = client.post("/v1/gates/pages/checks", json={"evaluation": first}, headers=PAGE)
     check_page(checked, 201, "one: fail", "1 fail, 2 pass of 3 rules.", "at least 2 samples", first)
     check_page(client.get(checked.headers["location"], headers=PAGE), 200, "h_mean &gt;= 0.99", "Gate pages, version 1")
