@@ -81,9 +81,11 @@ def compared(client: httpx.Client) -> Iterator[str]:
     runs = []
     for number in range(max(RUNS)):
         counts = [random.multinomial(SAMPLES // COMPARED_CLASSES, row).tolist() for row in shares]
-        body = {"model": {"name": f"m{number}"}, "dataset": {"name": "d"}}
+        who: dict[str, Any] = {"model": {"name": f"m{number}"}, "dataset": {"name": "d"}}
         source = {"kind": "confusion_matrix", "matrix": counts}
-        runs.append(client.post("/v1/evaluations", json={**body, "input": source}).raise_for_status().json()["id"])
+        runs.append(client.post("/v1/evaluations", json={**who, "input": source}).raise_for_status().json()["id"])
+    # What the service makes at first use is no time of these comparisons.
+    client.post("/v1/comparisons", json={"evaluations": runs[:2]}).raise_for_status()
     for count in RUNS:
         body = {"evaluations": runs[:count], "seed": 0}
         start = time.perf_counter()

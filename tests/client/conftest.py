@@ -18,6 +18,14 @@ LABELS = ["A", "B", "C", "D"]
 AT_ONCE = Retries(times=4, first=0.0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No key or address of who runs the tests is used by them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def base_url(database_url: str) -> Iterator[str]:
     with Served(Settings(database_url=SecretStr(database_url), authentication=Authentication.off)) as url:

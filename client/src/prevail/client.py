@@ -16,12 +16,12 @@ from prevail.operations.drawing import Drawing
 from prevail.operations.evaluating import Evaluating
 from prevail.operations.looking import Looking
 from prevail.operations.wondering import Wondering
+from prevail.settings import found
 from prevail.uploads.bodies import compact
 from prevail.wire.exchange import Retries, exchange
 from prevail.wire.steps import Asynchronous, Call, Flow, Lost, Pause, Reply, Step, Synchronous
 
 R = TypeVar("R")
-DEFAULT_URL: Final = "http://127.0.0.1:8000"
 _CONNECT_SECONDS: Final = 10.0
 # Errors after which another try would end in the same way.
 _LASTING: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
@@ -33,8 +33,9 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
     """All operations, and where they are sent.
 
     Args:
-        url: Address of the service; ``PREVAIL_URL`` when left out, else http://127.0.0.1:8000.
-        api_key: ``PREVAIL_API_KEY`` when left out.
+        url: Address of the service; ``PREVAIL_URL`` when left out, else that of `prevail login`, else
+            http://127.0.0.1:8000.
+        api_key: ``PREVAIL_API_KEY`` when left out, else what `prevail login` has kept for this very address.
         project: Of an admin key, the project to act in; ``PREVAIL_PROJECT`` when left out.
         timeout: Seconds without any sign of the service; ``PREVAIL_TIMEOUT`` when left out, else 60.
         retries: How often a request that was lost or refused for now is sent again.
@@ -49,10 +50,11 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
         timeout: float | None = None,
         retries: int | Retries = 4,
     ) -> None:
-        self.url = (url or os.environ.get("PREVAIL_URL") or DEFAULT_URL).rstrip("/")
+        self.settings = found(url, api_key)
+        self.url = self.settings.url
         self.timeout = float(os.environ.get("PREVAIL_TIMEOUT") or 60) if timeout is None else timeout
         self.retries = retries if isinstance(retries, Retries) else Retries(retries)
-        key = api_key or os.environ.get("PREVAIL_API_KEY")
+        key = self.settings.key
         project = project or os.environ.get("PREVAIL_PROJECT")
         self.headers = {"User-Agent": f"prevail/{_version()}", "Accept": "application/json"}
         self.headers |= {"Authorization": f"Bearer {key}"} if key else {}

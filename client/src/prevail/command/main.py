@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from prevail.client import Client
-from prevail.command import codes, gates, operators, questions, runs
+from prevail.command import codes, colours, gates, keys, operators, questions, runs
 from prevail.command.completion import script
 from prevail.errors import PrevailError
 from prevail.local import local
@@ -34,7 +34,7 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for room in (runs, gates, questions):
+    for room in (runs, gates, questions, keys):
         room.add_commands(commands, common())
     completion = commands.add_parser("completion", help="print what completes the command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
@@ -51,6 +51,7 @@ def common() -> argparse.ArgumentParser:
     found.add_argument("--local", action="store_true", help="compute here; nothing is kept")
     found.add_argument("-o", "--output", choices=["text", "json", "markdown", "csv"], default="text")
     found.add_argument("--json", action="store_const", const="json", dest="output", help="the same as -o json")
+    found.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="auto: on a terminal")
     found.add_argument("--write", metavar="FILE", help="write the answer to a file")
     return found
 
@@ -88,11 +89,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def known_commands() -> frozenset[str]:
     """The names of the commands that the client has itself."""
-    return frozenset((*runs.COMMANDS, *gates.COMMANDS, *questions.COMMANDS, "completion"))
+    return frozenset((*runs.COMMANDS, *gates.COMMANDS, *questions.COMMANDS, *keys.COMMANDS, "completion"))
 
 
 def _complain(error: object, code: int) -> int:
-    print(f"error: {error}", file=sys.stderr)
+    print(colours.marked(f"error: {error}", on=colours.wanted(sys.stderr)), file=sys.stderr)
     return code
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.client import Client
+from prevail.command import colours
 from prevail.command.codes import UsageError
 from prevail.results.answer import Answer
 from prevail.results.listing import Facts, Listing, table_text
@@ -67,7 +68,9 @@ def put(text: str, chosen: Namespace) -> None:
     if getattr(chosen, "write", None):
         write_file(chosen.write, text)
     else:
-        print(text if text.endswith("\n") else f"{text}\n", end="")
+        of_text = chosen.output in ("text", "markdown")
+        on = of_text and colours.wanted(sys.stdout, chosen.color)
+        print(colours.marked(text if text.endswith("\n") else f"{text}\n", on=on), end="")
 
 
 def write_file(path: str, text: str, *, append: bool = False) -> None:

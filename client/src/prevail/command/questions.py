@@ -12,7 +12,7 @@ from prevail.command.output import emit, put
 from prevail.command.runs import pairs
 
 COMMANDS: Final = (
-    *("metrics", "models", "datasets", "project", "threshold", "curve", "consistency", "jobs", "job", "status", "api"),
+    *("metrics", "models", "datasets", "project", "threshold", "curve", "consistency", "jobs", "job", "api"),
     "mlflow",
 )
 
@@ -48,9 +48,6 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     job.add_argument("--wait", action="store_true", help="until it has ended; prints the result")
     job.add_argument("--cancel", action="store_true")
     job.set_defaults(carry_out=_job)
-    commands.add_parser("status", parents=[common], help="address and version: is all well?").set_defaults(
-        carry_out=_status
-    )
     api = commands.add_parser("api", parents=[common], help="any request, with address and key")
     api.add_argument("method", type=str.upper)
     api.add_argument("path")
@@ -142,13 +139,6 @@ def _job(client: Client, chosen: Namespace) -> int:
     if chosen.cancel:
         client.cancel(chosen.id)
     emit(client, client.wait(chosen.id) if chosen.wait else client.job(chosen.id), chosen)
-    return DONE
-
-
-def _status(client: Client, chosen: Namespace) -> int:
-    found = client.status()
-    found.data.update({"address": client.url, "key": "yes" if "Authorization" in client.headers else "none"})
-    emit(client, found, chosen)
     return DONE
 
 
