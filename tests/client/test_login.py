@@ -25,7 +25,7 @@ class _Service(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         open_to_all = self.path.startswith("/version")
         allowed = open_to_all or self.headers.get("Authorization") == f"Bearer {KEY}"
-        found = {"version": "1.2"} if open_to_all else {"items": [], "next_cursor": None}
+        found: dict[str, object] = {"version": "1.2"} if open_to_all else {"items": [], "next_cursor": None}
         body = json.dumps(found if allowed else {"code": "unauthorized", "detail": "this key is none", "status": 401})
         self.send_response(200 if allowed else 401)
         self.send_header("Content-Type", "application/json" if allowed else "application/problem+json")
