@@ -32,6 +32,8 @@ BEST = {
     "sets": "samples_f1",
 }
 
+USUAL = BEST | {"multilabel": "h_mean"}
+
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
@@ -75,3 +77,33 @@ def test_ranked(client: httpx.Client, kind: str, runs: list[str]) -> None:
     board = client.get("/v1/leaderboard", params={"dataset": kind, "metric": BEST[kind]}).json()
     assert [line["model"]["name"] for line in board["items"]] == [f"{kind}-0", f"{kind}-1"]
     assert runs[0] in {line["evaluation"] for line in board["items"]}
+    assert board["metric"] == BEST[kind]
+
+
+@pytest.mark.parametrize("kind", USUAL, indirect=True)
+def test_ranked_when_nobody_says_by_what(client: httpx.Client, kind: str, runs: list[str]) -> None:
+    """Each kind has a metric of its own for it; that of classes says nothing of clusters, orders and sets."""
+    board = client.get("/v1/leaderboard", params={"dataset": kind}).json()
+    assert board["metric"] == USUAL[kind]
+    assert runs[0] in {line["evaluation"] for line in board["items"]}
+    assert all(line["value"] is not None for line in board["items"])
+
+
+def test_clusterings_without_classes_are_ranked_by_what_they_have(client: httpx.Client) -> None:
+    for model, points in (("near", [0, 2, 3, 5]), ("far", [0, 1, 9, 10])):
+        source = {"kind": "clustering", "y_pred": [0, 0, 1, 1], "features": [[point] for point in points]}
+        create(client, evaluation(model=model, dataset="points alone") | {"input": source})
+    board = client.get("/v1/leaderboard", params={"dataset": "points alone"}).json()
+    assert board["metric"] == "silhouette"
+    assert [line["model"]["name"] for line in board["items"]] == ["far", "near"]
+
+
+def test_rankings_that_were_cut_elsewhere_have_the_usual_metric_all_the_same(client: httpx.Client) -> None:
+    for model, source in enumerate(KINDS["ranking"]):
+        body = evaluation(model=f"cut-{model}", dataset="cut elsewhere")
+        create(client, body | {"input": {"kind": "ranking", "cutoffs": [2], **source}})
+    board = client.get("/v1/leaderboard", params={"dataset": "cut elsewhere"}).json()
+    assert board["metric"] == "ndcg_at_k(k=10)"
+    assert [line["model"]["name"] for line in board["items"]] == ["cut-0", "cut-1"]
+    assert board["items"][0]["value"] == 1.0
+    assert board["items"][1]["value"] < 1.0

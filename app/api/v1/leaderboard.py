@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Query, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from app.api.deps import UseContext, routes
@@ -18,7 +19,6 @@ from app.api.v1.requests.fields import (
 )
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
-from app.domain.named_metrics import RANKED
 from app.domain.report import Alternative, ProportionInterval
 from app.services.rank.ranking import LeaderboardQuery
 
@@ -40,14 +40,16 @@ async def get_leaderboard(
     ] = None,
     split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
     metric: Annotated[
-        str,
+        Annotated[str, Field(json_schema_extra=EXPRESSION_FORMAT)] | None,
         Query(
             max_length=2000,
-            json_schema_extra=EXPRESSION_FORMAT,
-            description="An overall metric, at any size of the dataset; any other expression up to 300 model versions.",
+            description="An overall metric, at any size of the dataset; any other expression up to 300 model versions. "
+            "When left out it follows from the kind of the latest run: `h_mean` of classes and labels, "
+            "`ndcg_at_k(k=10)` of rankings, `adjusted_rand` of clusterings (`silhouette` without classes), "
+            "`samples_f1` of sets.",
         ),
         SOUGHT,
-    ] = RANKED,
+    ] = None,
     where: Conditions = None,
     limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
@@ -68,9 +70,10 @@ async def get_leaderboard(
         check_one_sided(level, alternative)
     except ValueError as error:
         raise InvalidQuery.at("level", "value_error", str(error)) from None
+    leaderboards, ranked = context.services.leaderboards, DatasetRef(dataset, dataset_version, split)
     query = LeaderboardQuery(
-        dataset=DatasetRef(dataset, dataset_version, split),
-        metric=metric,
+        dataset=ranked,
+        metric=await leaderboards.usual_metric(context.project, ranked) if metric is None else metric,
         where=value_conditions(where),
         limit=limit,
         level=level,
@@ -79,7 +82,7 @@ async def get_leaderboard(
         seed=seed,
     )
     try:
-        board = await context.services.leaderboards.rank(context.project, query)
+        board = await leaderboards.rank(context.project, query)
     except (InvalidExpression, OutOfReach) as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
     return view.answer(board)

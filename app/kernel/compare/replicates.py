@@ -10,6 +10,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
+from app.kernel.uncertainty.of_groups.clusters import Grouping
 from app.kernel.uncertainty.of_samples.resampling import (
     Plan,
     SampleFunctional,
@@ -42,6 +43,7 @@ def replicate(
     made: Plan,
     shares: Array | None = None,
     weights: Array | None = None,
+    grouping: Grouping | None = None,
 ) -> list[Array]:
     """Values (B, R, V) of every functional in resamples within the classes, the same for all runs.
 
@@ -52,6 +54,7 @@ def replicate(
         made: How many, of what.
         shares: Class shares (K) that the samples are weighted to; as they are when None.
         weights: (n) of the samples, which stay with them.
+        grouping: Draw whole groups of samples.
     """
     masses, strata = runs[0].multiplicities, runs[0].strata
     weighting = whole = weights if shares is None else importance(strata, shares, weights)
@@ -59,7 +62,8 @@ def replicate(
         # What is drawn of a unit that stands for several samples is how many of these there are.
         weighting, whole = _scaled(strata, strata, shares, masses), importance(strata, shares, masses)
     estimates = [values_of(run, functionals, whole) for run in runs]
-    return replicated(runs, functionals, resamples(runs[0], made, seed, ClassCounts.FIXED), estimates, weighting)
+    drawn = resamples(runs[0], made, seed, ClassCounts.FIXED, grouping)
+    return replicated(runs, functionals, drawn, estimates, weighting)
 
 
 def variance_of(draws: Array) -> Array:
@@ -86,6 +90,7 @@ def permutation_p(
     paired: bool,
     shares: Array | None = None,
     weights: tuple[Array | None, Array | None] = (None, None),
+    grouping: Grouping | None = None,
 ) -> list[Array]:
     """Two-sided permutation p-values (V) of the difference of two runs, exact when the runs are exchangeable.
 
@@ -104,6 +109,7 @@ def permutation_p(
         paired: Are they of the same samples?
         shares: Class shares (K) that the samples are weighted to; as they are when None.
         weights: (n) of the samples of each run, which stay with them; 1 each where None.
+        grouping: Of paired runs, samples that are exchanged together.
     """
     pooled = first.beside(second)
     each = _joined_weights((first, second), weights)
@@ -126,7 +132,7 @@ def permutation_p(
 
     observed = [gap[0] for gap in gaps(own[None].astype(np.float64))]
     extreme = [np.zeros(gap.shape) for gap in observed]
-    for members in _memberships(pooled, own, draws, random, paired=paired):
+    for members in _memberships(pooled, own, draws, random, paired=paired, grouping=grouping):
         for count, gap, found in zip(extreme, observed, gaps(members), strict=True):
             # Equal values reached by other sums differ by rounding; they are as extreme.
             np.add(count, (~(found < gap * (1.0 - 1e-12) - 1e-15)).sum(axis=0), out=count)
@@ -150,7 +156,13 @@ def _scaled(pooled: Codes, own: Codes, shares: Array, weights: Array | None = No
 
 
 def _memberships(
-    pooled: Units, own: NDArray[np.bool_], draws: int, random: np.random.Generator, *, paired: bool
+    pooled: Units,
+    own: NDArray[np.bool_],
+    draws: int,
+    random: np.random.Generator,
+    *,
+    paired: bool,
+    grouping: Grouping | None,
 ) -> Iterator[Array]:
     """Batches (d, n) of which of the pooled samples make the first run."""
     batch = max(1, _AT_ONCE // (own.size * pooled.width))
@@ -158,7 +170,9 @@ def _memberships(
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
         if paired:
-            kept = random.integers(0, 2, (size, own.size // 2)).astype(np.float64)
+            together = own.size // 2 if grouping is None else grouping.n_groups
+            kept = random.integers(0, 2, (size, together)).astype(np.float64)
+            kept = kept if grouping is None else kept.take(grouping.codes, axis=1)
             yield np.concatenate([kept, 1.0 - kept], axis=1)
             continue
         members = np.zeros((size, own.size))

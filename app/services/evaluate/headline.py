@@ -1,6 +1,6 @@
 """The headline of a report: what everybody looks at first, small whatever the number of classes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -50,16 +50,16 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
     }
 
 
-def headline_names(reported: Iterable[AnyMetric], task: Task, values: Mapping[str, Value]) -> list[str]:
-    """The values of a kind of input to look at first; of a metric at several cutoffs that at its default one, or at the
-    last.
+def headline_names(reported: Iterable[AnyMetric], task: Task, shown: Collection[str]) -> list[str]:
+    """What to look at first of the values of a kind of input that are shown; of a metric at several cutoffs that at its
+    default one, or at the last.
     """
     found = []
     for metric in reported:
         if not metric.card.inference.leads(task):
             continue
         usual = render(Measure(metric, metric.card.defaults, None), ())
-        names = [name for name in values if name.partition("(")[0] == metric.key]
+        names = [name for name in shown if name.partition("(")[0] == metric.key]
         found += [usual] if usual in names else names[-1:]
     return found
 

@@ -71,9 +71,11 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     kind = UNIT_KINDS[task]
     summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
     reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
+    shown = section.metrics["prevalence_insensitive"].keys() | section.metrics["prevalence_sensitive"]
+    leading = headline_names(reported, task, [name for name in section.values if name in shown])
     return Report(
         input=summary,
-        headline=headline_of(summary, section, headline_names(reported, task, section.values)),
+        headline=headline_of(summary, section, leading),
         metrics=section.metrics,
         per_class=section.per_class,
         values=section.values,

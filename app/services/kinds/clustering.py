@@ -16,6 +16,7 @@ from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.clustering.information import completeness, homogeneity, v_measure
 from app.kernel.metrics.families.clustering.pairs import purity
+from app.kernel.metrics.families.clustering.shape import silhouette
 from app.kernel.metrics.families.overall.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.of_samples.cluster_units import CellUnits, ClusterUnits
@@ -131,6 +132,7 @@ def _against_classes(source: MatrixInput, values: Mapping[str, float | None]) ->
 
 CLUSTERING_KIND = UnitKind(
     inputs=_inputs,
+    ranked=(adjusted_rand, silhouette),
     units=_units,
     reordered=_reordered,
     shown=_shown,

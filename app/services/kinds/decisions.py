@@ -101,6 +101,7 @@ def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) 
 
 DECISIONS_KIND = UnitKind(
     inputs=lambda _: INPUTS_OF[Task.DECISIONS],
+    ranked=(),
     units=lambda source: DecisionUnits(source.counts.astype(np.float64)),
     reordered=_reordered,
     shown=lambda source: {"decision_matrix": source.counts.tolist()},

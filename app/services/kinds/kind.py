@@ -14,16 +14,11 @@ from app.kernel.uncertainty.of_samples.units import Units
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a report says of an input: a metric with its parameters, and the name that it has there.
-
-    Attributes:
-        listed: Lists can be sorted by its values, so that they are kept.
-    """
+    """What a report says of an input: a metric with its parameters, and the name that it has there."""
 
     name: str
     metric: AnyMetric
     parameters: Mapping[str, Any]
-    listed: bool = True
 
     @property
     def card(self) -> Card:
@@ -45,6 +40,7 @@ class UnitKind:
 
     Attributes:
         inputs: What metrics can be computed from, for an input: fewer where scores are missing.
+        ranked: What runs are ranked by when nobody says: the first of these that can be computed.
         units: What is resampled: with the samples where the kind needs them.
         reordered: An input with its labels in another order, which runs that are compared share.
         shown: Members of the input in an answer, beside those that all kinds have.
@@ -52,14 +48,17 @@ class UnitKind:
             where there is no such thing.
         findings: What the numbers mean, in words.
         variants: What a report says of one metric of an input; its value with the default parameters.
+        listed: What is kept of one metric, whatever the report says of it, so that lists can be sorted by it.
         details: What belongs to the values but is no metric; nothing.
     """
 
     inputs: Callable[[MatrixInput], frozenset[Inputs]]
+    ranked: tuple[AnyMetric, ...]
     units: Callable[[MatrixInput], Units]
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
     shown: Callable[[MatrixInput], Mapping[str, Any]]
     twin: Callable[[Subject], Subject | None]
     findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]
     variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
+    listed: Callable[[AnyMetric], Iterable[Reported]] = lambda metric: (Reported.plain(metric),)
     details: Callable[[MatrixInput, Subject, Options], Mapping[str, Any]] = lambda _, __, ___: {}

@@ -121,6 +121,7 @@ def _hidden(source: MatrixInput, values: Mapping[str, float | None], per_class: 
 
 MULTILABEL_KIND = UnitKind(
     inputs=_inputs,
+    ranked=(h_mean,),
     units=_units,
     reordered=_reordered,
     shown=_shown,

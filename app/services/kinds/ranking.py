@@ -1,6 +1,7 @@
 """Ranked items of queries."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -43,10 +44,7 @@ def variants(cutoffs: tuple[int, ...], metric: AnyMetric) -> tuple[Reported, ...
     """A metric at each cutoff, if it has one, under the name that it has in expressions."""
     if _K not in metric.card.defaults:
         return (Reported.plain(metric),)
-    return tuple(
-        Reported(f"{metric.key}({_K}={k})", metric, {**metric.card.defaults, _K: float(k)}, listed=k in CUTOFFS)
-        for k in cutoffs
-    )
+    return tuple(Reported(f"{metric.key}({_K}={k})", metric, {**metric.card.defaults, _K: float(k)}) for k in cutoffs)
 
 
 def _variants(source: MatrixInput, metric: AnyMetric) -> tuple[Reported, ...]:
@@ -126,11 +124,13 @@ def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) 
 
 RANKING_KIND = UnitKind(
     inputs=lambda _: INPUTS_OF[Task.RANKING],
+    ranked=(ndcg_at_k,),
     units=_units,
     reordered=lambda source, _: source,
     shown=lambda _: {},
     twin=lambda _: None,
     findings=_findings,
     variants=_variants,
+    listed=partial(variants, CUTOFFS),
     details=_details,
 )

@@ -5,7 +5,8 @@ from typing import Final
 
 from app.domain.expressions.expressions import render
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Scope, Task
+from app.domain.named_metrics import RANKED
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.services.kinds.clustering import CLUSTERING_KIND
@@ -34,6 +35,16 @@ def inputs_of(source: MatrixInput) -> frozenset[Inputs]:
 def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
     """What is looked at first where a task is judged, at default parameters, as expressions."""
     reported = catalogue().reported.for_task(task, inputs).of_scope(Scope.OVERALL)
-    return tuple(
-        render(Measure(one, one.card.defaults, None), ()) for one in reported if one.card.inference.leads(task)
-    )
+    return tuple(_usual(one) for one in reported if one.card.inference.leads(task))
+
+
+def ranked_by(source: MatrixInput) -> str:
+    """What runs such as this one are ranked by when nobody says, as an expression."""
+    inputs = inputs_of(source)
+    candidates = () if source.task is None else UNIT_KINDS[source.task].ranked
+    return next((_usual(one) for one in candidates if one.card.inputs in inputs), RANKED)
+
+
+def _usual(metric: AnyMetric) -> str:
+    """A metric at its default parameters."""
+    return render(Measure(metric, metric.card.defaults, None), ())

@@ -10,7 +10,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import names, rounded
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
-from app.kernel.metrics.families.labels.sets import samples_jaccard
+from app.kernel.metrics.families.labels.sets import samples_f1, samples_jaccard
 from app.kernel.metrics.families.units.overlaps import pooled_jaccard
 from app.kernel.uncertainty.of_samples.overlap_units import OverlapUnits
 from app.services.kinds.kind import PerClass, UnitKind
@@ -82,6 +82,7 @@ def _shown(source: MatrixInput) -> Mapping[str, Any]:
 
 SETS_KIND = UnitKind(
     inputs=_inputs,
+    ranked=(samples_f1,),
     units=_units,
     reordered=_reordered,
     shown=_shown,

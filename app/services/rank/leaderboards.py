@@ -7,18 +7,21 @@ from functools import partial
 from uuid import UUID
 
 from app.domain.errors import NotComparable, OutOfReach
-from app.domain.evaluation import EvaluationRecord, Standing
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
-from app.domain.named_metrics import HEADLINE
+from app.domain.inputs.kinds import UNIT_FORMS
+from app.domain.named_metrics import HEADLINE, RANKED
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import of_probabilities
 from app.kernel.uncertainty.design import ProportionInterval
 from app.services.compute import ComputePool
 from app.services.estimands import Better, preference, stored_key
+from app.services.kinds.registry import ranked_by
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
 from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_scored, read_labels
+from app.services.stored import stored_input
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
 MOST_COMPUTED = 300
@@ -77,6 +80,14 @@ class LeaderboardService:
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
+
+    async def usual_metric(self, project: str, dataset: DatasetRef) -> str:
+        """What a dataset is ranked by when nobody says: it follows from the kind of its latest run."""
+        query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, limit=1)
+        latest = await self.store.page(project, query)
+        of_units = [one.id for one in latest.items if one.input.kind in UNIT_FORMS]
+        records = await self.store.get_many(project, of_units) if of_units else {}
+        return next((ranked_by(stored_input(record)) for record in records.values()), RANKED)
 
     async def _of_nothing(self, project: str, query: LeaderboardQuery) -> str:
         """Why there is nothing to rank: conditions that nothing satisfies, a name that nobody used, or a version or

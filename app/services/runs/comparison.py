@@ -11,7 +11,12 @@ from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, simulated, why_no_difference
-from app.services.runs.group_draws import ResampledGroups, SharedGroups
+from app.services.runs.group_draws import (
+    ResampledGroups,
+    ResampledUnitGroups,
+    SharedGroups,
+    SharedGroupsOfClasses,
+)
 from app.services.runs.matrix_draws import IndependentMatrices
 from app.services.runs.paired_draws import PairedMatrices
 from app.services.runs.pairing import PairingDesign
@@ -53,7 +58,7 @@ class Comparison:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
         self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
         self._setup = Setup(runs, self.prevalence, settings, len(self.pairs))
-        self.groups = groups
+        self._shared = groups
 
     @property
     def independent(self) -> bool:
@@ -63,7 +68,12 @@ class Comparison:
     @property
     def grouped(self) -> bool:
         """Do the samples come in groups?"""
-        return self.groups is not None
+        return self._shared is not None
+
+    @property
+    def groups(self) -> SharedGroupsOfClasses | None:
+        """Those of samples of classes, where they come in some."""
+        return self._shared if isinstance(self._shared, SharedGroupsOfClasses) else None
 
     @property
     def weighted(self) -> bool:
@@ -115,7 +125,8 @@ class Comparison:
                 found |= {index: (closed, place) for place, index in enumerate(known)}
             rest = [index for index in of_samples if index not in known]
             if rest:
-                resampled = ResampledSamples(*self._given(rest))
+                given, groups = self._given(rest), self._shared
+                resampled = ResampledSamples(*given) if groups is None else ResampledUnitGroups(*given, groups=groups)
                 found |= {index: (resampled, place) for place, index in enumerate(rest)}
         return [found[index] for index in indices]
 

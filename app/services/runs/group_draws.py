@@ -1,7 +1,7 @@
 """Runs on samples that come in groups: whole groups are resampled, and permuted between the runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,9 +29,10 @@ from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 from app.services.runs.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
+from app.services.runs.sample_draws import ResampledSamples
 
 _MCNEMAR = "grouped_mcnemar"
-_PERMUTATION = "group_permutation"
+_EACH, _PERMUTATION = "permutation", "group_permutation"
 _TOO_OFTEN_UNDEFINED = f"no limits: a value is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
 
 
@@ -40,15 +41,38 @@ class SharedGroups:
     """Samples that all runs have in common, with their groups.
 
     Attributes:
-        runs: What the groups hold.
         grouping: Of the common samples.
+    """
+
+    grouping: Grouping
+
+    @property
+    def notes(self) -> list[str]:
+        """What groups do, and what few of them do."""
+        notes = [
+            f"The samples come in {self.grouping.n_groups} groups: limits and probabilities resample groups, tests let "
+            "runs trade places in whole groups."
+        ]
+        if self.grouping.n_groups < FEW_GROUPS:
+            notes.append(
+                f"With fewer than {FEW_GROUPS} groups limits, though widened for it, can hold the truth less often "
+                "than their level says."
+            )
+        return notes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedGroupsOfClasses(SharedGroups):
+    """The same of samples of classes.
+
+    Attributes:
+        runs: What the groups hold.
         truth: (n) the classes of these.
         predictions: (R, n) what each run predicts.
         weights: (n) of them; None is 1 each.
     """
 
     runs: GroupedRuns
-    grouping: Grouping
     truth: NDArray[np.int64]
     predictions: NDArray[np.int64]
     weights: Array | None = None
@@ -76,7 +100,7 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
         why = runs.pairing.reason.partition(";")[0]
         raise _refused(f"only runs on the same samples can be compared in groups, and these are not paired: {why}")
     scored = next((estimand.text for estimand in estimands if estimand.scored), None)
-    if scored is not None:
+    if scored is not None and runs.task is None:
         raise _refused(f"{scored} needs probabilities, and tests of these take samples as independent")
     labels = [runs.kept.labels[record.id] for record in runs.records]
     groupings = [Grouping.of(one.groups[row]) for one, row in zip(labels, rows, strict=True) if one.groups is not None]
@@ -85,13 +109,15 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
         raise _refused("the runs do not group the samples that they have in common in the same way")
     if grouping.n_groups < 2:
         raise _refused("the samples that the runs have in common are one group, so how groups differ is not known")
+    if runs.task is not None:
+        return SharedGroups(grouping)
     truth = runs.places[0][labels[0].truth[rows[0]]]
     predictions = np.stack(
         [place[one.predicted[row]] for one, place, row in zip(labels, runs.places, rows, strict=True)]
     )
     weights = runs.pairing.weights
     grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes, weights)
-    return SharedGroups(grouped, grouping, truth.astype(np.int64), predictions.astype(np.int64), weights)
+    return SharedGroupsOfClasses(grouping, grouped, truth.astype(np.int64), predictions.astype(np.int64), weights)
 
 
 def _refused(why: str) -> IncomparableRuns:
@@ -114,7 +140,7 @@ class ResampledGroups(Resampling):
     name = Method.CLUSTER_BOOTSTRAP.value
 
     def __init__(
-        self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array], groups: SharedGroups
+        self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array], groups: SharedGroupsOfClasses
     ) -> None:
         super().__init__(setup, estimands, values)
         self._groups = groups
@@ -155,19 +181,13 @@ class ResampledGroups(Resampling):
 
     @property
     def notes(self) -> list[str]:
-        """What groups do, and what few of them do."""
-        count = self._groups.runs.n_groups
-        notes = [
-            f"The samples come in {count} groups: limits and probabilities resample groups, tests let runs trade "
-            "places in whole groups. Tests of counts and ranges of costs have the variance between the groups; a test "
-            "that all runs are equal is left out: it takes samples as independent."
-        ]
-        if count < FEW_GROUPS:
-            notes.append(
-                f"With fewer than {FEW_GROUPS} groups limits, though widened for it, can hold the truth less often "
-                "than their level says."
-            )
-        return notes
+        """What groups do, and what they leave out."""
+        of_groups, *rest = self._groups.notes
+        left_out = (
+            "Tests of counts and ranges of costs have the variance between the groups; a test that all runs are equal is "
+            "left out: it takes samples as independent."
+        )
+        return [f"{of_groups} {left_out}", *rest]
 
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Limits from resampled groups, p from permutations of the runs within groups."""
@@ -206,3 +226,46 @@ class ResampledGroups(Resampling):
     @cached_property
     def _exchanges(self) -> dict[tuple[int, int], list[Array]]:
         return {}
+
+
+class ResampledUnitGroups(ResampledSamples):
+    """Groups of samples of more than classes drawn with replacement, the same for all runs, which are paired."""
+
+    name = Method.CLUSTER_BOOTSTRAP.value
+
+    def __init__(
+        self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array], groups: SharedGroups
+    ) -> None:
+        super().__init__(setup, estimands, values)
+        self.grouping = groups.grouping
+        self._groups = groups
+
+    @property
+    def design(self) -> ResamplingDesign:
+        """What is resampled, and how often."""
+        count = self._groups.grouping.n_groups
+        return replace(super().design, class_counts="random", resampled="groups", n_groups=count)
+
+    @property
+    def notes(self) -> list[str]:
+        """What groups do, and what could not be done."""
+        return self._groups.notes + super().notes
+
+    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+        """Limits from resampled groups, p from groups in which the runs trade places."""
+        drawn = self.drawn[index]
+        if drawn is None:
+            return [Test()] * len(self.estimands[index].names)
+        read_at = expanded_level(level, self._groups.grouping.effective_groups)
+        summary = summarise(drawn[:, pair[0]] - drawn[:, pair[1]], self.gaps(index, pair), read_at)
+        return [
+            replace(
+                test,
+                low=float(low),
+                high=float(high),
+                method=test.method.replace(_EACH, _PERMUTATION),
+                limits=self.name,
+                reason=_TOO_OFTEN_UNDEFINED if np.isnan(low) else test.reason,
+            )
+            for test, low, high in zip(super().tests(index, pair, level), summary.low, summary.high, strict=True)
+        ]

@@ -20,6 +20,7 @@ from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.of_groups.clusters import Grouping
 from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
 from app.kernel.uncertainty.of_samples.resampling import Plan, plan
 from app.kernel.uncertainty.of_samples.units import Units
@@ -179,11 +180,14 @@ class ResampledSamples(Resampling):
     """Samples resampled within the classes, the same ones for all runs where they are paired."""
 
     name = "bootstrap"
+    # Of paired runs, the samples that are drawn and exchanged together.
+    grouping: Grouping | None = None
 
     @cached_property
     def plan(self) -> Plan | None:
         """How many resamples of what; None when even a few are too many."""
-        return plan(self._largest, self._width * len(self.runs), self.settings.draws)
+        whole = self.grouping is not None
+        return plan(self._largest, self._width * len(self.runs), self.settings.draws, whole=whole)
 
     @property
     def _largest(self) -> int:
@@ -217,7 +221,9 @@ class ResampledSamples(Resampling):
         runs, weights = [run.run for run in self.runs.scored], [run.weights for run in self.runs.scored]
         seed = seed_of(self.settings.seed, "resamples")
         if self.runs.pairing.paired:
-            return replicate(runs, functionals, seed=seed, made=made, shares=shares, weights=weights[0])
+            return replicate(
+                runs, functionals, seed=seed, made=made, shares=shares, weights=weights[0], grouping=self.grouping
+            )
         apart = [
             replicate(
                 [run], functionals, seed=seed_of(seed, number), made=_within(made, run), shares=shares, weights=own
@@ -288,6 +294,7 @@ class ResampledSamples(Resampling):
                         paired=self.runs.pairing.paired,
                         shares=shares,
                         weights=(self.runs.scored[first].weights, self.runs.scored[second].weights),
+                        grouping=self.grouping,
                     ),
                     strict=True,
                 )

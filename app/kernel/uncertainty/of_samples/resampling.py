@@ -141,10 +141,8 @@ def bootstrap_samples(
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
         weighting: (n) what each sample weighs besides, in every replicate.
     """
-    if grouping is None:
-        drawn, read_at = resamples(run, made, seed, class_counts), level
-    else:
-        drawn, read_at = _of_groups(grouping, made, run, seed), expanded_level(level, grouping.effective_groups)
+    read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
+    drawn = resamples(run, made, seed, class_counts, grouping)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals, weighting)
     values = replicated([run], functionals, drawn, [estimates], weighting)
@@ -221,22 +219,24 @@ def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summ
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 
-def _of_groups(grouping: Grouping, made: Plan, run: Units, seed: int) -> Resamples:
-    yield None, None, grouping.weights(draws=made.draws, random=generator(seed), batch=_batch(made, run))
-
-
 def _batch(made: Plan, run: Units) -> int:
     return max(1, _AT_ONCE // (made.subset * run.width))
 
 
-def resamples(run: Units, made: Plan, seed: int, class_counts: ClassCounts) -> Resamples:
+def resamples(
+    run: Units, made: Plan, seed: int, class_counts: ClassCounts, grouping: Grouping | None = None
+) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
-    None twice where there is one subset of all samples.
+    None twice where there is one subset of all samples. Where these come in groups, whole groups are drawn, and class
+    counts are random.
     """
     random = generator(seed)
     y, fixed = run.strata, class_counts is ClassCounts.FIXED
     batch = _batch(made, run)
+    if grouping is not None:
+        yield None, None, grouping.weights(draws=made.draws, random=random, batch=batch)
+        return
     if run.multiplicities is not None:
         strata = y if fixed else np.zeros_like(y)
         yield None, None, _of_cells(run.multiplicities, strata, made.draws, batch, random)

@@ -42,9 +42,8 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     reported = [one for metric in metrics_of_kind for one in kind.variants(source, metric)]
     found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
     metrics, per_class = found.overall(), found.per_class()
-    overall = _of_scope(reported, Scope.OVERALL)
-    known = zip(overall, numbers(np.array(found.values(overall))), strict=True)
-    values = {one.name: value for one, value in known if one.listed}
+    listed = [one for metric in metrics_of_kind for one in kind.listed(metric) if one.card.scope is Scope.OVERALL]
+    values = dict(zip([one.name for one in listed], numbers(np.array(found.values(listed))), strict=True))
     requested, gaps = _requested(question, run)
     intervals = {}
     if question.has_intervals:
@@ -58,7 +57,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         metrics=metrics,
         per_class=per_class,
         # What is called like a metric of classes and is another one cannot stand in lists beside it.
-        values={one.name: values[one.name] for one in overall if one.listed and _has_its_name(one.metric)},
+        values={one.name: values[one.name] for one in listed if _has_its_name(one.metric)},
         requested={text: requested[text] for text in question.options.metrics},
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),

@@ -69,7 +69,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
     board = commands.add_parser("leaderboard", parents=[common], help="the models of a data set, the best first")
     board.add_argument("dataset", metavar="DATASET")
-    board.add_argument("-m", "--metric", default="h_mean", metavar="EXPRESSION")
+    board.add_argument("-m", "--metric", metavar="EXPRESSION", help="usual for the kind of input when left out")
     board.add_argument("--split")
     board.add_argument("--where", action="append", default=[], metavar="CONDITION", help="such as 'mcc>=0.5'")
     board.add_argument("--limit", type=int)

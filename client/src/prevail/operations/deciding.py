@@ -79,7 +79,7 @@ class Deciding(Asking):
         self,
         /,
         dataset: Name,
-        metric: str = "h_mean",
+        metric: str | None = None,
         *,
         split: str | None = None,
         where: Sequence[str] = (),
@@ -90,7 +90,7 @@ class Deciding(Asking):
 
         Args:
             dataset: Its name, also ``name/version/split``.
-            metric: An overall metric, or another expression.
+            metric: An overall metric, or another expression; without one what is usual for what was judged.
             split: Of the data set.
             where: Conditions on stored values, such as ``["mcc>=0.5"]``: who does not satisfy them is left out.
             limit: Lines at most.
