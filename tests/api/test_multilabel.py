@@ -222,7 +222,8 @@ def test_weights_and_groups(client: httpx.Client) -> None:
     assert weighted["metrics"]["prevalence_sensitive"]["samples_f1"] == pytest.approx(
         plain["metrics"]["prevalence_sensitive"]["samples_f1"]
     )
-    assert weighted["intervals"] == {}
+    assert weighted["intervals"]["samples_f1"]["method"] == "weighted_t"
+    assert weighted["intervals"]["samples_f1"]["low"] == pytest.approx(plain["intervals"]["samples_f1"]["low"])
     grouped = compute(client, {**SOURCE, "group_ids": [number // 4 for number in range(60)]})
     assert grouped["input"]["n_groups"] == 15
     assert grouped["intervals"]["h_mean"]["method"] == "cluster_bootstrap"

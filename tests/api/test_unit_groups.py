@@ -1,5 +1,7 @@
 """Samples of more than classes that come in groups: compared by groups, which trade places whole."""
 
+from typing import Any
+
 import httpx
 import numpy as np
 import pytest

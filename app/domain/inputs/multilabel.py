@@ -23,6 +23,7 @@ from app.domain.inputs.matrices import (
     read_groups,
     read_ids,
     read_weights,
+    weight_facts,
 )
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
@@ -253,7 +254,7 @@ def _made(
         positive=None,
         content=Content.counts if weights is None else Content.weights,
         counts=_counts(truth, predicted, weights),
-        facts={**facts, **group_facts(groups)},
+        facts={**facts, **weight_facts(weights), **group_facts(groups)},
         samples=Samples(truth.view(np.uint8), predicted.view(np.uint8), outputs, ids, weights, groups=groups),
     )
 

@@ -57,7 +57,7 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
         if not count or not others > 0.0:
             continue
         order, below = _ordered(scores.columns[code])
-        members, weights = scores.y.take(order) == code, each.take(order)
+        members, weights = scores.members(code).take(order), each.take(order)
         mass = np.where(members, 0.0, weights) / others, np.where(members, weights, 0.0) / count
         placed = np.where(members, below(mass[0]), 1.0 - below(mass[1]))
         given = None if scores.weights is None else weights

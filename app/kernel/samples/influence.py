@@ -92,7 +92,7 @@ class Sampled:
 
     def sides(self, code: int) -> tuple[float, float]:
         """How many members and how many others a class has, or these are worth."""
-        weights, members = self.scores.weights, self.scores.y == code
+        weights, members = self.scores.weights, self.scores.members(code)
         if weights is None:
             positives = int(np.count_nonzero(members))
             return positives, self.scores.n_samples - positives
@@ -207,7 +207,7 @@ def mean_of_areas(influence: Callable[[Sampled], Array]) -> Form:
     one_area = line_of_area()
 
     def make(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
-        if of.scores.n_classes == 2:
+        if of.scores.is_mirrored:
             return one_area.make(of, class_index, parameters)
         return Influence(influence(of), LinearMethod.INFLUENCE_LOGIT)
 

@@ -5,7 +5,7 @@ against each other.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array, each, lazy
+from app.kernel.numerics.arrays import Array, Mask, each, lazy
 from app.kernel.numerics.weighted_units import WeightedUnits
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
@@ -36,6 +36,15 @@ class LabelScores(Scores, WeightedUnits):
         other = LabelScores(self.truth, self.probabilities, weights)
         other.__dict__.update({name: self.__dict__[name] for name in ("in_order", "_terms") if name in self.__dict__})
         return other
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Never: two labels have an order each."""
+        return False
+
+    def members(self, code: int) -> Mask:
+        """Samples (n) with a label."""
+        return self.truth[:, code]
 
     @lazy
     def n(self) -> Array:

@@ -104,6 +104,15 @@ class Scores:
         other.are_probabilities = self.are_probabilities
         return other
 
+    @property
+    def is_mirrored(self) -> bool:
+        """Is the order by one column that by the other the other way round?"""
+        return self.n_classes == 2
+
+    def members(self, code: int) -> Mask:
+        """Samples (n) of a class."""
+        return self.y == code
+
     # Totals.
 
     @lazy

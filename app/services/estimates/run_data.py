@@ -145,7 +145,7 @@ class RunData:
         if self.label_influences is not None:
             return self.label_influences
         if self.source.task is not None:
-            return UnitInfluences(self.units.subject(), self.units.n_units, self.n_classes)
+            return UnitInfluences(self.subject, self.units.n_units, self.n_classes, weights=self.weights)
         return Influences(self.scores)
 
     @cached_property
@@ -154,7 +154,8 @@ class RunData:
         units = self.units if self.source.task is not None else None
         if not isinstance(units, LabelUnits):
             return None
-        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs)
+        weighted = None if self.weights is None else units.weighted(self.weights)
+        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, weighted, weights=self.weights)
 
     @cached_property
     def grouping(self) -> Grouping | None:
@@ -181,12 +182,12 @@ class RunData:
 
     @cached_property
     def weighted(self) -> WeightedCounts | None:
-        """What the weights of independent samples add to its matrix; None when they have none.
+        """What the weights of independent samples add to its matrix; None when they have none, or there is no matrix.
 
         Raises:
             ValueError: the weights are not at hand.
         """
-        if not self.source.is_weighted or self.source.is_grouped:
+        if not self.source.is_weighted or self.source.is_grouped or self.source.task is not None:
             return None
         samples = self._samples
         if samples.weights is None:

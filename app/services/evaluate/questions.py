@@ -132,7 +132,7 @@ def _check_unit_options(source: MatrixInput, task: Task, options: Options) -> No
         raise InvalidInput.at(
             "/options/costs", "not_for_this_kind", f"expected no costs: they have no meaning for {task}"
         )
-    if options.intervals is IntervalChoice.ALL and source.content is not Content.counts:
+    if options.intervals is IntervalChoice.ALL and source.content is not Content.counts and not source.is_weighted:
         raise InvalidInput.at(
             "/options/intervals",
             "intervals_need_counts",

@@ -86,6 +86,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
         of_samples={SectionName.UNITS: section},
         queries=section.details.get("queries"),
         decisions=section.details.get("decisions"),
+        weights=section.details.get("weights"),
     )
 
 

@@ -177,7 +177,10 @@ class Runs:
         """How runs of units belong together."""
         sources = [self.__class__(self.records, None, self.places, kept=kept).source(run) for run in range(len(self))]
         kind = UNIT_KINDS[self._unit_task]
-        known = [None if one.samples is None else PairedUnits(one.unit_ids, kind.units(one).truth) for one in sources]
+        known = [
+            None if one.samples is None else PairedUnits(one.unit_ids, kind.units(one).truth, one.samples.weights)
+            for one in sources
+        ]
         return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
 
     @property
@@ -249,11 +252,11 @@ class Runs:
         if self.task is None:
             joint = self.pairing.joint
             return self.records[0].n_rows if joint is None else float(joint.counts.sum())
-        return float(len(self.pairing.rows[0])) if self.pairing.rows is not None else self.records[0].n_samples
+        return float(len(self.pairing.rows[0])) if self.pairing.rows is not None else self.records[0].n_rows
 
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:
-        """What the weights of the samples of each run add to its matrix; None for a run without weights."""
+        """What the weights of the samples of each run of classes add to its matrix; None for a run without weights."""
         return tuple(map(self._weighted, self.records, self.places))
 
     def _weighted(self, record: EvaluationRecord, place: NDArray[np.intp]) -> WeightedCounts | None:
@@ -265,8 +268,8 @@ class Runs:
     @property
     def lacking_weights(self) -> EvaluationRecord | None:
         """The first run whose samples have weights that are not at hand."""
-        pairs = zip(self.records, self.weighted, strict=True)
-        return next((record for record, one in pairs if record.is_weighted and one is None), None)
+        known = {one.id for one in self.records if self.kept.weights(one.id) is not None}
+        return next((record for record in self.records if record.is_weighted and record.id not in known), None)
 
     @cached_property
     def whole(self) -> tuple[ScoredRun, ...]:

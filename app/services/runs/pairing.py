@@ -91,10 +91,12 @@ class PairedUnits:
     Attributes:
         ids: (n) of the units, all different; None when there are none.
         truth: (n) or (n, m), what is true of each; None where that cannot be held side by side.
+        weights: (n) of them; None is 1 each.
     """
 
     ids: NDArray[Any] | None
     truth: NDArray[Any] | None
+    weights: Array | None = None
 
 
 def pair_units(
@@ -125,7 +127,10 @@ def pair_units(
     fault = _mismatch(present, rows, minimum_matched)
     if fault is not None:
         return _by_test_set(records, fault, same=same)
-    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present)), None, tuple(rows))
+    weights = common_weights([one.weights for one in present], rows)
+    if isinstance(weights, str):
+        return _by_test_set(records, weights, same=same)
+    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present)), None, tuple(rows), weights)
 
 
 def _largest(units: Sequence[PairedUnits]) -> int:
@@ -145,14 +150,13 @@ def _mismatch(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]], mi
 
 
 def _without_ids(records: Sequence[EvaluationRecord], matrices: Array, why: str) -> Pairing:
-    if any(record.is_weighted for record in records):
-        return Pairing(PairingDesign.INDEPENDENT, f"{why}; taken as runs on different samples")
     sums = matrices.sum(axis=2)
     return _by_test_set(records, why, same=bool((sums == sums[0]).all()))
 
 
 def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -> Pairing:
-    """Runs that nothing pairs; ``same``: their data have the same counts."""
+    """Runs that nothing pairs; ``same``: their data have the same counts, or sums of weights, which say less."""
+    same = same and not any(record.is_weighted for record in records)
     if same and all(record.dataset == records[0].dataset for record in records):
         return Pairing(
             PairingDesign.TEST_SET,
@@ -179,7 +183,7 @@ def _join(
         if not np.array_equal(other, truth):
             place = int(np.argmax(other != truth))
             return f"sample {ids[0][rows[0][place]]} has another true class in run {number + 1} than in the first"
-    weights = common_weights(samples, rows)
+    weights = common_weights([one.weights for one in samples], rows)
     if isinstance(weights, str):
         return weights
     predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
@@ -199,15 +203,14 @@ def _matched(matched: int, largest: int) -> str:
     return f"{same}{matched} sample ids{rest}"
 
 
-def common_weights(samples: Sequence[SampleLabels], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
+def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
     """What the common samples weigh (n) in all runs, None where that is 1 each, or why they cannot be paired.
 
     The unit of a run's weights says nothing, so weights that are multiples of those of the first are the same.
     """
-    if all(one.weights is None for one in samples):
+    if all(one is None for one in known):
         return None
-    pairs = zip(samples, rows, strict=True)
-    each = [np.ones(row.size) if one.weights is None else one.weights[row] for one, row in pairs]
+    each = [np.ones(row.size) if one is None else one[row] for one, row in zip(known, rows, strict=True)]
     sums = [float(one.sum()) for one in each]
     if min(sums) <= 0.0:
         return "the samples that the runs have in common weigh nothing"

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.kinds import form_of
@@ -34,6 +37,11 @@ class KeptSamples:
         """From samples with all that is known of them."""
         labels = {identifier: SampleLabels.of(one) for identifier, one in outputs.items()}
         return cls({identifier: one for identifier, one in labels.items() if one is not None}, outputs)
+
+    def weights(self, identifier: UUID) -> NDArray[np.float64] | None:
+        """What the samples of a run weigh; None where that is 1 each, or not known."""
+        found = self.labels.get(identifier)
+        return None if found is None else found.weights
 
     def samples(self, identifier: UUID) -> Samples | None:
         """The samples of a run that came with probabilities, scores or weights."""

@@ -153,6 +153,8 @@ def limits(
         reach = two_sided_z(level) * linearisation.widened(level)
     else:
         reach = float(student_quantile(tail, linearisation.freedom))
+        # Degrees of freedom that are known allow for weights themselves.
+        reach *= linearisation.widened(level) if np.isinf(linearisation.freedom) else 1.0
     ends = limits_on_scale(linearisation, reach * error)
     if ends is None and linearisation.sizes is not None and low is not None and high is not None:
         width, method = high - low, LinearMethod.NEWCOMBE

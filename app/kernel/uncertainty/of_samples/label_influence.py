@@ -7,22 +7,26 @@ what labels of one sample share is in these sums.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.label_table import LabelTable
-from app.kernel.metrics.card import Inputs, Mean, Scale
+from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, bounds, compute, measures
+from app.kernel.metrics.proportion import Cells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.label_pairs import CELLS, LabelPairs
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.of_matrices import mover
 from app.kernel.uncertainty.of_matrices.headline import FEW
-from app.kernel.uncertainty.of_samples.influence import Linearisation
+from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
+from app.kernel.uncertainty.of_samples.label_units import WeightedLabels
 from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
 
+_RECALL = Rate(Cells.TP, Cells.ACTUAL, None)
 # Relative to the samples of a cell: so far it is moved up and down for a derivative.
 _STEP = 2.0**-13
 # Relative to the largest derivative: the two sides of a smooth function differ by less.
@@ -33,18 +37,34 @@ _AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelInfluences(UnitInfluences):
-    """Metrics of samples with labels, without weights: those of single samples as of other units, and those of the
-    tables of the labels.
+    """Metrics of samples with labels: those of single samples as of other units, areas of labels by DeLong, and those
+    of the tables of the labels.
+
+    Attributes:
+        weighted: The tables of samples that have weights.
     """
 
     pairs: LabelPairs
+    weighted: WeightedLabels | None = None
     _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
+    _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> LabelTable:
         """The tables of the labels."""
         table: LabelTable = self.subject.parts[Inputs.MATRIX]
         return table
+
+    def of(
+        self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric as a sum over the samples: of their labels, or of areas of each label against its absence."""
+        inputs = metric.card.inputs
+        if inputs is not Inputs.PROBABILITIES or inputs not in self.subject.parts:
+            return super(LabelInfluences, self).of(metric, class_index, parameters=parameters)
+        if inputs not in self._of_scores:
+            self._of_scores[inputs] = Influences(self.subject.parts[inputs])
+        return self._of_scores[inputs].of(metric, class_index, parameters=parameters)
 
     def of_tables(self, expression: Expression) -> Linearisation | None:
         """An expression of the tables of the labels with one value; None where it is another, or has no derivatives.
@@ -63,13 +83,30 @@ class LabelInfluences(UnitInfluences):
                 derivatives = cell_derivatives(lambda table: compute(expression, table), self.table)
             if derivatives is None:
                 return None
-            influence = self.pairs.sums(derivatives)
-            influence -= influence.mean()
-            influence *= np.sqrt(self.n_units / max(self.n_units - 1.0, 1.0))
+            influence = self._centred(self.pairs.sums(derivatives))
         card = expression.metric.card if isinstance(expression, Measure) else None
         scale = Scale.LINEAR if card is None else card.inference.scale
         method = LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
-        return Linearisation(float(value), influence, scale, Strata.WHOLE, method, bounds(expression))
+        worth = None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
+        return Linearisation(float(value), influence, scale, Strata.WHOLE, method, bounds(expression), worth=worth)
+
+    def _centred(self, derivatives: Array) -> Array:
+        """Influences from the derivatives (n) by the weights of the samples."""
+        if self.weights is None:
+            each, size = np.ones(self.n_units), self.n_units
+        else:
+            each, size = self.weights, np.count_nonzero(self.weights)
+        found: Array = each * (derivatives - each @ derivatives / each.sum())
+        return found * np.sqrt(size / max(size - 1.0, 1.0))
+
+    def _recalls(self, level: float) -> tuple[Array, Array, Array]:
+        """Hits and samples (L) with each label, or what they are worth, and variances of the recalls."""
+        table = self.table
+        if self.weighted is None:
+            with silently():
+                return table.tp, table.actual, table.recall * (1.0 - table.recall) / table.actual
+        rates = self.weighted.rates(_RECALL)
+        return *rates.as_counts(level), rates.variance
 
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         """Limits of the means of the recalls: MOVER on their Jeffreys limits and their correlation (Zou 2008).
@@ -84,7 +121,8 @@ class LabelInfluences(UnitInfluences):
         table = self.table
         with silently():
             per_sample = 1.0 / table.actual
-            error = np.sqrt(table.recall * (1.0 - table.recall) * per_sample)
+        hits, among, variance = self._recalls(level)
+        error = np.sqrt(variance)
 
         def spread(moved: Array) -> Array:
             """For two sides (2, L): moves in standard errors are weights of the errors of the recalls."""
@@ -96,7 +134,7 @@ class LabelInfluences(UnitInfluences):
             found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
             return found
 
-        ends = mover.mean_limits(table.recall, *jeffreys(table.tp, table.actual, level), spread=spread)
+        ends = mover.mean_limits(table.recall, *jeffreys(hits, among, level), spread=spread)
         return {mean: (float(ends[mean, 0]), float(ends[mean, 1])) for mean in Mean}
 
     def _of_recalls(self, slopes: Array) -> float:
@@ -104,6 +142,7 @@ class LabelInfluences(UnitInfluences):
         values = np.zeros((slopes.size, CELLS))
         values[:, 2], values[:, 3] = -slopes * self.table.recall, slopes * (1.0 - self.table.recall)
         summed = self.pairs.sums(values)
+        summed = summed if self.weights is None else self.weights * summed
         return float(summed @ summed)
 
     def edge_moves(self, expression: Expression, level: float) -> Array:
@@ -112,11 +151,12 @@ class LabelInfluences(UnitInfluences):
         Derivatives see nothing of it there. Added by squares, as parts of a mean are (Zou & Donner 2008).
         """
         table = self.table
-        at_edge = ((table.tp == 0) | (table.tp == table.actual)) & (table.actual > 0) & (table.actual < FEW)
+        worth_hits, worth, _ = self._recalls(level)
+        at_edge = ((table.tp == 0) | (table.tp == table.actual)) & (table.actual > 0) & (worth < FEW)
         codes = np.flatnonzero(at_edge)
         if not codes.size:
             return np.zeros(0)
-        low, high = (ends[codes] for ends in jeffreys(table.tp, table.actual, level))
+        low, high = (ends[codes] for ends in jeffreys(worth_hits, worth, level))
         recall = np.where(table.tp[codes] == 0, high, low)
         hits, predicted = (np.repeat(part[None], codes.size, axis=0) for part in (table.tp, table.predicted))
         rows = np.arange(codes.size)

@@ -9,15 +9,40 @@ from numpy.typing import NDArray
 from app.kernel.matrix.label_table import LabelTable
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.label_pairs import LabelPairs
 from app.kernel.samples.label_scores import LabelScores
 from app.kernel.samples.label_sets import LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.of_weights.rates import WeightedRate
 
 # Labels of a sample that are counted in the time in which one probability is sorted.
 _COUNTED = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedLabels:
+    """What samples in weights of their own make of the tables of the labels.
+
+    Attributes:
+        sums: Of weights.
+        squares: Of squared weights.
+        samples: Numbers of samples with a weight above 0.
+    """
+
+    sums: LabelTable
+    squares: LabelTable
+    samples: LabelTable
+
+    def rates(self, rate: Rate) -> WeightedRate:
+        """One rate of every label (L), whatever label ``rate`` is of."""
+        (hits, among), (hit_squares, all_squares), (_, samples) = (
+            (getattr(table, rate.hits.column), getattr(table, rate.among.column))
+            for table in (self.sums, self.squares, self.samples)
+        )
+        return WeightedRate.of_sums(np.array([hits, hit_squares]), np.array([among, all_squares]), samples)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +94,10 @@ class LabelUnits(Units):
             self._known["columns"] = np.concatenate(columns, axis=1).astype(np.float64)
         hits, actual, predicted = np.split(weights @ self._known["columns"], 3, axis=-1)
         return LabelTable(hits, actual, predicted, weights.sum(axis=-1, keepdims=True))
+
+    def weighted(self, weights: Array) -> "WeightedLabels":
+        """The tables of the labels of samples in weights (n) of their own."""
+        return WeightedLabels(*(self._table(one) for one in (weights, weights * weights, (weights > 0) * 1.0)))
 
     @property
     def pairs(self) -> LabelPairs:

@@ -30,9 +30,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return _of_rates(estimand, estimand.rates, run, settings)
     influences, expression = run.label_influences, estimand.expression
     of_one_label = isinstance(expression, Measure) and expression.of is not None
-    if influences is None or of_one_label or run.source.is_weighted or settings.simulate:
+    if influences is None or of_one_label or settings.simulate:
         return None
-    return _mean_of_recalls(estimand, influences, settings) or _of_tables(estimand, influences, run, settings)
+    return _mean_of_recalls(estimand, influences, run, settings) or _of_tables(estimand, influences, run, settings)
 
 
 def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
@@ -40,9 +40,8 @@ def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings:
 
     A label is there or not in every sample, so its rates are those of two classes, with the same limits.
     """
-    counted = [rate.counts(run.table) for rate in rates]
-    hits, among = (np.array(parts) for parts in zip(*counted, strict=True))
-    return _of_counts(estimand, (hits, among), rates[0].line, rates[0].among, run, settings)
+    counted = _counted(rates, run, settings.level_of_each)
+    return _of_counts(estimand, counted, rates[0].line, rates[0].among, run, settings)
 
 
 def _of_part(estimand: Estimand, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
@@ -68,7 +67,7 @@ def _of_counts(
     found, chosen = [], settings.proportions_of_each
     lows, highs = proportion_limits(*counts, settings.level_of_each, chosen)
     ends = zip(*line.limits(lows, highs), strict=True)
-    method, given = Method(chosen.value).value, GIVEN[of].value
+    method, given = f"{_prefix(run)}{Method(chosen.value).value}", GIVEN[of].value
     for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
         reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else NoLimits.DEGENERATE
         low, high = (nan, nan) if reason is not None else (float(low), float(high))
@@ -86,7 +85,25 @@ def _of_counts(
     return tuple(found)
 
 
-def _mean_of_recalls(estimand: Estimand, influences: LabelInfluences, settings: LimitSettings) -> Estimates | None:
+def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
+    """What counts and all of it (V) for intervals of proportions: samples, or of weighted ones what they are worth."""
+    influences = run.label_influences
+    if influences is None or influences.weighted is None:
+        hits, among = zip(*(rate.counts(run.table) for rate in rates), strict=True)
+        return np.array(hits), np.array(among)
+    # One rate of some labels.
+    labels = [rate.of for rate in rates]
+    of_all = influences.weighted.rates(rates[0]).as_counts(level)
+    return of_all[0][labels], of_all[1][labels]
+
+
+def _prefix(run: RunData) -> str:
+    return "weighted_" if run.source.is_weighted else ""
+
+
+def _mean_of_recalls(
+    estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
+) -> Estimates | None:
     """A mean of the recalls of all labels, whose errors go together as samples have several labels."""
     expression = estimand.expression
     if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
@@ -96,7 +113,8 @@ def _mean_of_recalls(estimand: Estimand, influences: LabelInfluences, settings: 
         return None
     low, high = influences.recall_means(settings.level_of_each)[mean]
     value = float(expression.metric.compute(influences.table))
-    form = Estimate(value=value, level=settings.level, method=Method.MOVER.value, given=Given.ACTUAL.value)
+    method, given = f"{_prefix(run)}{Method.MOVER.value}", Given.SAMPLES if run.source.is_weighted else Given.ACTUAL
+    form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     if isnan(low + high):
         return (form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES),)
     return (replace(form, low=low, high=high),)

@@ -54,8 +54,6 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
 
 def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
-    if run.source.task is not None and run.source.is_weighted:
-        return None
     found = linearised(estimand.expression, run.influences)
     return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
 

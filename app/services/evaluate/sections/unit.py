@@ -23,6 +23,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.weight import label_weights
 from app.services.json_values import numbers
 from app.services.kinds.kind import Reported
 from app.services.kinds.registry import UNIT_KINDS
@@ -53,6 +54,14 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
             run,
             question.options,
         ).intervals()
+    findings, details = (
+        [*kind.findings(source, values, per_class)],
+        {**kind.details(source, run.subject, question.options)},
+    )
+    if source.is_weighted and not source.is_grouped:
+        leading = [one for one in metrics_of_kind if one.card.scope is Scope.OVERALL and one.card.inference.leads(task)]
+        details["weights"], of_weights = label_weights(question, run, leading)
+        findings += of_weights
     return Section(
         metrics=metrics,
         per_class=per_class,
@@ -61,8 +70,8 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         requested={text: requested[text] for text in question.options.metrics},
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
-        findings=tuple(kind.findings(source, values, per_class)),
-        details=kind.details(source, run.subject, question.options),
+        findings=tuple(findings),
+        details=details,
     )
 
 

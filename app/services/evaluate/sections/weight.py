@@ -1,12 +1,15 @@
 """What a report says of weighted samples: what they are worth, and intervals that know the weight of each."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.report import IntervalChoice, Section, WeightDesign
 from app.domain.wording import rounded, significant
-from app.kernel.matrix.weighted import WeightedCounts
-from app.kernel.numerics.arrays import Array
+from app.kernel.metrics.card import AnyMetric
+from app.kernel.metrics.expression import Measure
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.of_weights.headline import design_effects
 from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
@@ -23,26 +26,42 @@ def weight_section(question: Question, run: RunData) -> Section:
     weighted, samples = run.weighted, run.source.samples
     if weighted is None or samples is None or samples.weights is None:
         raise ValueError("expected weighted samples")
-    options, design = question.options, _design(weighted, samples.weights)
-    findings = [_worth(design)]
+    options, design = question.options, _design(samples.weights, weighted.effective_samples, design_effects(weighted))
+    findings = _findings(question, design)
     if not question.has_intervals:
         return Section(details={**design}, findings=tuple(findings))
     found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, options)
-    if design["effective_samples"] < FEW_EFFECTIVE:
-        findings.append(_few(design))
     if options.intervals is IntervalChoice.ALL:
         findings += everything_findings(found, run, options)
     return Section(details={**design}, intervals=found.intervals(), findings=tuple(findings))
 
 
-def _design(weighted: WeightedCounts, weights: Array) -> WeightDesign:
-    known = design_effects(weighted)
+def label_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
+    """What weights of samples with labels are worth, of these overall metrics too, and what is to be said of it."""
+    influences, weights = run.label_influences, run.weights
+    if influences is None or weights is None:
+        raise ValueError("expected weighted samples with labels")
+    effects = {}
+    for metric in metrics:
+        linear = influences.of(metric) or influences.of_tables(Measure(metric, metric.card.defaults, None))
+        if linear is not None:
+            effects[metric.key] = influences.design_effect(linear)
+    design = _design(weights, kish_effective_n(weights), effects)
+    return design, _findings(question, design)
+
+
+def _findings(question: Question, design: WeightDesign) -> list[Finding]:
+    few = question.has_intervals and design["effective_samples"] < FEW_EFFECTIVE
+    return [_worth(design), _few(design)] if few else [_worth(design)]
+
+
+def _design(weights: Array, effective: float, known: Mapping[str, float]) -> WeightDesign:
     used = weights[weights > 0]
     return {
         "n_samples": used.size,
         "smallest": float(used.min()),
         "largest": float(used.max()),
-        "effective_samples": weighted.effective_samples,
+        "effective_samples": effective,
         "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
     }
 

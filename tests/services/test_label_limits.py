@@ -1,0 +1,108 @@
+"""Limits of weighted samples with labels, and of areas of labels: equal weights, derivatives by each weight, DeLong."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Beside, from_label_probabilities
+from app.kernel.metrics.card import INPUTS_OF, Task
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.areas import area_influences
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.intervals import logit_limits, two_sided_z
+from app.services.estimands import Estimand, make_estimand
+from app.services.estimates.estimates import estimate
+from app.services.estimates.run_data import RunData
+
+LABELS = ("cat", "dog", "bird", "fish")
+SIZE = 150
+ASKED = (
+    *("recall@cat", "precision@dog", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "micro_f_beta(beta=1)"),
+    *("subset_accuracy", "hamming_loss", "samples_f1", "label_ranking_average_precision", "one_error"),
+    *("roc_auc@cat", "roc_auc_ovr_macro", "mean(roc_auc@cat, roc_auc@dog)"),
+)
+RANDOM = np.random.default_rng(5)
+TRUTH = RANDOM.random((SIZE, 4)) < [0.5, 0.3, 0.2, 0.4]
+OUTPUTS = np.clip(0.45 + 0.25 * (TRUTH - 0.5) + RANDOM.normal(0.0, 0.22, TRUTH.shape), 0.0, 1.0)
+WEIGHTS = RANDOM.gamma(1.5, 1.0, SIZE) + 0.05
+
+
+def source(weights: Array | None = None, n_labels: int = 4) -> MatrixInput:
+    beside = Beside(LABELS[:n_labels], None, None if weights is None else weights.tolist())
+    columns: Any = TRUTH[:, :n_labels].astype(np.int64)
+    return from_label_probabilities(columns, OUTPUTS[:, :n_labels], None, beside, pointer="/input")
+
+
+def estimand(text: str, n_labels: int = 4) -> Estimand:
+    return make_estimand(text, LABELS[:n_labels], None, INPUTS_OF[Task.MULTILABEL], Task.MULTILABEL)
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_samples_of_one_weight_have_the_limits_of_those_without(text: str) -> None:
+    (plain,), (weighted,) = (
+        estimate([estimand(text)], RunData(source(weights)))[0] for weights in (None, np.full(SIZE, 2.5))
+    )
+    assert weighted.value == pytest.approx(plain.value, rel=1e-12)
+    assert (weighted.low, weighted.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+    assert weighted.method == f"weighted_{plain.method}"
+    assert plain.seed is None
+
+
+@pytest.mark.parametrize("text", ["macro_f1", "micro_f_beta(beta=1)", "samples_f1", "subset_accuracy", "roc_auc@dog"])
+def test_influences_are_derivatives_by_the_weights(text: str) -> None:
+    one = estimand(text)
+    run = RunData(source(WEIGHTS))
+    linear = run.label_influences
+    assert linear is not None
+    measure: Any = one.expression
+    found = linear.of(measure.metric, measure.of, parameters=measure.parameters) or linear.of_tables(measure)
+    assert found is not None
+    scale = np.sqrt(SIZE / (SIZE - 1.0))
+    if text.startswith("roc"):
+        scale = np.where(
+            TRUTH[:, 1], *(np.sqrt(size / (size - 1.0)) for size in (TRUTH[:, 1].sum(), (~TRUTH[:, 1]).sum()))
+        )
+    for sample in (0, 7, 50, 149):
+        ends = []
+        for factor in (1.0 + 1e-5, 1.0 - 1e-5):
+            moved = WEIGHTS.copy()
+            moved[sample] *= factor
+            ends.append(float(RunData(source(moved)).values(one)[0]))
+        derivative = (ends[0] - ends[1]) / 2e-5
+        assert found.influence[sample] == pytest.approx(
+            derivative * np.broadcast_to(scale, SIZE)[sample], rel=1e-4, abs=1e-9
+        )
+
+
+def test_few_samples_of_much_weight_make_limits_wider() -> None:
+    uneven = np.where(np.arange(SIZE) % 10 == 0, 30.0, 1.0)
+    for text in ASKED:
+        (plain,), (weighted,) = (estimate([estimand(text)], RunData(source(one)))[0] for one in (None, uneven))
+        assert weighted.high - weighted.low > 1.3 * (plain.high - plain.low), text
+
+
+def test_areas_of_labels_have_the_limits_of_each_alone() -> None:
+    for code, label in enumerate(LABELS):
+        (found,) = estimate([estimand(f"roc_auc@{label}")], RunData(source()))[0]
+        alone = Scores.of_scores(TRUTH[:, code].astype(np.intp), OUTPUTS[:, code])
+        areas, influence = area_influences(alone)
+        half = two_sided_z(0.95) * float(np.sqrt(influence[1] @ influence[1]))
+        assert found.value == pytest.approx(areas[1], rel=1e-12)
+        assert (found.low, found.high) == pytest.approx(logit_limits(float(areas[1]), half), rel=1e-12)
+        assert found.method == "delong_logit"
+
+
+@pytest.mark.parametrize("n_labels", [2, 4])
+def test_the_mean_area_has_the_variance_of_the_mean_influence(n_labels: int) -> None:
+    """Two labels are no two classes: each has an order of its own."""
+    (found,) = estimate([estimand("roc_auc_ovr_macro", n_labels)], RunData(source(n_labels=n_labels)))[0]
+    alone = [
+        area_influences(Scores.of_scores(TRUTH[:, code].astype(np.intp), OUTPUTS[:, code])) for code in range(n_labels)
+    ]
+    value, influence = np.mean([one[0][1] for one in alone]), np.mean([one[1][1] for one in alone], axis=0)
+    half = two_sided_z(0.95) * float(np.sqrt(influence @ influence))
+    assert found.value == pytest.approx(value, rel=1e-12)
+    assert (found.low, found.high) == pytest.approx(logit_limits(float(value), half), rel=1e-12)
+    assert (found.method, found.seed) == ("influence_logit", None)
