@@ -6,6 +6,7 @@ from typing import Final
 
 from app.api.answers import write_json
 from app.api.plots import calibration, classes, curves, differences, histograms, matrices, shares, verdicts
+from app.api.plots.kinds import contingency, units
 from app.api.plots.rates import planes, recalls, spreads, surfaces
 from app.api.plots.registry import PLOTS, Given, Needs, Subject
 from app.domain.errors import CurveUndefined, NoFigure
@@ -14,6 +15,7 @@ from app.domain.errors import CurveUndefined, NoFigure
 MODULES: Final = (
     *(matrices, classes, curves, histograms, calibration),
     *(planes, surfaces, recalls, spreads, shares),
+    *(contingency, units),
     *(differences, verdicts),
 )
 
@@ -24,6 +26,8 @@ _INPUTS: Final = {
     Needs.COMPARISON: "a comparison of runs",
     Needs.TOURNAMENT: "a comparison of models across datasets",
     Needs.CHECK: "a check of an evaluation by a gate",
+    Needs.UNITS: "an evaluation of rankings or sets whose samples are kept",
+    Needs.CLUSTERS: "an evaluation of a clustering whose classes are known",
 }
 
 

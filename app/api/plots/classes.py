@@ -7,7 +7,7 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, level_of, listed, sentences, with_limits
 from app.api.plots.registry import Given, Json, Needs, figure, needs_classes
 from app.api.texts.lines import shown, whole
-from app.api.texts.reading import ends_of, precision_of, recalls_of, weakest_classes
+from app.api.texts.reading import class_word, ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.errors import NoFigure
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import PRECISION, RECALL
@@ -19,7 +19,7 @@ _MOST = 40
 
 @figure("per_class", needs=Needs.REPORT)
 def per_class(given: Given) -> Figure:
-    """Recall and precision of each class with their limits, the lowest recall first."""
+    """Recall and precision of each class or label with their limits, the lowest recall first."""
     report = given.run.report
     needs_classes(report)
     order = weakest_classes(report)
@@ -35,13 +35,15 @@ def per_class(given: Given) -> Figure:
     }
     header = {"title": None, "labelExpr": _HEADER}
     return Figure(
-        title="Recall and precision by class",
+        title=f"Recall and precision by {class_word(report)}",
         subtitle=(
             given.heading,
             f"lowest recall first, {level_of(report['intervals'])}s"
-            + (f"; {_MOST} of {len(order)} classes" if len(order) > _MOST else ""),
+            + (f"; {_MOST} of {len(order)} {class_word(report, len(order))}" if len(order) > _MOST else ""),
         ),
-        text=sentences(_weakest(report, order[0]), f"{len(order)} classes." if len(order) > 1 else ""),
+        text=sentences(
+            _weakest(report, order[0]), f"{len(order)} {class_word(report, len(order))}." if len(order) > 1 else ""
+        ),
         body={
             "data": data(rows),
             "facet": {"column": {"field": "metric", "type": "nominal", "sort": [RECALL, PRECISION], "header": header}},
@@ -92,7 +94,8 @@ def _weakest(report: Json, label: str) -> str:
     of = "" if n is None else f", of {whole(n)} samples"
     precision = precision_of(report, label)
     behind = "" if precision is None else f" Its precision is {with_limits(precision, None, None)}."
-    return f"Class {name(shown(label))} has the lowest recall: {limits}{of}.{behind}"
+    word = class_word(report).capitalize()
+    return f"{word} {name(shown(label))} has the lowest recall: {limits}{of}.{behind}"
 
 
 @figure("phi", needs=Needs.REPORT)

@@ -38,7 +38,7 @@ class Needs(StrEnum):
 
     `report`: the answer about any evaluation of classes. `samples`: probabilities or scores that are kept. `sweep`:
     the metrics at other shares of one class. `comparison`: of runs. `tournament`: of models across datasets. `check`:
-    of a run by a gate.
+    of a run by a gate. `units`: queries or items that are kept. `clusters`: the answer about clusters of known classes.
     """
 
     REPORT = "report"
@@ -47,6 +47,8 @@ class Needs(StrEnum):
     COMPARISON = "comparison"
     TOURNAMENT = "tournament"
     CHECK = "check"
+    UNITS = "units"
+    CLUSTERS = "clusters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

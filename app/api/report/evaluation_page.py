@@ -11,6 +11,7 @@ from app.api.texts.lines import shown, whole
 from app.api.texts.names import dataset_name, run_name
 from app.api.texts.reading import (
     by_severity,
+    class_word,
     ends_of,
     has_classes,
     precision_of,
@@ -78,6 +79,7 @@ def evaluation_page(answer: Json) -> dict[str, Any]:
         "matrix": _matrix(answer),
         "mistakes": _mistakes(answer),
         "classes": _classes(answer),
+        "called": (class_word(answer), class_word(answer, 2)),
         "most_classes": _MOST_CLASSES,
         "undefined": _undefined(answer),
         "definitions": sorted({(row.key, row.name, row.sentence) for row in rows.values() if row.sentence}),
@@ -97,7 +99,7 @@ def _meta(answer: Json) -> Iterator[str]:
     if given.get("n_samples") is not None:
         yield f"{whole(given['n_samples'])} {'queries' if not given['n_classes'] else 'samples'}"
     if has_classes(answer):
-        yield f"{whole(given['n_classes'])} classes"
+        yield f"{whole(given['n_classes'])} {class_word(answer, given['n_classes'])}"
     if given.get("positive") is not None:
         yield f"positive: {shown(given['positive'])}"
     yield given["kind"].replace("_", " ")
@@ -117,8 +119,8 @@ def _verdict(answer: Json, findings: Sequence[Json]) -> str:
     said = f"{_name(key)} is {value}" + (f" ({interval})." if interval else ".")
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
-        said += f" The lowest recall is that of class {shown(weakest['label'])}: {shown_value(weakest['recall'])}, of "
-        said += f"{whole(weakest['n'])} cases."
+        said += f" The lowest recall is that of {class_word(answer)} {shown(weakest['label'])}: "
+        said += f"{shown_value(weakest['recall'])}, of {whole(weakest['n'])} cases."
     return said
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.kinds import MULTILABEL
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
@@ -17,6 +18,12 @@ def by_severity(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 def has_classes(answer: Mapping[str, Any]) -> bool:
     """Is it about classes or labels, each with values of its own?"""
     return bool(answer["per_class"])
+
+
+def class_word(answer: Mapping[str, Any], count: int = 1) -> str:
+    """What the classes of an answer are called: several labels can belong to one sample."""
+    of_labels = answer["input"]["kind"] == MULTILABEL
+    return ("label" if count == 1 else "labels") if of_labels else ("class" if count == 1 else "classes")
 
 
 def said_once(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import Field
 from starlette.responses import Response
 
 from app.api.deps import UseContext, routes
@@ -11,10 +10,10 @@ from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view
 from app.api.problems import InvalidQuery
 from app.api.v1.listing.filters import Conditions, value_conditions
 from app.api.v1.requests.fields import (
-    EXPRESSION_FORMAT,
     SOUGHT,
     AlternativeName,
     ProportionIntervalName,
+    SoughtExpression,
     check_one_sided,
 )
 from app.domain.errors import InvalidExpression, OutOfReach
@@ -40,7 +39,7 @@ async def get_leaderboard(
     ] = None,
     split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
     metric: Annotated[
-        Annotated[str, Field(json_schema_extra=EXPRESSION_FORMAT)] | None,
+        SoughtExpression | None,
         Query(
             max_length=2000,
             description="An overall metric, at any size of the dataset; any other expression up to 300 model versions. "

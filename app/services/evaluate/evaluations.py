@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import NoSamples, NotFound
+from app.domain.errors import NoSamples, NotForKind, NotFound
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -249,6 +249,23 @@ class EvaluationService:
                 f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
                 "thresholds need the scores of the samples"
             )
+        return await self._kept(project, source, options, identifier)
+
+    async def units(self, project: str, identifier: UUID) -> MatrixInput:
+        """The input of an evaluation of more than classes, with its samples or queries.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            NotForKind: it is of classes.
+            NoSamples: they were not kept.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        if record.task is None:
+            raise NotForKind(f"expected an evaluation of more than classes, {identifier} came as {record.kind}")
+        source, options = stored_request(record)
+        return await self._kept(project, source, options, identifier)
+
+    async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:
             raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")
         return await self._with_samples(project, source, identifier)

@@ -49,6 +49,7 @@ class UnitKind:
         findings: What the numbers mean, in words.
         variants: What a report says of one metric of an input; its value with the default parameters.
         listed: What is kept of one metric, whatever the report says of it, so that lists can be sorted by it.
+        of_units: What single units are looked at by; nothing.
         details: What belongs to the values but is no metric; nothing.
     """
 
@@ -61,4 +62,5 @@ class UnitKind:
     findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]
     variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
     listed: Callable[[AnyMetric], Iterable[Reported]] = lambda metric: (Reported.plain(metric),)
+    of_units: tuple[AnyMetric, ...] = ()
     details: Callable[[MatrixInput, Subject, Options], Mapping[str, Any]] = lambda _, __, ___: {}

@@ -132,5 +132,6 @@ RANKING_KIND = UnitKind(
     findings=_findings,
     variants=_variants,
     listed=partial(variants, CUTOFFS),
+    of_units=(ndcg_at_k,),
     details=_details,
 )

@@ -88,4 +88,5 @@ SETS_KIND = UnitKind(
     shown=_shown,
     twin=lambda _: None,
     findings=_findings,
+    of_units=(samples_jaccard, samples_f1),
 )

@@ -184,8 +184,8 @@ class ResampledGroups(Resampling):
         """What groups do, and what they leave out."""
         of_groups, *rest = self._groups.notes
         left_out = (
-            "Tests of counts and ranges of costs have the variance between the groups; a test that all runs are equal is "
-            "left out: it takes samples as independent."
+            "Tests of counts and ranges of costs have the variance between the groups; a test that all runs are equal "
+            "is left out: it takes samples as independent."
         )
         return [f"{of_groups} {left_out}", *rest]
 

@@ -16,7 +16,8 @@ from tests.kernel.compare.test_across_datasets import SCORES
 
 OF_REPORTS = [name for (of, name), plot in PLOTS.items() if plot.needs in (Needs.REPORT, Needs.SWEEP) and name != "phi"]
 OF_SAMPLES = [name for (of, name), plot in PLOTS.items() if plot.needs is Needs.SAMPLES]
-OF_EVALUATIONS = [name for of, name in PLOTS if of is Subject.EVALUATION]
+OF_KINDS = (Needs.UNITS, Needs.CLUSTERS)
+OF_EVALUATIONS = [name for (of, name), plot in PLOTS.items() if of is Subject.EVALUATION and plot.needs not in OF_KINDS]
 SEVERAL = [name for (of, name), plot in PLOTS.items() if plot.several]
 
 

@@ -93,17 +93,21 @@ class _Kind(NamedTuple):
 
     runs: tuple[Json, Json]
     metrics: tuple[str, ...]
+    figure: str
 
 
 _KINDS: Mapping[str, _Kind] = {
     "multilabel": _Kind(
         (_labels(1), _labels(2)),
         ("h_mean", "macro_f1", "subset_accuracy", "recall@*", "gps(recall@*, precision@cat)"),
+        "per_class",
     ),
-    "clustering": _Kind((_clusters(1), _clusters(2)), ("adjusted_rand", "v_measure", "purity")),
-    "ranking": _Kind((_ranking(1), _ranking(2)), ("ndcg_at_k(k=5)", "mean_average_precision")),
+    "clustering": _Kind((_clusters(1), _clusters(2)), ("adjusted_rand", "v_measure", "purity"), "contingency"),
+    "ranking": _Kind((_ranking(1), _ranking(2)), ("ndcg_at_k(k=5)", "mean_average_precision"), "per_query"),
     "sets": _Kind(
-        (_regions(1), _regions(2)), ("samples_jaccard", "pooled_jaccard", "class_jaccard@*", "mean_class_jaccard")
+        (_regions(1), _regions(2)),
+        ("samples_jaccard", "pooled_jaccard", "class_jaccard@*", "mean_class_jaccard"),
+        "per_item",
     ),
 }
 
@@ -129,6 +133,8 @@ def _asked_of(name: str, kind: _Kind) -> list[Call]:
         put(f"{name}-gate", f"/v1/gates/{name}", {"rules": [floor, beside]}),
         post(f"{name}-check", f"/v1/gates/{name}/checks", {"evaluation": f"${first}", "baseline": f"${second}"}),
         get(f"{name}-ranked", "/v1/leaderboard", dataset=name, metric=kind.metrics[0], seed=1),
+        get(f"{name}-ranked-as-usual", "/v1/leaderboard", dataset=name, seed=1),
+        get(f"{name}-figure", f"/v1/evaluations/${first}/plots/{kind.figure}.json"),
     ]
 
 
@@ -146,8 +152,21 @@ _REFUSED: Mapping[str, Json] = {
     "exact-that-is-not": _regions(1, exact=[True] * _N),
 }
 
+_GROUPED = [
+    *(
+        keep(f"grouped-{seed}", _labels(seed, group_ids=[i // 4 for i in range(_N)]), f"grouped-{seed}", "groups")
+        for seed in (1, 2)
+    ),
+    post(
+        "grouped-compared",
+        "/v1/comparisons",
+        {"evaluations": ["$grouped-1", "$grouped-2"], "metrics": ["h_mean", "samples_f1"], "draws": 200, "seed": 1},
+    ),
+]
+
 KINDS = [
     *(call for name, kind in _KINDS.items() for call in _asked_of(name, kind)),
+    *_GROUPED,
     compute("labels-with-probabilities", _label_scores(1), seed=1, metrics=["roc_auc@*", "coverage_error"]),
     compute("labels-in-groups", _labels(1, group_ids=[i // 4 for i in range(_N)]), seed=1),
     compute("labels-with-weights", _labels(1, sample_weight=[1 + i % 3 for i in range(_N)]), seed=1),

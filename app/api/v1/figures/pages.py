@@ -10,17 +10,20 @@ from starlette.responses import Response
 from app.api.deps import Context
 from app.api.plots.catalogue import drawn_or_why
 from app.api.plots.look import Theme
-from app.api.plots.registry import Given, Json, Run, Subject, as_answered
+from app.api.plots.registry import PLOTS, Given, Json, Needs, Run, Subject, as_answered
 from app.api.report.pictures import Picture
 from app.api.report.writing import HEADERS, comparison_report, evaluation_report, picture_of, without_title
 from app.api.v1.figures.sources import swept
 from app.domain.errors import NoSamples, OutOfReach
+from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING, SETS
 from app.services.rendering import Picture as Form
 
 # In the order of the page: of classes, of probabilities, and at other class shares.
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 # With more classes the matrix is no table any more.
 _MOST_CELLS: Final = 60
+# What inputs of more than classes have besides.
+_OF_KINDS: Final = {MULTILABEL: "per_class", CLUSTERING: "contingency", RANKING: "per_query", SETS: "per_item"}
 _SCORED: Final = frozenset({"probabilities", "scores"})
 
 
@@ -54,7 +57,16 @@ async def _pictures_of_evaluation(context: Context, identifier: UUID, answer: Js
             source = await context.services.evaluations.samples(context.project, identifier)
             names += _OF_SAMPLES
         except NoSamples as error:
-            without.append(Picture("curves", "Curves", (), "", reason=f"{error.detail[0].upper()}{error.detail[1:]}."))
+            without.append(Picture("curves", "Curves", (), "", reason=_sentence(error.detail)))
+    of_kind = _OF_KINDS.get(given["kind"])
+    if of_kind is not None and PLOTS[Subject.EVALUATION, of_kind].needs is Needs.UNITS:
+        try:
+            source = await context.services.evaluations.units(context.project, identifier)
+        except NoSamples as error:
+            without.append(Picture(of_kind, "One by one", (), "", reason=_sentence(error.detail)))
+            of_kind = None
+    if of_kind is not None:
+        names.append(of_kind)
     found = Given(runs=[Run(of=answer, report=answer, source=source)])
     if given.get("confusion_matrix") is not None:
         if len(given["labels"]) > _MOST_CELLS:
@@ -68,6 +80,10 @@ async def _pictures_of_evaluation(context: Context, identifier: UUID, answer: Js
     return [*await _pictures(context, Subject.EVALUATION, names, found), *without]
 
 
+def _sentence(detail: str) -> str:
+    return f"{detail[0].upper()}{detail[1:]}."
+
+
 async def _pictures(context: Context, subject: Subject, names: Sequence[str], given: Given) -> list[Picture]:
     """The figures, drawn where there is something that draws; those that there are not say why."""
     specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
@@ -75,8 +91,7 @@ async def _pictures(context: Context, subject: Subject, names: Sequence[str], gi
     found = []
     for place, (name, one) in enumerate(zip(names, specifications, strict=True)):
         if isinstance(one, str):
-            reason = f"{one[0].upper()}{one[1:]}."
-            found.append(Picture(name, name.replace("_", " ").capitalize(), (), "", reason=reason))
+            found.append(Picture(name, name.replace("_", " ").capitalize(), (), "", reason=_sentence(one)))
             continue
         svg = await renderer.picture(without_title(one), Form.SVG) if renderer.is_installed else None
         found.append(picture_of(name, one, svg, place))

@@ -142,6 +142,7 @@ SOUGHT_IN_PATH = AfterValidator(_without_nul)
 # Formats that JSON Schema has no word for: text with nothing in it that is not seen, and metric expressions.
 _SEEN = Field(json_schema_extra={"format": "visible-text"})
 EXPRESSION_FORMAT: JsonDict = {"format": "metric-expression"}
+SoughtExpression = Annotated[str, Field(json_schema_extra=EXPRESSION_FORMAT)]
 SoughtCondition = Annotated[
     str,
     StringConstraints(max_length=256),

@@ -1,0 +1,1 @@
+"""Figures of inputs that are more than classes: clusters, rankings, regions and answers."""

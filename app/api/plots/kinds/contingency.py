@@ -1,0 +1,155 @@
+"""The table of a clustering: which classes each cluster holds."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from app.api.plots.look import BREAKS, Figure, Look, Spec
+from app.api.plots.marks import Row, apart, data, listed, sentences
+from app.api.plots.registry import Given, Json, Needs, figure
+from app.api.texts.lines import shown, whole
+from app.domain.errors import NoFigure
+from app.domain.wording import name, share
+
+# Up to this many rows and columns a cell has its count in it, and up to that many a share.
+_WITH_COUNTS: Final = 10
+_WITH_SHARES: Final = 60
+_LARGE_CELL, _CELL, _LARGEST = 56, 23, 900
+_DARK_FROM: Final = BREAKS[3]
+Table = Sequence[Sequence[float]]
+
+
+@figure("contingency", needs=Needs.CLUSTERS)
+def contingency(given: Given) -> Figure:
+    """Classes by clusters: counts in each cell, colours by the share of the cluster."""
+    given_input = given.run.report["input"]
+    table: Table | None = given_input.get("contingency")
+    if table is None:
+        raise NoFigure(f"expected a clustering whose classes are known, got {given_input['kind']} without them")
+    classes, clusters = apart(given_input["labels"]), apart([str(one) for one in given_input["clusters"]])
+    sizes = [sum(column) for column in zip(*table, strict=True)]
+    order = _by_leading_class(table, sizes)
+    largest = max(len(classes), len(clusters))
+    rows = [
+        _row(classes[row], clusters[column], table[row][column], sizes[column])
+        for row in range(len(classes))
+        for column in order
+    ]
+    if largest > _WITH_SHARES:
+        # Empty cells are the ground.
+        rows = [row for row in rows if row["count"]]
+    look, step = given.look, _step(largest)
+    return Figure(
+        title="Classes by clusters",
+        subtitle=(
+            given.heading,
+            "samples; colours: share of the cluster. Clusters stand by the class they hold most of",
+        ),
+        text=sentences(
+            f"{len(classes)} classes in rows, {len(clusters)} clusters in columns.",
+            _least_pure(given_input, table, sizes),
+            _never_leading(given_input, table, sizes),
+        ),
+        body={
+            "data": data(rows),
+            "width": look.width or {"step": step},
+            "height": look.height or {"step": step},
+            "view": {"fill": look.config["axis"]["gridColor"] + "55"},
+            "encoding": {
+                "x": listed(
+                    "cluster", [clusters[one] for one in order], title="Cluster", orient="top", **_sparse(largest)
+                ),
+                "y": listed("class", classes, title="Class", **_sparse(largest)),
+            },
+            "layer": _layers(look, largest),
+        },
+    )
+
+
+def _by_leading_class(table: Table, sizes: Sequence[float]) -> list[int]:
+    """Places of the clusters, those of one leading class together, the purest first; empty ones last."""
+
+    def place(column: int) -> tuple[bool, int, float]:
+        counts = [row[column] for row in table]
+        leading = max(range(len(counts)), key=counts.__getitem__)
+        return (not sizes[column], leading, -counts[leading] / (sizes[column] or 1.0))
+
+    return sorted(range(len(sizes)), key=place)
+
+
+def _row(label: str, cluster: str, count: float, size: float) -> Row:
+    part = count / size if size else None
+    return {
+        "class": label,
+        "cluster": cluster,
+        "count": count,
+        "share": part,
+        "counted": whole(count),
+        "percent": "" if part is None or part < 0.01 else f"{100 * part:.0f}",
+    }
+
+
+def _step(count: int) -> int:
+    if count <= _WITH_COUNTS:
+        return _LARGE_CELL
+    return _CELL if count <= _WITH_SHARES else max(_LARGEST // count, 4)
+
+
+def _sparse(count: int) -> Spec:
+    """Beyond what fits beside small cells only some names are written."""
+    return {} if count <= _WITH_SHARES else {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
+
+
+def _layers(look: Look, count: int) -> list[Spec]:
+    legend = {"title": "share of the cluster", "format": "~%", "orient": "bottom", "direction": "horizontal"}
+    legend |= {"gradientLength": 240, "gradientThickness": 10}
+    stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= _WITH_SHARES else {"stroke": None}
+    cells: Spec = {
+        "mark": {"type": "rect", **stroke},
+        "transform": [{"filter": "datum.count > 0"}],
+        "encoding": {
+            "color": {
+                "field": "share",
+                "type": "quantitative",
+                "scale": {"type": "threshold", "domain": list(BREAKS), "range": look.steps(right=True)},
+                "legend": legend,
+            }
+        },
+    }
+    if count > _WITH_SHARES:
+        return [cells]
+    field = "counted" if count <= _WITH_COUNTS else "percent"
+    colour: dict[str, Any] = {
+        "condition": {"test": f"datum.share >= {_DARK_FROM}", "value": look.paper},
+        "value": look.ink,
+    }
+    text: Spec = {
+        "mark": {"type": "text", "fontSize": 14 if count <= _WITH_COUNTS else 11},
+        "encoding": {"text": {"field": field, "type": "nominal"}, "color": colour},
+    }
+    return [cells, text]
+
+
+def _least_pure(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
+    """The cluster that its leading class has the smallest share of."""
+    held = [column for column, size in enumerate(sizes) if size]
+    parts = {column: max(row[column] for row in table) / sizes[column] for column in held}
+    worst = min(held, key=parts.__getitem__)
+    leading = max(range(len(table)), key=lambda row: table[row][worst])
+    return (
+        f"The least pure cluster is {name(shown(str(given_input['clusters'][worst])))}: {share(parts[worst])} of its "
+        f"{whole(sizes[worst])} samples are of {name(shown(given_input['labels'][leading]))}, its largest class."
+    )
+
+
+def _never_leading(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
+    """Classes of which no cluster holds more than of any other."""
+    leading = {
+        max(range(len(table)), key=lambda row, column=column: table[row][column])
+        for column, size in enumerate(sizes)
+        if size
+    }
+    without = [label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place])]
+    if not without:
+        return ""
+    named = ", ".join(name(shown(label)) for label in without[:5]) + (" and others" if without[5:] else "")
+    return f"The largest class of no cluster: {named}."
