@@ -111,7 +111,8 @@ class Scores:
 
     def members(self, code: int) -> Mask:
         """Samples (n) of a class."""
-        return self.y == code
+        members: Mask = self.y == code
+        return members
 
     # Totals.
 

@@ -42,7 +42,7 @@ LABELS: Json = {
 
 
 def keep(client: httpx.Client, source: Json, **options: Any) -> str:
-    return str(create(client, evaluation(input=source, **({"options": options} if options else {})))["id"])
+    return str(create(client, evaluation(input=source) | ({"options": options} if options else {}))["id"])
 
 
 def read(client: httpx.Client, identifier: str, name: str, **parameters: Any) -> Json:

@@ -93,11 +93,12 @@ class LabelInfluences(UnitInfluences):
     def _centred(self, derivatives: Array) -> Array:
         """Influences from the derivatives (n) by the weights of the samples."""
         if self.weights is None:
-            each, size = np.ones(self.n_units), self.n_units
+            each, size = np.ones(self.n_units), float(self.n_units)
         else:
-            each, size = self.weights, np.count_nonzero(self.weights)
+            each, size = self.weights, float(np.count_nonzero(self.weights))
         found: Array = each * (derivatives - each @ derivatives / each.sum())
-        return found * np.sqrt(size / max(size - 1.0, 1.0))
+        found *= np.sqrt(size / max(size - 1.0, 1.0))
+        return found
 
     def _recalls(self, level: float) -> tuple[Array, Array, Array]:
         """Hits and samples (L) with each label, or what they are worth, and variances of the recalls."""

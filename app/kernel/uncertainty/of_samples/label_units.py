@@ -97,7 +97,8 @@ class LabelUnits(Units):
 
     def weighted(self, weights: Array) -> "WeightedLabels":
         """The tables of the labels of samples in weights (n) of their own."""
-        return WeightedLabels(*(self._table(one) for one in (weights, weights * weights, (weights > 0) * 1.0)))
+        used = (weights > 0).astype(np.float64)
+        return WeightedLabels(self._table(weights), self._table(weights * weights), self._table(used))
 
     @property
     def pairs(self) -> LabelPairs:
