@@ -100,7 +100,7 @@ def _sparse(count: int) -> Spec:
 
 
 def _layers(look: Look, count: int) -> list[Spec]:
-    legend = {"title": "share of the cluster", "format": "~%", "orient": "bottom", "direction": "horizontal"}
+    legend: Spec = {"title": "share of the cluster", "format": "~%", "orient": "bottom", "direction": "horizontal"}
     legend |= {"gradientLength": 240, "gradientThickness": 10}
     stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= _WITH_SHARES else {"stroke": None}
     cells: Spec = {
@@ -143,11 +143,8 @@ def _least_pure(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
 
 def _never_leading(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
     """Classes of which no cluster holds more than of any other."""
-    leading = {
-        max(range(len(table)), key=lambda row, column=column: table[row][column])
-        for column, size in enumerate(sizes)
-        if size
-    }
+    columns = [column for column, size in zip(zip(*table, strict=True), sizes, strict=True) if size]
+    leading = {max(range(len(column)), key=column.__getitem__) for column in columns}
     without = [label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place])]
     if not without:
         return ""

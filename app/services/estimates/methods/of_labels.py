@@ -92,7 +92,7 @@ def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, 
         hits, among = zip(*(rate.counts(run.table) for rate in rates), strict=True)
         return np.array(hits), np.array(among)
     # One rate of some labels.
-    labels = [rate.of for rate in rates]
+    labels = [rate.of for rate in rates if rate.of is not None]
     of_all = influences.weighted.rates(rates[0]).as_counts(level)
     return of_all[0][labels], of_all[1][labels]
 
