@@ -145,7 +145,9 @@ def _never_leading(given_input: Json, table: Table, sizes: Sequence[float]) -> s
     """Classes of which no cluster holds more than of any other."""
     columns = [column for column, size in zip(zip(*table, strict=True), sizes, strict=True) if size]
     leading = {max(range(len(column)), key=column.__getitem__) for column in columns}
-    without = [label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place])]
+    without = [
+        label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place]) > 0
+    ]
     if not without:
         return ""
     named = ", ".join(name(shown(label)) for label in without[:5]) + (" and others" if without[5:] else "")
