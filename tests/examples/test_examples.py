@@ -1,12 +1,9 @@
 """The example script, and every curl line of the documents, against a running service."""
 
 import json
-import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,12 +14,10 @@ from sklearn.metrics import accuracy_score, recall_score
 from app.kernel.metrics.catalogue import catalogue
 from app.settings import Settings
 from examples import cross_validate
+from tests.examples.documents import ROOT, blocks, run
 from tests.serving import Served
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "examples/README.md", "docs/answers.md")
-DOCUMENTED_URL = "http://127.0.0.1:8000"
-FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = ("README.md", "examples/README.md", "docs/answers.md", "docs/why.md")
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +39,6 @@ class Example:
         return "Accept: text/" in self.shell
 
 
-def blocks(document: str) -> list[tuple[str, str]]:
-    text = (ROOT / document).read_text()
-    return [(match["language"], match["content"]) for match in FENCE.finditer(text)]
-
-
 def examples(document: str) -> list[Example]:
     found = blocks(document)
     following = [*found[1:], ("", "")]
@@ -57,17 +47,6 @@ def examples(document: str) -> list[Example]:
         for (language, content), (language_after, after) in zip(found, following, strict=True)
         if language == "sh" and "curl" in content
     ]
-
-
-def run(shell: str, base_url: str) -> str:
-    """Run a block with the address of the service put in; any answer but a success fails it."""
-    assert DOCUMENTED_URL in shell
-    command = shell.replace(DOCUMENTED_URL, base_url).replace("curl ", "curl --fail-with-body --noproxy '*' ")
-    done = subprocess.run(
-        ["/bin/bash", "-euo", "pipefail", "-c", command], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, f"{shell}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def check_shown(shown: Any, answered: Any, place: str = "") -> None:
