@@ -1,4 +1,4 @@
-"""HTTP/1.1 for strangers: uvicorn's protocol with deadlines, limits, and errors that look like all others.
+"""HTTP/1.1 for untrusted clients: uvicorn's protocol with deadlines, limits, and errors that look like all others.
 
 uvicorn waits for ever for the rest of a header or of a body, keeps headers of any size, and answers what is no HTTP in
 plain text. Every connection here has one timer that asks, when it is due, whether what is awaited has come.
