@@ -46,7 +46,7 @@ class Number:
     @property
     def agrees(self) -> bool:
         """Are they the same to the printed digits?"""
-        return abs(self.printed - self.ours) <= 0.5 * 10**-self.digits + 1e-12
+        return abs(self.printed - self.ours) <= 0.5 * 10.0**-self.digits + 1e-12
 
     def __str__(self) -> str:
         """Its row of the table."""
@@ -114,7 +114,7 @@ def weak_class(at: Drawer) -> None:
 def _at(panel: Specification, line: str, x: float) -> float:
     """A value of a line of a panel, by how its name begins."""
     rows = next(one["data"]["values"] for one in panel["layer"] if one.get("name", "").startswith("curves"))
-    return next(row["y"] for row in rows if f"{row['line']} ".startswith(line) and abs(row["x"] - x) < 1e-9)
+    return next(float(row["y"]) for row in rows if f"{row['line']} ".startswith(line) and abs(row["x"] - x) < 1e-9)
 
 
 def surfaces(at: Drawer) -> None:
