@@ -28,7 +28,6 @@ ELSEWHERE = {
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",
     "docs/tutorial.md": "test_tutorial.py",
     "examples/README.md": "test_examples.py",
-    "examples/ci/README.md": "test_pipelines.py",
 }
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
 
