@@ -58,6 +58,7 @@ MOVED, NEIGHBOUR = "moved", "neighbour"
 LABELS = tuple(f"class {number}" for number in range(10))
 SAMPLES, TOGETHER = 500, 32
 PAUSE = 0.02
+IDLE = "nothing, for ten seconds"
 OPTIONS = Options(intervals=IntervalChoice.NONE)
 # Larger pages than the service gives: what is compared is what stands in them.
 PAGE = 2000
@@ -245,10 +246,11 @@ async def run(rows: int, samples_every: int, url: str, folder: Path) -> None:
             start = time.perf_counter()
             found = await work
             seconds = time.perf_counter() - start
-        lines.append(f"| {name} | {seconds:.1f} | {rows / seconds:,.0f} | {neighbour.told()} |")
+        rate = f"{rows / seconds:,.0f}" if name != IDLE else ""
+        lines.append(f"| {name} | {seconds:.1f} | {rate} | {neighbour.told()} |")
         return found
 
-    await timed("nothing, for ten seconds", asyncio.sleep(10))
+    await timed(IDLE, asyncio.sleep(10))
     await timed("export", prevail(url, "export", str(folder), "--project", MOVED))
     inventory = InventoryService(PostgresInventory(engine))
     removed = await timed("drop", inventory.remove(MOVED, EvaluationQuery(), dry_run=False))

@@ -84,13 +84,16 @@ class PostgresArchive:
         self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
     ) -> int:
         """Keep those that are not there yet, with their samples; returns how many these were."""
+        # An import that is run again is quick where it was before.
+        async with reading(self._engine) as connection:
+            there = await _there(connection, project, [one.record.id for one in found])
+        new = [one for one in found if one.record.id not in there]
         with translated():
-            rows = {one.record.id: await self._row(project, one) for one in found}
+            rows = {one.record.id: await self._row(project, one) for one in new}
         # Those with samples one by one: columns are locked in one order within an evaluation only.
-        together = [one for one in found if not one.columns]
-        added = await self._add(project, together, rows, {})
-        for one in found:
-            if one.columns and not await self._is_there(project, one.record.id):
+        added = await self._add(project, [one for one in new if not one.columns], rows, {})
+        for one in new:
+            if one.columns:
                 packed = await asyncio.to_thread(_packed, one, column)
                 added += await self._add(project, [one], rows, {one.record.id: packed})
         return added
@@ -100,10 +103,6 @@ class PostgresArchive:
         names = await self._names.resolve(project, record.model, record.dataset)
         slots = await self._names.slots_of(record.values)
         return encode_record(project, record, names=names, slots=slots)
-
-    async def _is_there(self, project: str, identifier: UUID) -> bool:
-        async with reading(self._engine) as connection:
-            return bool(await _there(connection, project, [identifier]))
 
     async def _add(
         self,
