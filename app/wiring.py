@@ -6,9 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
-
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.deps import Services
 from app.api.problem_types import PROBLEM_TYPES
@@ -53,8 +50,8 @@ from app.store.queue.waiting import DELIVERIES, JOBS, Queue
 from app.store.queue.worker import QueueWorker, Work, WorkerSettings
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.telemetry.exposition import Exposition
-from app.telemetry.metrics import ServiceMetrics
-from app.telemetry.sampling import Level, Sampler
+from app.telemetry.levels import levels
+from app.telemetry.sampling import Sampler
 from app.telemetry.telemetry import Telemetry, make_telemetry
 
 _log = logging.getLogger("prevail.wiring")
@@ -89,10 +86,11 @@ async def build_services(
     """
     if settings.database_url is None:
         raise ValueError("expected PREVAIL_DATABASE_URL; `prevail serve` sets it when it starts the embedded Postgres")
+    url = settings.database_url.get_secret_value()
     telemetry = telemetry or build_telemetry(settings, version="")
     watch = DatabaseWatch(telemetry.observers)
     engine = create_engine(
-        settings.database_url.get_secret_value(),
+        url,
         pool_size=settings.pool_size,
         statement_timeout=settings.statement_timeout_seconds,
         disk=Disk(settings.database_dir, settings.min_free_bytes),
@@ -128,8 +126,8 @@ async def build_services(
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     exposition = sampler = None
     if telemetry.metrics is not None:
-        levels = _levels(telemetry.metrics, admission, compute, writer, engine)
-        sampler = Sampler(telemetry.metrics, levels, lost=lambda: watch.lost, ask=readiness.check)
+        shown = levels(telemetry.metrics, admission, compute, writer, engine)
+        sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
         exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
     def services_with(compute: ComputePool, admission: Admission) -> Services:
@@ -169,13 +167,13 @@ async def build_services(
                 stack.callback(compute_apart.close)
                 keep_seconds = settings.job_keep_hours * 3600.0
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
-                worker = _worker(settings, JOBS, settings.job_concurrency, job_grace_seconds)
+                worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(_at_work(worker, on_jobs))
                 poster = WebhookPoster(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(webhooks, sender.send, keep=keep)
-                worker = _worker(settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
+                worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(_at_work(worker, on_deliveries))
             yield services_with(compute, admission)
     finally:
@@ -203,10 +201,9 @@ def _admission_of_jobs(settings: Settings) -> Admission:
     return Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
 
 
-def _worker(settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
-    assert settings.database_url is not None  # noqa: S101 - asked before
+def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
     return QueueWorker(
-        settings.database_url.get_secret_value(),
+        url,
         queue,
         WorkerSettings(at_once=at_once, grace_seconds=grace_seconds, lost_seconds=settings.job_lost_seconds),
     )
@@ -239,30 +236,6 @@ def build_telemetry(settings: Settings, version: str) -> Telemetry:
         codes=PROBLEM_TYPES.keys(),
         version=version,
     )
-
-
-def _levels(
-    metrics: ServiceMetrics,
-    admission: Admission,
-    compute: ComputePool,
-    writer: EvaluationWriter,
-    engine: AsyncEngine,
-) -> list[Level]:
-    """What metrics show of queues and connections."""
-    # No overflow is allowed, so it has no other kind.
-    pool: Any = engine.pool
-    writes, jobs, connections = "Writes by state.", "Large computations by state.", "Connections of the pool by state."
-    return [
-        Level("http_requests_in_flight", "Requests that are not over.", lambda: metrics.in_flight),
-        Level("writes", writes, lambda: admission.held, ("state", "admitted")),
-        Level("writes", writes, lambda: admission.waiting, ("state", "waiting")),
-        Level("compute_jobs", jobs, lambda: compute.running, ("state", "running")),
-        Level("compute_jobs", jobs, lambda: compute.waiting, ("state", "waiting")),
-        Level("commit_queue", "Evaluations that wait for a commit to begin.", lambda: writer.waiting),
-        Level("database_connections", connections, pool.checkedout, ("state", "in_use")),
-        Level("database_connections", connections, pool.checkedin, ("state", "idle")),
-        Level("database_pool_size", "Connections that the pool may have.", pool.size),
-    ]
 
 
 async def _is_current(readiness: SchemaReadiness) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import classification_report
 
-from app.domain.inputs.multilabel import Beside, from_label_sets
+from app.domain.inputs.units.multilabel import Beside, from_label_sets
 from app.domain.report import Options
 from app.kernel.metrics.card import Task
 from app.services.estimates.run_data import RunData

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.inputs.rankings import CUTOFFS
+from app.domain.inputs.units.rankings import CUTOFFS
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
 from app.kernel.units.queries import Queries

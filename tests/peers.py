@@ -23,8 +23,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
-from app.kernel.samples.label_scores import LabelScores
-from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.labels.sets import LabelSets
 from app.kernel.samples.scores import Scores
 from tests.papers import has_test, power_above
 

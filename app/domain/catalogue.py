@@ -10,7 +10,7 @@ from app.domain.expressions.check import parse_for_any_classes
 from app.domain.expressions.foreign import resolve
 from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
-from app.domain.inputs.rankings import CUTOFFS
+from app.domain.inputs.units.rankings import CUTOFFS
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import (
     AnyMetric,

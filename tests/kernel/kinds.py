@@ -12,8 +12,8 @@ from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Inputs
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.samples.label_scores import LabelScores
-from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.labels.sets import LabelSets
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps

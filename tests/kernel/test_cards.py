@@ -15,8 +15,8 @@ from app.kernel.metrics.card import AnyMetric, Choice, DecisionName, Inputs, Num
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families.overall import recall_means
 from app.kernel.metrics.references import REFERENCES
-from app.kernel.samples.label_scores import LabelScores
-from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.labels.sets import LabelSets
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps

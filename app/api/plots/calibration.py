@@ -125,9 +125,8 @@ def mcp(given: Given) -> Figure:
 
 def _bars(given: Given, curve: CurveName, title: str) -> Figure:
     run, look = given.run, given.look
-    assert run.source is not None  # noqa: S101 - figures of samples are given them
     answer = run.curve(CurveQuestion(name=curve, max_points=_MOST_BARS))
-    rows = _bar_rows(answer, run.source.labels)
+    rows = _bar_rows(answer, run.samples.labels)
     right = answer["references"]["certainly_right_above"][0]
     wrong = answer["references"]["certainly_wrong_below"][0]
     regions = ""

@@ -150,17 +150,16 @@ def _drawn(given: Given, style: _Style) -> Figure:
 def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
     """The lines of a figure, and what to say of them: one for each run, or one for each class of a run."""
     run = given.run
-    assert run.source is not None  # noqa: S101 - figures of samples are given them
-    labels, positive = run.source.labels, run.source.positive
+    labels, positive = run.samples.labels, run.samples.positive
     if len(given.runs) > 1:
         # One class for all of them, since a line each would be runs times classes.
-        label = given.label if given.label is not None or positive is not None else labels[weakest_first(run.source)[0]]
+        label = given.label if given.label is not None or positive is not None else labels[weakest_first(run.samples)[0]]
         found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
         return found, _class_hint(found[0].answer)
     if given.label is not None or positive is not None:
         line = _line(run, run.title, style.curve, given.label)
         return [line], _class_hint(line.answer)
-    order = weakest_first(run.source)[:_MOST_CLASSES]
+    order = weakest_first(run.samples)[:_MOST_CLASSES]
     caption = apart([labels[place] for place in order])
     found = [
         _line(run, one, style.curve, labels[place], points=_POINTS_EACH)
@@ -178,7 +177,7 @@ def _class_hint(answer: Json) -> str:
 
 def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: int = 1000) -> _Line:
     answer = run.curve(CurveQuestion(name=curve, label=label, max_points=points))
-    return _Line(caption, answer, _decided(run.source, curve, answer["class"]))
+    return _Line(caption, answer, _decided(run.samples, curve, answer["class"]))
 
 
 def _decided(source: MatrixInput | None, curve: CurveName, label: str | None) -> tuple[float, float] | None:

@@ -72,10 +72,16 @@ class Run:
         """Whose it is, and on what."""
         return run_title(self.of)
 
+    @property
+    def samples(self) -> MatrixInput:
+        """Its input with the samples, which a figure that needs them is given."""
+        if self.source is None:
+            raise ValueError(f"expected the samples of {self.title}: the figure does not say that it needs them")
+        return self.source
+
     def curve(self, question: CurveQuestion) -> Json:
         """A curve of its samples as it is answered."""
-        assert self.source is not None  # noqa: S101 - figures of samples are given them
-        return as_answered(curve_of(self.source, question))
+        return as_answered(curve_of(self.samples, question))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

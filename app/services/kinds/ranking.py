@@ -8,7 +8,7 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.rankings import CUTOFFS
+from app.domain.inputs.units.rankings import CUTOFFS
 from app.domain.report import LowQuery, Options, Quartiles, QueryValues
 from app.domain.wording import percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, jaccard_score, precision_score, recall_score
 
-from app.domain.inputs.overlaps import Beside, from_bags, from_sizes
+from app.domain.inputs.units.overlaps import Beside, from_bags, from_sizes
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject

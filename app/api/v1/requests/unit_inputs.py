@@ -25,10 +25,10 @@ from app.api.v1.requests.columns import (
 )
 from app.api.v1.requests.fields import LabelField
 from app.domain.errors import InvalidInput
-from app.domain.inputs import clustering, overlaps
 from app.domain.inputs.matrices import MOST_CLASSES, MatrixInput
-from app.domain.inputs.multilabel import Beside, from_label_probabilities, from_label_sets
-from app.domain.inputs.rankings import CUTOFFS, from_ranking
+from app.domain.inputs.units import clustering, overlaps
+from app.domain.inputs.units.multilabel import Beside, from_label_probabilities, from_label_sets
+from app.domain.inputs.units.rankings import CUTOFFS, from_ranking
 
 _ROWS = "a list of labels for every sample, or a 0 or 1 for each of the `labels`"
 

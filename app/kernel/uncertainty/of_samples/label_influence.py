@@ -18,7 +18,7 @@ from app.kernel.metrics.expression import Expression, Measure, bounds, compute, 
 from app.kernel.metrics.proportion import Cells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.samples.label_pairs import CELLS, LabelPairs
+from app.kernel.samples.labels.pairs import CELLS, LabelPairs
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.of_matrices import mover
 from app.kernel.uncertainty.of_matrices.headline import FEW

@@ -11,9 +11,9 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.label_pairs import LabelPairs
-from app.kernel.samples.label_scores import LabelScores
-from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.labels.pairs import LabelPairs
+from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.labels.sets import LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.units import Units
 from app.kernel.uncertainty.of_weights.rates import WeightedRate

@@ -8,7 +8,7 @@ from app.kernel.metrics.card import Inputs, Orientation, Prevalence
 from app.kernel.metrics.conditions import NO_WEIGHT_OF_SAMPLES
 from app.kernel.metrics.over_units import over_units
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.label_scores import LabelScores, OrderedLabels
+from app.kernel.samples.labels.scores import LabelScores, OrderedLabels
 
 _of_orders = partial(
     over_units,

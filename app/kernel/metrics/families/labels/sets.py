@@ -11,7 +11,7 @@ from app.kernel.metrics.card import ANY_SETS, Inputs, Orientation, Prevalence
 from app.kernel.metrics.conditions import NO_WEIGHT_OF_SAMPLES
 from app.kernel.metrics.over_units import over_units
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.label_sets import LabelSets
+from app.kernel.samples.labels.sets import LabelSets
 
 _of_sets = partial(
     over_units,

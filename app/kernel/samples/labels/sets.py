@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import WeightedUnits
-from app.kernel.samples.label_pairs import LabelPairs
+from app.kernel.samples.labels.pairs import LabelPairs
 
 
 class LabelSets(WeightedUnits):

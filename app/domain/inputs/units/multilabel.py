@@ -27,7 +27,7 @@ from app.domain.inputs.matrices import (
 )
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
-from app.kernel.samples.label_pairs import LabelPairs
+from app.kernel.samples.labels.pairs import LabelPairs
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
 MOST_ENTRIES = 100_000_000
