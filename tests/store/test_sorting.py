@@ -324,10 +324,10 @@ async def test_writers_of_the_release_before_are_understood(
     known = [column.name for column in evaluations.c if column.name not in ("id", "model_name_id", "late_at")]
     copy = (
         f"INSERT INTO evaluations (id, {', '.join(known)}) "
-        f"SELECT gen_random_uuid(), {', '.join(known)} FROM evaluations WHERE project = :project"
+        f"SELECT :id, {', '.join(known)} FROM evaluations WHERE project = :project"
     )
     async with engine.begin() as connection:
-        await connection.execute(text(copy), {"project": project})
+        await connection.execute(text(copy), {"project": project, "id": new_id()})
         rows = (await connection.execute(select(evaluations).where(evaluations.c.project == project))).all()
     assert len({row.model_name_id for row in rows}) == 1
     assert sorted(row.late_at is None for row in rows) == [False, True]

@@ -70,7 +70,12 @@ class PostgresArchive:
             sizes = (await connection.execute(sized)).all()
         for group in _groups([(digest, size) for digest, size in sizes]):
             here = columns.digest == func.any(literal(group, ARRAY(LargeBinary)))
-            wanted = select(columns.digest, columns.links, columns.content).where(columns.project == project, here)
+            # In one order: two exports of the same are the same files.
+            wanted = (
+                select(columns.digest, columns.links, columns.content)
+                .where(columns.project == project, here)
+                .order_by(columns.digest)
+            )
             async with reading(self._engine) as connection:
                 rows: Sequence[Any] = (await connection.execute(wanted)).all()
             yield await asyncio.to_thread(_unpacked, rows)
