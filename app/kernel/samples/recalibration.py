@@ -11,7 +11,6 @@ SPAN = 0.75
 # More distinct probabilities are put together with their neighbours.
 _MOST_POINTS = 1000
 _MOST_STEPS = 100
-_HALVINGS = 54
 _CLOSE_ENOUGH = 1e-13
 
 
@@ -142,15 +141,16 @@ def smoothed(points: Array, weight: Array, hits: Array) -> Array:
     inside, mass, shares = points[there], weight[there], hits[there] / weight[there]
     grid = np.linspace(inside[0], inside[-1], GRID)
     distances, radii = np.abs(grid[:, None] - inside), _radii(grid, inside, mass)[:, None]
-    weights = np.clip(1.0 - (distances / radii) ** 3, 0.0, None) ** 3 * mass
+    weights = _cubed(np.maximum(1.0 - _cubed(distances / radii), 0.0)) * mass
     # Where all stand on the rim tricube weights leave nothing.
     empty = weights.sum(axis=1) <= 1e-15 * mass.sum()
     weights[empty] = (distances[empty] <= radii[empty] * (1.0 + 1e-9)) * mass
     weights /= weights.sum(axis=1, keepdims=True)
     centers = weights @ inside
     away = inside - centers[:, None]
-    spreads = np.maximum((weights * away**2).sum(axis=1), 1e-12)
-    fits = weights @ shares + (grid - centers) * ((weights * away) @ shares) / spreads
+    leaning = weights * away
+    spreads = np.maximum((leaning * away).sum(axis=1), 1e-12)
+    fits = weights @ shares + (grid - centers) * (leaning @ shares) / spreads
     return np.asarray(np.clip(np.interp(points, grid, fits), 0.0, 1.0))
 
 
@@ -158,14 +158,17 @@ def _radii(grid: Array, points: Array, mass: Array) -> Array:
     """How far from each of the grid one has to go for the span of the mass."""
     reached = np.concatenate([[0.0], np.cumsum(mass)])
     needed = SPAN * reached[-1] * (1.0 - 1e-12)
-    low, high = np.zeros(grid.size), np.full(grid.size, max(points[-1] - points[0], np.finfo(float).tiny))
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        upto = np.searchsorted(points, grid + middle, side="right")
-        enough = reached[upto] - reached[np.searchsorted(points, grid - middle, side="left")] >= needed
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    # The shortest run of points from each on that has it: the nearest of these runs is what has to be reached.
+    ends = np.searchsorted(reached[1:], reached[:-1] + needed)
+    first, last = points[ends < points.size], points[ends[ends < points.size]]
+    radii = np.maximum(grid[:, None] - first, last - grid[:, None]).min(axis=1)
     # 0 where all that is needed stands at one point.
-    return np.asarray(np.maximum(high, np.finfo(float).tiny))
+    return np.asarray(np.maximum(radii, np.finfo(float).tiny))
+
+
+def _cubed(values: Array) -> Array:
+    """Many times as fast as the power of numpy."""
+    return values * values * values
 
 
 def share_quantile(values: Array, weight: Array, share: float) -> float:
