@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
@@ -27,11 +28,18 @@ from sqlalchemy.pool import NullPool
 from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
+from tests.api.generated.profile import LONG
 
 # Settings of the developer's shell must not decide what the tests see.
 EXTERNAL_URL = os.environ.pop("PREVAIL_TEST_DATABASE_URL", None)
 for name in [name for name in os.environ if name.startswith("PREVAIL_")]:
     del os.environ[name]
+
+# Generated examples are the same in every run and may take as long as a busy machine makes them; the long run
+# (`make fuzz`) looks for new ones.
+settings.register_profile("usual", derandomize=True, deadline=None, database=None)
+settings.register_profile("long", deadline=None)
+settings.load_profile("long" if LONG else "usual")
 
 
 @dataclass(frozen=True, slots=True)

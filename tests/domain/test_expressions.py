@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidExpression
@@ -295,7 +295,6 @@ LABEL_SETS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data(), labels=LABEL_SETS)
 def test_canonical_text_means_the_same(data: st.DataObject, labels: list[str]) -> None:
     expression = data.draw(expressions(len(labels)))
@@ -306,7 +305,6 @@ def test_canonical_text_means_the_same(data: st.DataObject, labels: list[str]) -
     assert render(again, labels) == text
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(max_size=40), st.text("recall@*gps(,)=\"'\\ 1D", max_size=40)))
 def test_any_text_is_read_or_refused_in_words(text: str) -> None:
     try:
