@@ -153,7 +153,9 @@ def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
     labels, positive = run.samples.labels, run.samples.positive
     if len(given.runs) > 1:
         # One class for all of them, since a line each would be runs times classes.
-        label = given.label if given.label is not None or positive is not None else labels[weakest_first(run.samples)[0]]
+        label = given.label
+        if label is None and positive is None:
+            label = labels[weakest_first(run.samples)[0]]
         found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
         return found, _class_hint(found[0].answer)
     if given.label is not None or positive is not None:
@@ -180,9 +182,9 @@ def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: i
     return _Line(caption, answer, _decided(run.samples, curve, answer["class"]))
 
 
-def _decided(source: MatrixInput | None, curve: CurveName, label: str | None) -> tuple[float, float] | None:
+def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[float, float] | None:
     """Where the decisions that were made lie on a curve of rates."""
-    if source is None or label is None or label not in source.labels:
+    if label is None or label not in source.labels:
         return None
     place = place_in(source.labels, label)
     counts = source.counts

@@ -18,8 +18,7 @@ _HEIGHT: Final = 110
 @figure("scores", needs=Needs.SAMPLES, by_class=True)
 def scores(given: Given) -> Figure:
     """Histograms of the scores of a class, for its own samples and for all others, with the cut of the decision."""
-    source = given.run.source
-    assert source is not None  # noqa: S101 - figures of samples are given them
+    source = given.run.samples
     if source.task is not None:
         raise NoFigure(f"expected an evaluation of classes, got {source.kind}")
     place = _place(source, given.label)
