@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.multilabel import Beside, from_label_probabilities
+from app.domain.inputs.units.multilabel import Beside, from_label_probabilities
 from app.kernel.metrics.card import INPUTS_OF, Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences
