@@ -210,7 +210,7 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     runs, level = comparison.runs, comparison.settings.level
     classes = positive, 1 - positive
     if comparison.groups is not None:
-        return _between_groups(comparison.groups.pair(*pair), classes, level)
+        return between_groups(comparison.groups.pair(*pair), classes, level)
     if runs.lacking_weights is not None:
         return None
     joint, found = runs.pairing.joint, []
@@ -223,7 +223,8 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     return RateGaps(misses, alarms, misses_variance, alarms_variance)
 
 
-def _between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) -> RateGaps | None:
+def between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) -> RateGaps | None:
+    """The gaps of both classes, the positive one first, with what the errors of a group have to do with each other."""
     gaps, moves = [], []
     for k in classes:
         sums, members = pair.of_class(k)
