@@ -294,10 +294,10 @@ class Settings(BaseSettings):
     )
     job_seconds: float = Field(3600.0, gt=0, description="Heavy arithmetic of a job that takes longer is ended.")
     job_attempts: int = Field(
-        3, ge=1, description="How often a job may be lost with whoever works on it before it is given up."
+        3, ge=1, description="How often a job may lose its worker before it is given up."
     )
     job_lost_seconds: float = Field(
-        30.0, ge=1, description="After so long without a sign of life whoever works on a job is taken for lost."
+        30.0, ge=1, description="After so long without a sign of life the worker of a job is taken for lost."
     )
     job_limit: int = Field(1000, ge=1, description="Jobs that may wait; one more is answered `503`.")
     job_limit_per_project: int = Field(

@@ -50,8 +50,8 @@ class SharedGroups:
     def notes(self) -> list[str]:
         """What groups do, and what few of them do."""
         notes = [
-            f"The samples come in {self.grouping.n_groups} groups: limits and probabilities resample groups, tests let "
-            "runs trade places in whole groups."
+            f"The samples come in {self.grouping.n_groups} groups: limits and probabilities resample groups, tests "
+            "permute the runs in whole groups."
         ]
         if self.grouping.n_groups < FEW_GROUPS:
             notes.append(
@@ -252,7 +252,7 @@ class ResampledUnitGroups(ResampledSamples):
         return self._groups.notes + super().notes
 
     def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """Limits from resampled groups, p from groups in which the runs trade places."""
+        """Limits from resampled groups, p from permutations of the runs within groups."""
         drawn = self.drawn[index]
         if drawn is None:
             return [Test()] * len(self.estimands[index].names)

@@ -87,7 +87,7 @@ class QueueWorker:
             except _UNREACHABLE as error:
                 _log.warning("the queue %s cannot be worked on: %s", self._queue.name, error.__cause__ or error)
             except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
-                _log.exception("the queue %s is begun anew", self._queue.name)
+                _log.exception("the queue %s is started again", self._queue.name)
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _work(self, work: Work) -> None:
@@ -146,7 +146,7 @@ async def _one(work: Work, context: JobContext, given: Given) -> None:
 
 async def _retry(app: App, work: Work, job: Job) -> None:
     """Let a lost one wait again. Of several that look at once, one is first, and the others find nothing to do."""
-    _log.warning("whoever worked on %s %s is lost", job.task_name, job.task_kwargs)
+    _log.warning("the worker of %s %s is lost", job.task_name, job.task_kwargs)
     # The queue itself would give up what was to be cancelled.
     await work.end_cancelled(job.task_kwargs)
     with contextlib.suppress(ConnectorException):

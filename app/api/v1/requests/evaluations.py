@@ -101,7 +101,7 @@ class OptionsField(Wire):
     prevalence_design: Literal["observed", "sampled"] = Field(
         "observed",
         description="With `all`: were the numbers of samples per class chosen (`observed`), or are they random too "
-        "(`sampled`)? Groups are drawn whole, so with `group_ids` they are random whatever stands here.",
+        "(`sampled`)? Whole groups are drawn, so with `group_ids` they are random whatever is given here.",
     )
     costs: CostsField | None = Field(
         None,

@@ -63,7 +63,7 @@ class _Projected(Wire):
     sweep: SweepField | None = None
     recalibrate: bool = Field(
         default=False,
-        description="Fit the kept probabilities to the shares (Elkan 2001) and decide anew by them before measuring.",
+        description="Fit the kept probabilities to the shares (Elkan 2001) and decide again before measuring.",
     )
     old_prevalence: Shares | None = Field(
         None, description="With recalibrate: the shares they were calibrated to; the evaluation's when left out."

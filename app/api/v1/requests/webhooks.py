@@ -28,9 +28,9 @@ class WebhookRequest(Wire):
         min_length=1,
         max_length=_MOST_URL,
         pattern=r"^https?://[!-~]+$",
-        description="Where to it is sent, by POST: `https`, or `http` where nobody listens.",
+        description="The address that events are sent to, by POST: `https`, or `http` inside a network that you trust.",
     )
-    events: list[Event] = Field(min_length=1, max_length=3, description="What it is told of.")
+    events: list[Event] = Field(min_length=1, max_length=3, description="Which events are sent.")
     secret: str | None = Field(
         None,
         max_length=100,
