@@ -31,7 +31,8 @@ class Job:
 
     Attributes:
         kind: The operation that was asked for, as `/openapi.json` names it.
-        progress: The share of the work that is done, from 0 to 1. Most work says nothing before its end.
+        progress: The share of the work that is done, from 0 to 1: of the items of a batch, of the metrics of a
+            comparison, of the rules of a gate. `null` while work goes on whose steps nobody counts.
         started_at: When work on it first began; `null` before.
         finished_at: When it ended in whatever way; `null` before.
         result: The address of what was made or computed; `null` unless it succeeded.
@@ -41,7 +42,7 @@ class Job:
     id: UUID
     kind: str
     status: JobStatus
-    progress: float
+    progress: float | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

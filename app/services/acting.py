@@ -1,8 +1,8 @@
-"""What is known of the present request where it is carried out: who acts, under which id what it makes is kept, and
-who wants to know how far it is. Set where the request came in.
+"""What is known of the present request where it is carried out: who acts, and under which id what it makes is kept.
+
+Set where the request came in.
 """
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
 from uuid import UUID
@@ -44,18 +44,3 @@ def make_part(place: int) -> None:
 def made_id() -> UUID:
     """The id of what is made now."""
     return _CHOSEN.get() or new_id()
-
-
-_PROGRESS: ContextVar[Callable[[float], None] | None] = ContextVar("progress", default=None)
-
-
-def tell_progress(tell: Callable[[float], None]) -> None:
-    """What this task, and those it starts, says of how far it is goes there."""
-    _PROGRESS.set(tell)
-
-
-def progressed(share: float) -> None:
-    """So much of the work is done, from 0 to 1."""
-    tell = _PROGRESS.get()
-    if tell is not None:
-        tell(share)

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
 from app.services.admission import Admission
 from app.services.observing import UNOBSERVED, Observers, kind_of
+from app.services.progress import Tell, listener
 from app.services.worker import Ending, Limits, Worker
 
 Result = TypeVar("Result")
@@ -63,10 +65,11 @@ class ComputePool:
                 raise ProcessLost("the service is ending; nothing was kept")
             began = time.perf_counter()
             self.observers.waited_to_compute(began - asked)
-            job = _Job(function, file)
+            loop, tell = asyncio.get_running_loop(), listener()
+            job = _Job(function, file, None if tell is None else partial(loop.call_soon_threadsafe, tell))
             self._jobs.add(job)
             try:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, job)
+                return await loop.run_in_executor(self._threads, self._work, job)
             except asyncio.CancelledError:
                 # Nobody waits for it any more.
                 job.cancel()
@@ -99,7 +102,7 @@ class ComputePool:
         try:
             if not job.begin(worker):
                 return None
-            outcome = worker.call(task, job.file)
+            outcome = worker.call(task, job.file, job.tell)
         finally:
             job.end()
             self._give_back(worker)
@@ -152,8 +155,9 @@ class ComputePool:
 class _Job:
     """A computation that can be cancelled while it waits and while it runs."""
 
-    def __init__(self, function: Callable[..., Any], file: BinaryIO | None) -> None:
-        self.function, self.file = function, file
+    def __init__(self, function: Callable[..., Any], file: BinaryIO | None, tell: Tell | None) -> None:
+        """``tell`` is told how far it is, in the thread that waits for it."""
+        self.function, self.file, self.tell = function, file, tell
         self.cancelled = False
         self._worker: Worker | None = None
         self._lock = threading.Lock()

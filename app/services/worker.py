@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -22,6 +23,8 @@ from traceback import format_exc
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from app.services.progress import Tell, tell_progress
+
 # Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
 # locks and connections that a fork of the service itself would copy.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -31,6 +34,8 @@ _GARBAGE_THRESHOLD = 100_000
 # Freed arrays up to this size are used again. The allocator would give them back to the system and ask for them anew,
 # page by page: a third of the time of resampling.
 _KEPT_BYTES = 64 * 1024 * 1024
+# Between two words of how far the work is.
+_TELL_SECONDS = 0.25
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
@@ -80,22 +85,26 @@ class Worker:
         theirs.close()
         self.usable = True
 
-    def call(self, task: bytes, file: BinaryIO | None) -> Outcome:
-        """Have a pickled function called, with the file if there is one."""
+    def call(self, task: bytes, file: BinaryIO | None, tell: Tell | None = None) -> Outcome:
+        """Have a pickled function called, with the file if there is one, and tell how far it is, if it says so."""
+        deadline = time.monotonic() + self._limits.seconds
         try:
             self._line.send_bytes(task)
-            self._line.send(file is not None)
+            self._line.send((file is not None, tell is not None))
             if file is not None:
                 # What lies in a buffer of this process is not in the file.
                 file.flush()
                 reduction.send_handle(self._line, file.fileno(), self._process.pid)
-            if not self._line.poll(self._limits.seconds):
-                return self._ended(Ending.DEADLINE)
-            outcome: Outcome = self._line.recv()
-            self.usable = not self._line.recv()
+            while self._line.poll(max(deadline - time.monotonic(), 0)):
+                said: Outcome | float = self._line.recv()
+                if isinstance(said, Outcome):
+                    self.usable = not self._line.recv()
+                    return said
+                if tell is not None:
+                    tell(said)
         except (EOFError, OSError):
             return self._ended(Ending.LOST)
-        return outcome
+        return self._ended(Ending.DEADLINE)
 
     def _ended(self, ending: Ending) -> Outcome:
         self.close()
@@ -127,11 +136,13 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
     while True:
         try:
             task = line.recv_bytes()
-            file = os.fdopen(reduction.recv_handle(line), "rb") if line.recv() else None
+            with_file, watched = line.recv()
+            file = os.fdopen(reduction.recv_handle(line), "rb") if with_file else None
         except EOFError:
             return
         # Should the service be gone by then, nobody else ends this.
         signal.alarm(int(limits.seconds) + 2)
+        tell_progress(_Teller(line) if watched else None)
         with file or contextlib.nullcontext():
             answer = _called(task, file)
         signal.alarm(0)
@@ -144,6 +155,19 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
         del answer
         if last:
             return
+
+
+class _Teller:
+    """Tells the service how far the work is, not more often than anybody would look."""
+
+    def __init__(self, line: "Connection[Any, Any]") -> None:
+        self._line = line
+        self._next = 0.0
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _TELL_SECONDS
+            self._line.send(share)
 
 
 def _keep_freed_memory() -> None:

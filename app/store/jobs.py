@@ -141,6 +141,8 @@ class PostgresJobStore:
             status=running,
             started_at=func.coalesce(jobs.c.started_at, func.now()),
             runs=jobs.c.runs + 1,
+            # Until it says so itself.
+            progress=None,
             # Whoever had it before never said how that went.
             lost=jobs.c.lost + case((jobs.c.status == running, 1), else_=0),
         )

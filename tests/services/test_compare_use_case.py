@@ -1,5 +1,6 @@
 """Comparisons of runs without a database: what is equal under several names, what draws follow from, what is read."""
 
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
+from app.services.progress import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from tests.kernel.compare.tango import tango_interval
@@ -44,6 +46,19 @@ def pair_of(bench: Bench, design: str) -> list[EvaluationRecord]:
     counts = [np.array([[np.sum((t == TRUTH) & (one == p)) for p in (0, 1)] for t in (0, 1)]) for one in predictions]
     datasets = ("d", "d") if design == "same_test_set" else ("d", "e")
     return [bench.keep(matrix(one), f"m{seed}", datasets[seed]) for seed, one in enumerate(counts)]
+
+
+def test_metrics_that_are_done_are_told(bench: Bench) -> None:
+    """Of three metrics and what is said of all of them."""
+    records = pair_of(bench, "sample_ids")
+    told: list[float] = []
+
+    def compared() -> None:
+        tell_progress(told.append)
+        bench.compare(records, "accuracy", "mcc", "h_mean", draws=200)
+
+    copy_context().run(compared)
+    assert told == [0.25, 0.5, 0.75]
 
 
 def test_what_depends_on_the_number_of_samples_is_not_brought_to_another_prevalence(bench: Bench) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
 from app.services.compute import ComputePool
+from app.services.progress import progressed, tell_progress
 from app.services.worker import Limits, Worker
 
 SECONDS = 3.0
@@ -55,6 +56,26 @@ def take(n_bytes: int) -> int:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_steps() -> str:
+    for done in range(5):
+        progressed(done, 4)
+    return "done"
+
+
+def test_how_far_it_is_is_told_to_who_wants_to_know(pool: ComputePool) -> None:
+    told: list[float] = []
+
+    async def watched() -> str:
+        tell_progress(told.append)
+        return await pool.run(in_steps)
+
+    assert run(watched) == "done"
+    # Not every step, but what is told comes in order.
+    assert told[0] == 0.0
+    assert told == sorted(told)
+    assert run(lambda: pool.run(in_steps)) == "done"
 
 
 def test_a_result_is_that_of_the_function(pool: ComputePool) -> None:

@@ -1,5 +1,6 @@
 """What a gate says of runs, without a server."""
 
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.services.gate.gate_check import check_gate
 from app.services.gate.rule_estimates import rule_estimands
+from app.services.progress import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 
@@ -42,6 +44,17 @@ def check(stated: dict[str, Any] | list[dict[str, Any]], *records: EvaluationRec
     rules = stated if isinstance(stated, list) else [stated]
     definition, runs = definition_of({"rules": rules}), Runs.align(records, "/baseline").pair(KeptSamples())
     return check_gate(definition, rule_estimands(definition, runs), runs)
+
+
+def test_rules_that_are_done_are_told() -> None:
+    told: list[float] = []
+
+    def checked() -> None:
+        tell_progress(told.append)
+        check([rule("accuracy", min=0.5), rule("h_mean", min=0.5)], kept([[170, 30], [30, 170]]))
+
+    copy_context().run(checked)
+    assert told == [0.5, 1.0]
 
 
 def test_a_difference_at_the_margin_is_inconclusive_and_can_be_written() -> None:

@@ -12,9 +12,10 @@ from app.domain.access import Actor
 from app.domain.errors import DomainError
 from app.domain.identifiers import new_id
 from app.domain.jobs import JobEnd, JobStatus, KeptRequest, Task
-from app.services.acting import actor, made_id, make_part, progressed
+from app.services.acting import actor, made_id, make_part
 from app.services.jobs.running import Answered, JobRunner
 from app.services.ports import StoreUnavailableError, Waits
+from app.services.progress import listener, progressed
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})
@@ -146,7 +147,7 @@ async def test_work_is_done_for_whoever_sent_it_under_ids_that_stay() -> None:
     seen: list[Any] = []
 
     def answer() -> Answered:
-        progressed(0.5)
+        progressed(1, 2)
         seen.extend([actor(), made_id(), made_id()])
         make_part(7)
         seen.append(made_id())
@@ -157,7 +158,25 @@ async def test_work_is_done_for_whoever_sent_it_under_ids_that_stay() -> None:
     assert seen == [memory.task.actor, makes, makes, UUID(int=makes.int + 7)]
 
 
+async def test_how_far_it_is_is_noted_until_the_end() -> None:
+    memory = Memory()
+    late: list[Any] = []
+
+    def answer() -> Answered:
+        tell = listener()
+        assert tell is not None
+        late.append(tell)
+        return Answered(location="/v1/x")
+
+    await run(memory, answer)
+    # From a process that is ended only now.
+    before = asyncio.all_tasks()
+    late[0](0.5)
+    assert asyncio.all_tasks() == before
+    assert memory.progress == []
+
+
 async def test_without_a_job_every_id_is_new() -> None:
     make_part(3)
-    progressed(1.0)
+    progressed(1, 1)
     assert made_id() != made_id()

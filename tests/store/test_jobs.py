@@ -131,7 +131,7 @@ async def test_only_the_last_one_that_began_is_heard(jobs: PostgresJobStore, pro
     await jobs.put_back(first)
     await jobs.end(first, JobEnd(status=JobStatus.FAILED, problem={"code": "x"}))
     job = await read(jobs, project, identifier)
-    assert (job.status, job.progress, job.problem) == (JobStatus.RUNNING, 0.0, None)
+    assert (job.status, job.progress, job.problem) == (JobStatus.RUNNING, None, None)
     await jobs.note_progress(second, 0.5)
     assert (await read(jobs, project, identifier)).progress == 0.5
     content = JobResult("application/json", b"[1]")

@@ -35,10 +35,11 @@ from app.api.v1.evaluating import (
 from app.api.v1.requests import evaluations as requests
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
-from app.services.acting import make_part, progressed
+from app.services.acting import make_part
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports import KeyTakenError
+from app.services.progress import progressed
 
 router = routes("evaluations")
 # As many as one pass over the metrics takes: `services.evaluate.batching`.
@@ -79,13 +80,14 @@ async def create_batch(
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     places = asyncio.Semaphore(_BATCH_AT_ONCE)
     ended = count(1)
+    progressed(0, len(values))
 
     async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
         # Each in a task of its own.
         make_part(index)
         async with places:
             item = await _batch_item(request, context, index, value, view, store=store, heavy=heavy)
-        progressed(next(ended) / len(values))
+        progressed(next(ended), len(values))
         return item
 
     items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))

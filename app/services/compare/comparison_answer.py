@@ -28,6 +28,7 @@ from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
 from app.services.compare.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
 from app.services.compare.recall_order import recall_orders
+from app.services.progress import progressed
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
 from app.services.runs.propriety import improper_preferences
@@ -68,7 +69,11 @@ def comparison_answer(
     values = compared_values(comparison)
     folds = comparison.runs.fold_values(comparison.estimands)
     metrics: dict[str, ComparedMetric] = {}
-    differences = [comparison.differences(index) for index in range(len(comparison.estimands))]
+    differences = []
+    for index in range(len(comparison.estimands)):
+        differences.append(comparison.differences(index))
+        # What is said of all of them together is a step too.
+        progressed(index + 1, len(comparison.estimands) + 1)
     adjusted = _adjusted(comparison, differences, adjustment)
     for value in values:
         index, place = value.estimand, value.place

@@ -29,6 +29,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates, less_is_better
+from app.services.progress import progressed
 from app.services.runs.aligned import Runs
 from app.services.runs.propriety import improper_preferences
 from app.services.runs.resampling import CommonPrevalence
@@ -59,8 +60,10 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
         NotComparable: candidate and baseline cannot be compared on a metric.
     """
     estimates = RuleEstimates(definition, estimands, runs)
-    asked = zip(definition.rules, estimands, strict=True)
-    results: list[RuleResult | SamplesResult] = [_judged(rule, estimand, estimates) for rule, estimand in asked]
+    results: list[RuleResult | SamplesResult] = []
+    for rule, estimand in zip(definition.rules, estimands, strict=True):
+        results.append(_judged(rule, estimand, estimates))
+        progressed(len(results), len(estimands))
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
     compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from app.domain.errors import DomainError, JobLost
 from app.domain.jobs import JobEnd, JobResult, JobStatus, Task
-from app.services.acting import act_as, make_as, tell_progress
+from app.services.acting import act_as, make_as
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
+from app.services.progress import tell_progress
 
 # Between two notes of how far a job is.
 _NOTE_SECONDS: Final = 0.5
@@ -118,16 +119,18 @@ class _Progress:
 
     def __init__(self, store: JobStore, task: Task) -> None:
         self._store, self._task = store, task
-        self._share = 0.0
+        self._share = -1.0
         self._noting: asyncio.Task[None] | None = None
+        self._closed = False
 
     def __call__(self, share: float) -> None:
         self._share = share
-        if self._noting is None:
+        # A process that is being ended may say something after the end.
+        if self._noting is None and not self._closed:
             self._noting = asyncio.create_task(self._note())
 
     async def _note(self) -> None:
-        noted = 0.0
+        noted = -1.0
         while True:
             if self._share > noted:
                 noted = self._share
@@ -137,6 +140,7 @@ class _Progress:
 
     async def close(self) -> None:
         """No more notes: the end is said next."""
+        self._closed = True
         if self._noting is not None:
             self._noting.cancel()
             with contextlib.suppress(asyncio.CancelledError):

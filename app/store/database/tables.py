@@ -300,7 +300,7 @@ jobs = Table(
     Column("queue_id", BigInteger, nullable=False, comment="Its id in procrastinate_jobs."),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
-    Column("progress", Double, nullable=False),
+    Column("progress", Double, comment="NULL: not known."),
     Column("runs", Integer, nullable=False, comment="How often work on it has begun."),
     Column("lost", Integer, nullable=False, comment="How often it was never heard of again."),
     Column("cancel_requested", Boolean, nullable=False),
