@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
@@ -65,8 +64,8 @@ class ComputePool:
                 raise ProcessLost("the service is ending; nothing was kept")
             began = time.perf_counter()
             self.observers.waited_to_compute(began - asked)
-            loop, tell = asyncio.get_running_loop(), listener()
-            job = _Job(function, file, None if tell is None else partial(loop.call_soon_threadsafe, tell))
+            loop = asyncio.get_running_loop()
+            job = _Job(function, file, _on_loop(loop, listener()))
             self._jobs.add(job)
             try:
                 return await loop.run_in_executor(self._threads, self._work, job)
@@ -150,6 +149,11 @@ class ComputePool:
                 self._idle.get_nowait().close()
             except queue.Empty:
                 return
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, tell: Tell | None) -> Tell | None:
+    """For a thread that says how far it is to somebody on the loop."""
+    return None if tell is None else lambda share: loop.call_soon_threadsafe(tell, share)
 
 
 class _Job:
