@@ -293,9 +293,7 @@ class Settings(BaseSettings):
         "it.",
     )
     job_seconds: float = Field(3600.0, gt=0, description="Heavy arithmetic of a job that takes longer is ended.")
-    job_attempts: int = Field(
-        3, ge=1, description="How often a job may lose its worker before it is given up."
-    )
+    job_attempts: int = Field(3, ge=1, description="How often a job may lose its worker before it is given up.")
     job_lost_seconds: float = Field(
         30.0, ge=1, description="After so long without a sign of life the worker of a job is taken for lost."
     )

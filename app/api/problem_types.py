@@ -45,7 +45,7 @@ PROBLEM_TYPES = {
     "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
-    "no_space": "The disk of the database is full. Nothing was kept; it goes on by itself once there is space again.",
+    "no_space": "The disk of the database is full. Nothing was kept; writes work again as soon as there is space.",
     "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
     "unavailable": "Something the service depends on does not answer.",
     "internal_error": "The service failed. The log has the cause under the request id in `instance`.",

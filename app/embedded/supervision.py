@@ -1,4 +1,4 @@
-"""Brings a server back that ended by itself: at once the first time, with longer pauses when it keeps ending."""
+"""Restarts a server that ended unexpectedly: at once the first time, with longer pauses when it keeps ending."""
 
 import logging
 import signal

@@ -13,7 +13,7 @@ from app.services.json_values import numbers
 
 
 def reason(gap: Gap, labels: Sequence[str]) -> str:
-    """Why a value does not exist, with the classes at fault by name."""
+    """Why a value does not exist, with the names of the classes that cause it."""
     if not gap.culprits:
         return gap.condition.reason
     first, *others = (repr(labels[index]) for index in gap.culprits)

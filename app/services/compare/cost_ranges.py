@@ -185,7 +185,7 @@ def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
 
 
 def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, float]:
-    """The same; of samples with weights as many of one weight as the rate is worth."""
+    """The same; of samples with weights the effective number of samples of the rate."""
     weighted = runs.weighted[run]
     if weighted is None:
         return _wrong(runs, run, actual)

@@ -192,7 +192,7 @@ def _check_proportions(source: MatrixInput, options: Options) -> None:
 
 
 def _check_areas(source: MatrixInput, options: Options) -> None:
-    """Limits by class sizes are of independent samples of one weight."""
+    """Limits by class sizes need independent samples of equal weight."""
     where = "/options/area_interval"
     if not source.is_scored:
         raise InvalidInput.at(
@@ -218,7 +218,7 @@ def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
             "/options/interval_method",
             "not_for_weights",
             f"expected {' or '.join(_OF_WEIGHTED)}, which know the weight of every sample, as the samples have "
-            f"weights; {sampling.method} draws samples of one weight",
+            f"weights; {sampling.method} assumes samples of equal weight",
         )
     if source.content is not Content.counts and not source.is_weighted:
         raise InvalidInput.at(

@@ -348,7 +348,7 @@ def _joined(drawn: Sequence[Array | None]) -> Array | None:
 
 
 def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Estimate]:
-    """Each run with the limits that it has by itself."""
+    """Each run with its own limits."""
     if sum(work_of(entrant.estimand, entrant.run, settings) for entrant in entrants) > 1.0:
         return [Estimate(value=nan, level=settings.level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
     return [estimate([entrant.estimand], entrant.run, settings)[0][0] for entrant in entrants]

@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def independent(self) -> bool:
-        """Are the samples, and of one weight, so that tests may count them?"""
+        """Are there samples, all of equal weight, so that tests may count them?"""
         return not (self.grouped or self.weighted)
 
     @property

@@ -221,7 +221,7 @@ def _score_p(*both: float) -> float:
 
 
 def _weighted_rate_test(rate: Rate, weighted: Weights, hits: Array, members: Array, level: float) -> Test:
-    """The same at the numbers of samples of one weight that the rates are worth; p at those of 95 % limits."""
+    """The same at the effective numbers of samples of the rates; p at those of 95 % limits."""
 
     def counts(read_at: float) -> tuple[float, float, float, float]:
         first, second = (

@@ -1,4 +1,4 @@
-"""Rates of weighted samples, and how many samples of one weight they are worth."""
+"""Rates of weighted samples, and their effective numbers of samples."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ from app.kernel.numerics.special import student_quantile
 
 
 def worth_of(rate: Array, variance: Array, samples: Array, effective: Array, *, level: float) -> Array:
-    """How many samples of one weight rates (...) of weighted ones are worth.
+    """The effective numbers of samples of rates (...) of weighted samples.
 
     n over the design effect, which is the linearised variance over r(1-r)/n and counts as 1 at least (Korn & Graubard
     1998, Kott & Carr 1997). What that comes to, m, is multiplied with (t(m-1) / t(n_eff-1))^2 where it exceeds Kish's
