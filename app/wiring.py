@@ -189,7 +189,7 @@ async def build_services(
 
 
 def _pool_of_jobs(settings: Settings) -> ComputePool:
-    """Processes of their own, so that nobody who waits for an answer waits for jobs."""
+    """Processes of their own, so that jobs never delay requests."""
     limits = Limits(seconds=settings.job_seconds, memory_bytes=settings.compute_memory_bytes)
     processes = max(settings.job_concurrency, settings.compute_processes)
     # Nobody holds a connection meanwhile.

@@ -404,7 +404,7 @@ class KeyStore(Protocol):
 
 
 class IdempotencyStore(Protocol):
-    """The memory of keys of requests. What is kept under them is written by whoever keeps it, in its transaction."""
+    """The memory of keys of requests. What is kept under them is written in the transaction that keeps it."""
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
         """Claim a key, unless somebody has it or the request was kept already."""
@@ -459,7 +459,7 @@ class JobStore(Protocol):
         ...
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
-        """End a job that waits, or have whoever works on it told; None when the project has none that goes on."""
+        """End a job that waits, or tell its worker to stop; None when the project has no such job under way."""
         ...
 
     async def begin(self, project: str, identifier: UUID) -> Task | None:

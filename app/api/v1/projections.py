@@ -30,7 +30,7 @@ router = routes("what-if")
 )
 @deferrable(requests.ProjectionRequest)
 async def project_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Compute metrics anew at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
+    """Compute metrics at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
     answer = await context.services.what_if.project(
         context.project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against
@@ -46,7 +46,7 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseCon
 )
 @deferrable(requests.InputProjectionRequest, large=True)
 async def project_an_input(request: Request, context: UseContext) -> Response:
-    """Compute metrics of an input anew at other class shares; nothing is kept."""
+    """Compute metrics of an input at other class shares; nothing is kept."""
     return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
 
 

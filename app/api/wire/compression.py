@@ -85,7 +85,7 @@ _DECODERS: Final[dict[str, tuple[str, type[GzipDecoder] | type[ZstdDecoder]]]] =
 
 
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
-    """The request as if it had come plain; a problem when it is compressed in a way that nobody here knows."""
+    """The request as if it had come plain; a problem when it is compressed in an unknown way."""
     encoding = Headers(scope=scope).get("content-encoding", "").strip().lower()
     if encoding in ("", "identity"):
         return scope, receive

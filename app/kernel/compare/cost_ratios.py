@@ -63,7 +63,7 @@ def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
 
 
 def worth_of_pairs(sums: Array, squares: Array, members: float) -> float:
-    """How many samples of one weight the difference of the error rates of two runs on weighted samples is worth.
+    """The effective number of samples for the difference of the error rates of two runs on weighted samples.
 
     What the variance is per sample over what it is by linearisation, sum w^2 (u - gap)^2 / (sum w)^2, which counts as
     that of all samples at least. Where nothing varies Kish's effective number. Samples of one weight are worth their

@@ -36,7 +36,7 @@ class WeightedCounts:
 
     @property
     def effective_samples(self) -> float:
-        """(sum w)^2 / sum w^2: so many samples of one weight are worth as much for a mean. Kish (1965)."""
+        """(sum w)^2 / sum w^2: the effective number of samples for a mean. Kish (1965)."""
         return float(self.counts.sum() ** 2 / self.squares.sum())
 
 

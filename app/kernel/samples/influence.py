@@ -72,7 +72,7 @@ class Sampled:
 
     @cached_property
     def effective_samples(self) -> float:
-        """How many samples of one weight they are worth, Kish's n_eff; their number without weights."""
+        """The effective number of samples, Kish's n_eff; their number without weights."""
         return float(self.n_samples if self.scores.weights is None else kish_effective_n(self.scores.weights))
 
     @cached_property
@@ -91,7 +91,7 @@ class Sampled:
         return np.divide(np.bincount(y, weights, size) ** 2, squares, out=np.zeros(size), where=squares > 0)
 
     def sides(self, code: int) -> tuple[float, float]:
-        """How many members and how many others a class has, or these are worth."""
+        """How many members and how many others a class has, or their effective numbers."""
         weights, members = self.scores.weights, self.scores.members(code)
         if weights is None:
             positives = int(np.count_nonzero(members))

@@ -199,12 +199,12 @@ class EvaluationService:
             await self._store.add(project, record)
 
     async def read(self, project: str, identifier: UUID) -> Evaluation:
-        """One evaluation, its report computed anew from what is stored."""
+        """One evaluation, its report computed again from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
         return _answer(record, await self._report_again(project, record))
 
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
-        """What everybody looks at first of one evaluation, computed anew without the rest where that can be."""
+        """The headline of one evaluation, computed again without the rest where that can be."""
         record = _found(await self._store.get(project, identifier), identifier)
         headline = await self._reports.headline(*stored_request(record))
         if headline is None:

@@ -52,7 +52,7 @@ class JobRunner:
     """Works on jobs, whatever their kind: a new kind is a new request."""
 
     def __init__(self, store: JobStore, requests: Requests, *, attempts: int) -> None:
-        """``attempts`` is how often a job may be lost with whoever works on it before it is given up."""
+        """``attempts`` is how often a job may lose its worker before it is given up."""
         self._store = store
         self._requests = requests
         self._attempts = attempts

@@ -39,7 +39,7 @@ def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
 
 
 def ranked_by(source: MatrixInput) -> str:
-    """What runs such as this one are ranked by when nobody says, as an expression."""
+    """What runs such as this one are ranked by where no metric is named, as an expression."""
     inputs = inputs_of(source)
     candidates = () if source.task is None else UNIT_KINDS[source.task].ranked
     return next((_usual(one) for one in candidates if one.card.inputs in inputs), RANKED)

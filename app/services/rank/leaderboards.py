@@ -82,7 +82,7 @@ class LeaderboardService:
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
 
     async def usual_metric(self, project: str, dataset: DatasetRef) -> str:
-        """What a dataset is ranked by when nobody says: it follows from the kind of its latest run."""
+        """What a dataset is ranked by where no metric is named: it follows from the kind of its latest run."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, limit=1)
         latest = await self.store.page(project, query)
         of_units = [one.id for one in latest.items if one.input.kind in UNIT_FORMS]

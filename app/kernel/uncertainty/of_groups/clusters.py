@@ -54,7 +54,7 @@ class Grouping:
 
     @property
     def effective_groups(self) -> float:
-        """Groups of equal size that are worth as much."""
+        """Effective number of groups of equal size."""
         return kish_effective_n(self.sizes())
 
     def sizes(self) -> Array:
@@ -132,7 +132,7 @@ class GroupedRuns:
 
     @property
     def effective_groups(self) -> float:
-        """Groups of equal size that are worth as much."""
+        """Effective number of groups of equal size."""
         return kish_effective_n(self.sizes())
 
     def matrices(self) -> Array:
@@ -278,7 +278,7 @@ class Groups:
 
 
 def wilson_of_variance(rate: Array, total: Array, variance: Array, groups: Groups, level: float = 0.95) -> Limits:
-    """Wilson's intervals of rates whose samples come in groups, at the sample sizes they are worth.
+    """Wilson's intervals of rates whose samples come in groups, at their effective sample sizes.
 
     n is divided by the design effect, the variance over p(1-p)/n (Rao & Scott 1992), never below 1. What it comes to,
     m, is multiplied with (t(m-1) / t(G-1))^2 where it exceeds G, the groups of equal size that are worth as much, since

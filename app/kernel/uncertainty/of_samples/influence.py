@@ -164,7 +164,7 @@ def limits(
 
 
 def _worth(share: Linearisation, variance: float, level: float) -> float:
-    """How many samples of one weight a share of the samples is worth."""
+    """The effective number of samples of a share of the samples."""
     if share.worth is None:
         return float(share.influence.size)
     samples, effective = share.worth

@@ -101,7 +101,7 @@ class LabelInfluences(UnitInfluences):
         return found
 
     def _recalls(self, level: float) -> tuple[Array, Array, Array]:
-        """Hits and samples (L) with each label, or what they are worth, and variances of the recalls."""
+        """Hits and samples (L) with each label, or their effective numbers, and variances of the recalls."""
         table = self.table
         if self.weighted is None:
             with silently():

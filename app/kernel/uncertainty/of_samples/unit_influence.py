@@ -72,7 +72,7 @@ class UnitInfluences:
             return float(each.size * squares.sum() / (each.sum() * (squares / each).sum()))
 
     def worth_of(self, counted: Array) -> tuple[int, float] | None:
-        """How many units with these weights there are, and how many of one weight are worth as much; None without
+        """How many units with these weights there are, and their effective number; None without
         weights.
         """
         if self.weights is None:

@@ -102,7 +102,7 @@ def _shares(weighted: WeightedCounts, table: Table, level: float) -> Iterator[Ov
 
 
 def _recalls(weighted: WeightedCounts, table: Table, level: float) -> tuple[Limits, Array]:
-    """Jeffreys limits of the recalls, (K) each, and how many samples each is worth (K)."""
+    """Jeffreys limits of the recalls, (K) each, and the effective number of samples of each (K)."""
     squares, samples = Table(weighted.squares), Table(weighted.samples)
     found = WeightedRate.of_sums(
         np.array([table.tp, squares.tp]), np.array([table.actual, squares.actual]), samples.actual

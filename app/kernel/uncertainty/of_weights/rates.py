@@ -80,7 +80,7 @@ class WeightedRate:
         return cls.of_sums(hits, among, np.asarray(samples[1]))
 
     def worth(self, level: float) -> Array:
-        """How many samples of one weight they are worth (...)."""
+        """The effective numbers of samples (...)."""
         return worth_of(self.rate, self.variance, self.samples, self.effective, level=level)
 
     def as_counts(self, level: float) -> tuple[Array, Array]:

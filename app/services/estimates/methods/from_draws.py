@@ -14,7 +14,7 @@ MOST_CELLS = 20_000_000
 
 
 def affordable_draws(cells: int, wanted: int = DRAWS, *, most_cells: int = MOST_CELLS) -> int:
-    """Draws of so many cells each that can be afforded; fewer than ``FEWEST_DRAWS`` are worth nothing: 0."""
+    """Draws of so many cells each that can be afforded; 0 where they are fewer than ``FEWEST_DRAWS``."""
     most = most_cells // max(cells, 1)
     return min(wanted, most) if most >= FEWEST_DRAWS else 0
 

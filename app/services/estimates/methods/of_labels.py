@@ -86,7 +86,7 @@ def _of_counts(
 
 
 def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
-    """What counts and all of it (V) for intervals of proportions: samples, or of weighted ones what they are worth."""
+    """What counts and all of it (V) for intervals of proportions: samples, or the effective number of weighted ones."""
     influences = run.label_influences
     if influences is None or influences.weighted is None:
         hits, among = zip(*(rate.counts(run.table) for rate in rates), strict=True)
