@@ -129,7 +129,7 @@ def mean_matrix(
 
 
 def _parameters(counts: Array, actual: Array, scales: Array | None, prior: Prior, custom: Array | None) -> Array:
-    """Shapes (..., K, K): the effective number of samples of each cell, and what the prior adds; 0 in rows without samples."""
+    """Shapes (..., K, K): effective numbers of samples, and what the prior adds; 0 in rows without samples."""
     worth = counts if scales is None else counts / scales
     return np.where(actual[..., None] > 0, worth + pseudo_counts(counts, prior, custom), 0.0)
 
