@@ -15,6 +15,7 @@ from app.api import documentation, operations, pages, problems
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, MetricsDoor
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.jobs.carried_out import KeptRequests
+from app.api.ui import pages as ui
 from app.api.v1 import (
     batches,
     comparisons,
@@ -109,7 +110,10 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
     app.add_exception_handler(Replay, replay)
     documentation.install(app)
     pages.install(app)
-    routes = [route for router in (app.router, *ROUTERS) for route in router.routes if isinstance(route, Route)]
+    ui.install(app)
+    routes = [
+        route for router in (app.router, *ROUTERS, *ui.ROUTERS) for route in router.routes if isinstance(route, Route)
+    ]
     addresses = Addresses(routes)
     app.state.addresses = addresses
     token = settings.metrics_token

@@ -99,6 +99,10 @@ class StrictRoute(APIRoute):
         """Those of the route and of what it depends on."""
         return _query_params(self.dependant)
 
+    async def admit(self, request: Request, scope: Scope) -> None:
+        """Hold a request against its key; raises what `let_pass` does."""
+        await let_pass(request, scope)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Check who asks, and the parameters, before anything else is done."""
         handle, endpoint = super().get_route_handler(), self.endpoint
@@ -112,7 +116,7 @@ class StrictRoute(APIRoute):
             state = request.scope["state"]
             state["route"] = path
             if CARRIED_OUT_BY not in state:
-                await let_pass(request, scope)
+                await self.admit(request, scope)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
                 asked = await context(request)
                 return await keyed_by(request, key, asked.services.idempotency, asked.project).answer(answered, request)
@@ -136,17 +140,21 @@ def _query_params(dependant: Dependant) -> list[ModelField]:
 
 
 async def let_pass(request: Request, scope: Scope) -> None:
-    """Hold a request against its key.
+    """Hold a request against the key in its headers; raises what `let_pass_as` does."""
+    headers = request.headers
+    await let_pass_as(request, scope, headers.get("authorization"), headers.get(PROJECT_HEADER))
+
+
+async def let_pass_as(request: Request, scope: Scope, authorization: str | None, named: str | None) -> None:
+    """Hold a request against a key and the project that it names.
 
     Raises:
         Unauthenticated, Forbidden, TooManyRequests: as `Guard.admit` says.
         InvalidQuery: it names a project that cannot be one.
     """
-    headers = request.headers
-    named = headers.get(PROJECT_HEADER)
     guard: Guard = request.app.state.services.guard
     asking = Asking(
-        authorization=headers.get("authorization"),
+        authorization=authorization,
         project=named,
         local=is_local(request),
         request_id=request_id(request),

@@ -15,6 +15,7 @@ PROBLEM_TYPES = {
     "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
     "unauthenticated": "An API key is needed, as Authorization: Bearer pv_…; the one that came, if any, is not good.",
     "forbidden": "The key is good, but has not the scope, or acts in another project than the one named.",
+    "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
     "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
     "quota_used_up": "The key was used as often as it may be on one day (UTC). Nothing was kept; see `Retry-After`.",
     "idempotency_key_reused": "The Idempotency-Key came with another request before. A key goes with one request only.",

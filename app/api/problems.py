@@ -359,6 +359,33 @@ def request_id(request: Request) -> str:
     return str(request.scope.get("state", {}).get("request_id", "unknown"))
 
 
+# What is a problem of the caller, or of the moment, wherever it is raised; parameters of another type besides.
+REFUSALS: tuple[type[Exception], ...] = (
+    InvalidQuery,
+    NotAcceptable,
+    MalformedRequest,
+    DomainError,
+    StoreFullError,
+    StoreOverloadedError,
+    StoreUnavailableError,
+    HTTPException,
+)
+
+
+def refused_parameters(error: RequestValidationError) -> InvalidQuery:
+    """What the framework found wrong with the parameters of an address, in our words."""
+    return InvalidQuery(
+        [
+            Fault(
+                str(entry["loc"][1]),
+                entry["type"],
+                worded(entry["type"], entry["msg"], entry.get("ctx", {}), entry.get("input")),
+            )
+            for entry in error.errors()
+        ]
+    )
+
+
 def install(app: FastAPI) -> None:
     """Make every error of the application leave by this door; what is no problem of the caller goes to the envelope."""
 
@@ -372,25 +399,8 @@ def install(app: FastAPI) -> None:
 
     async def invalid_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
-        faults = [
-            Fault(
-                str(entry["loc"][1]),
-                entry["type"],
-                worded(entry["type"], entry["msg"], entry.get("ctx", {}), entry.get("input")),
-            )
-            for entry in error.errors()
-        ]
-        return await known(request, InvalidQuery(faults))
+        return await known(request, refused_parameters(error))
 
-    for kind in (
-        InvalidQuery,
-        NotAcceptable,
-        MalformedRequest,
-        DomainError,
-        StoreFullError,
-        StoreOverloadedError,
-        StoreUnavailableError,
-        HTTPException,
-    ):
+    for kind in REFUSALS:
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, invalid_query)

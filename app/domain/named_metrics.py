@@ -14,6 +14,8 @@ PROJECTED: Final = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc"
 # What is drawn over the shares of one class, few enough lines to be told apart; and of several runs.
 SWEPT: Final = ("balanced_accuracy", "h_mean", "accuracy", "mcc", "macro_f1")
 ACCURACY: Final = "accuracy"
+# What accuracy is where all classes are equally frequent.
+BALANCED: Final = "balanced_accuracy"
 # What texts show first, as far as a report has it: of several classes, and of two, where it is about the positive one.
 SHOWN: Final = (
     *("h_mean", "g_mean", "balanced_accuracy", "roc_auc_ovr_macro", "au_imcp"),

@@ -16,6 +16,8 @@ ADDRESSES = {
     "/readyz": "GET",
     "/metrics": "GET",
     "/openapi.json": "GET",
+    "/ui": "GET",
+    "/ui/gates/g": "GET",
     "/v1/bounds/h-mean": "POST",
     "/v1/comparisons": "GET POST",
     "/v1/comparisons/across-datasets": "POST",

@@ -19,11 +19,12 @@ from app.api.texts.names import dataset_name, run_name, run_names
 from app.domain.wording import percent
 
 Json = Mapping[str, Any]
+# Of each outcome: the colour, the sign and the word.
 _WORDS: Final = {
-    BETTER: ("pass", "better"),
-    WORSE: ("fail", "worse"),
-    EQUAL: ("note", "the same"),
-    OPEN: ("inconclusive", "not settled"),
+    BETTER: ("pass", "better", "better"),
+    WORSE: ("fail", "worse", "worse"),
+    EQUAL: ("note", "same", "the same"),
+    OPEN: ("inconclusive", "open", "not settled"),
 }
 
 
@@ -51,7 +52,12 @@ def _of_runs(answer: Json) -> dict[str, Any]:
         "level": percent(design["level"], None),
         "adjusted": design["multiplicity"]["method"],
         "runs": [
-            {"name": name, "n": whole(run["n_samples"]), "baseline": run["id"] == answer.get("baseline")}
+            {
+                "id": run["id"],
+                "name": name,
+                "n": whole(run["n_samples"]),
+                "baseline": run["id"] == answer.get("baseline"),
+            }
             for name, run in zip(names, runs, strict=True)
         ],
         "values": [_values(key, metric, answer) for key, metric in answer["metrics"].items()],
@@ -77,7 +83,7 @@ def _values(key: str, metric: Json, answer: Json) -> dict[str, Any]:
 
 def _differences(key: str, metric: Json, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     for pair in metric["differences"]:
-        style, word = _WORDS[outcome(metric, pair)]
+        style, icon, word = _WORDS[outcome(metric, pair)]
         digits = decimals(pair["low"], pair["high"])
         yield {
             "metric": shown(key),
@@ -89,6 +95,7 @@ def _differences(key: str, metric: Json, names: Mapping[str, str]) -> Iterator[d
             "p": p_value(pair["p_adjusted"]),
             "chances": chances(pair),
             "style": style,
+            "icon": icon,
             "word": word,
             "reason": shown(pair.get("reason") or ""),
         }

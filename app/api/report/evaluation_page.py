@@ -77,6 +77,7 @@ def evaluation_page(answer: Json) -> dict[str, Any]:
         "requested": list(_requested(answer)),
         "every": list(_every(answer, set(rows))),
         "matrix": _matrix(answer),
+        "matrix_of_counts": answer["input"].get("confusion_matrix") is not None,
         "mistakes": _mistakes(answer),
         "classes": _classes(answer),
         "called": (class_word(answer), class_word(answer, 2)),
@@ -147,7 +148,7 @@ def _card(key: str) -> tuple[str, str]:
         card = describe_metric(metric_by_name(key))
     except DomainError:
         return key, ""
-    return card.name, card.sentence
+    return f"{card.name[:1].upper()}{card.name[1:]}", card.sentence
 
 
 def _name(key: str) -> str:

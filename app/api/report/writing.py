@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.api.plots.look import Theme
@@ -74,23 +74,26 @@ def without_title(specification: bytes) -> bytes:
 
 def _written(template: str, page: Mapping[str, Any], pictures: Sequence[Picture], theme: Theme | None) -> bytes:
     text = (
-        _environment()
+        templates()
         .get_template(template)
         .render(
+            layout="base.html",
+            web=None,
             page=page,
             pictures=pictures,
             drawn=any(one.svg is not None for one in pictures),
             theme=theme,
-            styles=_styles(),
+            styles=styles(),
         )
     )
     return text.encode()
 
 
 @cache
-def _environment() -> Environment:
+def templates(*packages: str) -> Environment:
+    """The templates of reports and of further packages, which may take those of reports as parts."""
     made = Environment(
-        loader=PackageLoader("app.api.report"),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "app.api.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -106,7 +109,8 @@ def _day(text: str) -> str:
 
 
 @cache
-def _styles() -> Markup:
+def styles() -> Markup:
+    """The styles of all pages, with the colours of figures."""
     own = files(__package__).joinpath("templates", "style.css").read_text()
     # The service's own file; nothing of a request is in it.
     return Markup(own + colour_styles())  # noqa: S704

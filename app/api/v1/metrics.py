@@ -34,6 +34,29 @@ AskedTask = Annotated[
 ]
 
 
+AskedScope = Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")]
+AskedPrevalence = Annotated[
+    Literal["insensitive", "sensitive", "insensitive_binary"] | None,
+    Query(description="What prevalence does to it."),
+]
+AskedInputs = Annotated[
+    Literal[
+        "matrix",
+        "probabilities",
+        "labels",
+        "label_scores",
+        "contingency",
+        "features",
+        "queries",
+        "overlaps",
+        "class_overlaps",
+    ]
+    | None,
+    Query(description="What it is computed from."),
+]
+AskedText = Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")]
+
+
 @cache
 def _written(name: str, task: str | None) -> orjson.Fragment:
     """A card as JSON. None ever changes, and writing all of them takes four milliseconds."""
@@ -42,32 +65,11 @@ def _written(name: str, task: str | None) -> orjson.Fragment:
 
 @router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
 async def list_metrics(
-    scope: Annotated[
-        Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")
-    ] = None,
-    prevalence: Annotated[
-        Literal["insensitive", "sensitive", "insensitive_binary"] | None,
-        Query(description="What prevalence does to it."),
-    ] = None,
-    input: Annotated[  # noqa: A002 - the contract's name
-        Literal[
-            "matrix",
-            "probabilities",
-            "labels",
-            "label_scores",
-            "contingency",
-            "features",
-            "queries",
-            "overlaps",
-            "class_overlaps",
-        ]
-        | None,
-        Query(description="What it is computed from."),
-    ] = None,
+    scope: AskedScope = None,
+    prevalence: AskedPrevalence = None,
+    input: AskedInputs = None,  # noqa: A002 - the contract's name
     task: AskedTask = None,
-    q: Annotated[
-        str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")
-    ] = None,
+    q: AskedText = None,
 ) -> Response:
     """List the metrics, filtered."""
     found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)

@@ -30,7 +30,8 @@ _SCORED: Final = frozenset({"probabilities", "scores"})
 async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
     """The report of an evaluation. It is made of the same answer as the JSON."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
-    pictures = await _pictures_of_evaluation(context, identifier, answer)
+    pictures = await pictures_of_evaluation(context, identifier, answer)
+    pictures += await _pictures_at_shares(context, answer, len(pictures))
     compute = context.services.compute
     return _page(await compute.run(partial(evaluation_report, answer, pictures, theme)))
 
@@ -39,7 +40,7 @@ async def comparison_page(context: Context, identifier: UUID, theme: Theme | Non
     """The report of a comparison."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     names = ["critical_difference" if "average_ranks" in answer else "differences"]
-    pictures = await _pictures(context, Subject.COMPARISON, names, Given(comparison=answer))
+    pictures = await pictures_of(context, Subject.COMPARISON, names, Given(comparison=answer))
     compute = context.services.compute
     return _page(await compute.run(partial(comparison_report, answer, pictures, theme)))
 
@@ -48,7 +49,8 @@ def _page(page: bytes) -> Response:
     return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
 
 
-async def _pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+    """The figures of a page about an evaluation: of classes, of probabilities, of what other kinds of input have."""
     given = answer["input"]
     names: list[str] = []
     source, without = None, list[Picture]()
@@ -72,24 +74,40 @@ async def _pictures_of_evaluation(context: Context, identifier: UUID, answer: Js
         if len(given["labels"]) > _MOST_CELLS:
             names.insert(0, "confusion")
         names.append("isocurves")
-        try:
-            found = await swept(context, found)
-            names.append("prevalence")
-        except OutOfReach as error:
-            without.append(Picture("prevalence", "At other class shares", (), "", reason=f"{error.detail}."))
-    return [*await _pictures(context, Subject.EVALUATION, names, found), *without]
+    return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
+
+
+async def _pictures_at_shares(context: Context, answer: Json, first: int) -> list[Picture]:
+    """The figure of other class shares, where an evaluation has classes."""
+    if answer["input"].get("confusion_matrix") is None:
+        return []
+    try:
+        found = await swept(context, Given(runs=[Run(of=answer, report=answer)]))
+    except OutOfReach as error:
+        return [Picture("prevalence", "At other class shares", (), "", reason=_sentence(error.detail))]
+    return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
 
 
 def _sentence(detail: str) -> str:
     return f"{detail[0].upper()}{detail[1:]}."
 
 
-async def _pictures(context: Context, subject: Subject, names: Sequence[str], given: Given) -> list[Picture]:
-    """The figures, drawn where there is something that draws; those that there are not say why."""
+async def pictures_of(
+    context: Context, subject: Subject, names: Sequence[str], given: Given, first: int = 0
+) -> list[Picture]:
+    """The figures, drawn where there is something that draws; those that there are not say why.
+
+    Args:
+        context: Of the request.
+        subject: What the figures are of.
+        names: Of the figures.
+        given: What they are made of.
+        first: Number of the first one in its page, so that no two parts of a page have one id.
+    """
     specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
     renderer = context.services.renderer
     found = []
-    for place, (name, one) in enumerate(zip(names, specifications, strict=True)):
+    for place, (name, one) in enumerate(zip(names, specifications, strict=True), first):
         if isinstance(one, str):
             found.append(Picture(name, name.replace("_", " ").capitalize(), (), "", reason=_sentence(one)))
             continue

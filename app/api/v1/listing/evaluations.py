@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.cursors import Cursor, Limit, Listing, Pages
-from app.api.deps import UseContext, routes
+from app.api.deps import Context, UseContext, routes
 from app.api.problems import InvalidQuery
-from app.api.v1.listing.filters import UseFilters, selected_metrics, stored_metric
-from app.domain.evaluation import EvaluationSummary, Page, Position
+from app.api.v1.listing.filters import Filters, UseFilters, selected_metrics, stored_metric
+from app.domain.evaluation import EvaluationSummary, Position
 from app.domain.inventory import Removal
 
 router = routes("evaluations")
@@ -42,12 +42,23 @@ async def list_evaluations(
     cursor: Cursor = None,
 ) -> Response:
     """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
-    metric, descending = _sort(sort)
     wanted = selected_metrics(select)
+    found = await listed_evaluations(context, filters, sort, limit, cursor)
+    return json_response(found if wanted is None else _with_metrics(found, wanted))
+
+
+async def listed_evaluations(
+    context: Context, filters: Filters, sort: str, limit: int, cursor: str | None
+) -> Listing[EvaluationSummary]:
+    """A page of evaluations.
+
+    Raises:
+        InvalidQuery: a filter, the order or the cursor is none.
+    """
+    metric, descending = _sort(sort)
     pages = Pages({**filters.given, "sort": sort}, (UUID, float | int | None), _position)
     query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=pages.after(cursor))
-    page = await context.services.evaluations.page(context.project, query)
-    return json_response(pages.listed(page if wanted is None else _with_metrics(page, wanted)))
+    return pages.listed(await context.services.evaluations.page(context.project, query))
 
 
 @router.delete(
@@ -66,12 +77,12 @@ async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_ru
     return json_response(await context.services.inventory.remove(context.project, query, dry_run=dry_run))
 
 
-def _with_metrics(page: Page[EvaluationSummary, Position], wanted: frozenset[str]) -> Page[EvaluationSummary, Position]:
+def _with_metrics(found: Listing[EvaluationSummary], wanted: frozenset[str]) -> Listing[EvaluationSummary]:
     items = (
         replace(item, metrics={key: value for key, value in item.metrics.items() if key in wanted})
-        for item in page.items
+        for item in found.items
     )
-    return Page(tuple(items), page.next_position)
+    return Listing(tuple(items), found.next_cursor)
 
 
 def _sort(text: str) -> tuple[str | None, bool]:

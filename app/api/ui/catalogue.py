@@ -1,0 +1,125 @@
+"""The catalogue: metrics with a search, one metric, and the decision tree to click through."""
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from app.api.plots.registry import as_answered
+from app.api.problems import InvalidQuery
+from app.api.ui.routing import page_routes
+from app.api.ui.writing import render
+from app.api.v1.metrics import AskedInputs, AskedPrevalence, AskedScope, AskedTask, AskedText
+from app.domain.advice.questions import WORDS, recommended, walk
+from app.domain.catalogue import combinations, describe_metric, find_metrics, metric_by_name
+
+router = page_routes()
+# What prevalence does to a metric, in words, in the order of the page.
+_PREVALENCE: Final = {
+    "insensitive": "Does not move with prevalence",
+    "insensitive_binary": "Does not move with prevalence with two classes",
+    "sensitive": "Moves with prevalence",
+}
+_TASKS: Final = {
+    "binary": "two classes",
+    "multiclass": "several classes",
+    "decisions": "decisions",
+    "multilabel": "labels",
+    "clustering": "clusters",
+    "ranking": "rankings",
+    "sets": "sets",
+}
+_SCOPES: Final = {"class": "one class", "overall": "all classes together"}
+
+
+@router.get("/metrics")
+async def show_metrics(
+    request: Request,
+    scope: AskedScope = None,
+    prevalence: AskedPrevalence = None,
+    input: AskedInputs = None,  # noqa: A002 - the contract's name
+    task: AskedTask = None,
+    q: AskedText = None,
+) -> Response:
+    """List the metrics by what prevalence does to them."""
+    found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
+    groups = [
+        (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
+        for kind, words in _PREVALENCE.items()
+    ]
+    page = {
+        "title": "Metrics",
+        "count": len(found),
+        "groups": [(words, lines) for words, lines in groups if lines],
+        "combinations": as_answered(combinations()) if q is None and not (scope or prevalence or input or task) else [],
+        "q": q or "",
+        "choices": [
+            ("prevalence", "With prevalence", prevalence, _PREVALENCE),
+            ("task", "Judges", task, _TASKS),
+            ("scope", "Of", scope, _SCOPES),
+        ],
+    }
+    return render(request, "metrics.html", "metrics", page=page)
+
+
+def _line(key: str, task: str) -> dict[str, Any]:
+    card = describe_metric(metric_by_name(key, task))
+    return {"key": key, "task": task, "name": card.name, "symbol": card.symbol or "", "sentence": card.sentence}
+
+
+@router.get("/metrics/choose")
+async def show_questions(
+    request: Request,
+    task: Annotated[Literal["classification", "multilabel", "clustering", "ranking", "sets"] | None, Query()] = None,
+    answers: Annotated[list[str] | None, Query(alias="answer", max_length=10)] = None,
+) -> Response:
+    """Ask one question after the other, and recommend metrics at the end."""
+    page: dict[str, Any] = {"title": "Which metric?", "task": task, "tasks": list(WORDS["task"].items())}
+    if task is not None:
+        given = dict(_answer(one) for one in answers or ())
+        found = walk(task, given)
+        page |= {
+            "judged": WORDS["task"][task],
+            "path": [
+                (one, [f"{before.about}:{before.answer}" for before in found.path[:place]])
+                for place, one in enumerate(found.path)
+            ],
+            "given": [f"{one.about}:{one.answer}" for one in found.path],
+            "question": found.question,
+            "advice": None if found.question is not None else as_answered(recommended(task, given)),
+            "names": _names,
+        }
+    return render(request, "choose.html", "metrics", page=page)
+
+
+def _answer(text: str) -> tuple[str, str]:
+    about, colon, answer = text.partition(":")
+    if not colon:
+        raise InvalidQuery.at("answer", "invalid_answer", "expected what it is about and the answer: balanced:yes")
+    return about, answer
+
+
+def _names(key: str) -> str:
+    return describe_metric(metric_by_name(key)).name
+
+
+@router.get("/metrics/{key}")
+async def show_metric(key: str, request: Request, task: AskedTask = None) -> Response:
+    """Show everything that is declared of a metric."""
+    metric = metric_by_name(key, task)
+    card = as_answered(describe_metric(metric))
+    page = {
+        "title": card["name"],
+        "card": card,
+        "symbol": "" if "\\" in (card["symbol"] or "") else card["symbol"],
+        "range": f"{_end(card['range']['minimum'], '−∞')} to {_end(card['range']['maximum'], '∞')}",
+        "better": card["orientation"].removesuffix("_is_better").replace("_", " "),
+        "prevalence": _PREVALENCE[card["prevalence"]],
+        "tasks": [_TASKS.get(one, one) for one in card["tasks"]],
+        "scope": _SCOPES[card["scope"]],
+    }
+    return render(request, "metric.html", "metrics", page=page)
+
+
+def _end(value: float | None, without: str) -> str:
+    return without if value is None else f"{value:g}".replace("-", "−")

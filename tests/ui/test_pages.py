@@ -1,0 +1,161 @@
+"""Pages as they are sent: whole, safe, linked with each other, and saying what the API says."""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+import pytest
+
+from app.api.report.numbers import shown_interval
+from tests.api.plots.test_reports import VOID, Page
+from tests.ui.world import NAMES, World
+
+ASSETS = {"style.css", "ui.js"}
+assert "input" in VOID
+
+
+def check_page(reply: httpx.Response, status: int = 200) -> Page:
+    """A page as it has to be: nothing in it is run, what it loads is the service's own, headings have an order."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    policy = dict(part.strip().split(" ", 1) for part in reply.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
+    page = Page(reply.text)
+    assert not page.open
+    loaded = [attributes["src"] for attributes in page.named("script")]
+    loaded += [one["href"] for one in page.named("link") if one["rel"] == "stylesheet"]
+    assert {(one or "").rpartition("/")[2].partition("?")[0] for one in loaded} == ASSETS
+    for tag, attributes in page.elements:
+        assert tag not in {"iframe", "object", "embed", "base", "style"}, tag
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        address = attributes.get("href") or attributes.get("src") or attributes.get("action") or ""
+        assert not re.match(r"[a-z]+:|//", address) or address == "data:,", address
+    identifiers = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
+    assert len(identifiers) == len(set(identifiers))
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert all(one.get("scope") for one in page.named("th"))
+    return page
+
+
+def links(page: Page) -> set[str]:
+    return {one["href"] or "" for one in page.named("a")}
+
+
+@pytest.fixture(scope="module")
+def pages(web: httpx.Client, world: World) -> Mapping[str, Page]:
+    return {name: check_page(web.get(path), 404 if name == "nothing" else 200) for name, path in world.pages().items()}
+
+
+def test_every_link_leads_somewhere(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    """From every page to every page that it names; what a page loads is there too."""
+    found: set[str] = set()
+    for name, path in world.pages().items():
+        page = pages[name]
+        loaded = {one["href"] or "" for one in page.named("link")} | {one["src"] or "" for one in page.named("script")}
+        found |= {urljoin(path, link) for link in links(page) | loaded if not link.startswith(("#", "data:"))}
+        anchors = {link[1:] for link in links(page) if link.startswith("#")}
+        assert anchors <= {attributes.get("id") for _, attributes in page.elements}, name
+    targets = {urlsplit(one)._replace(fragment="").geturl() for one in found}
+    assert {"/ui", "/ui/gates/promotion", "/ui/metrics/h_mean", "/docs"} <= targets
+    # Of pages that one template makes a few are enough.
+    of_metrics = sorted(one for one in targets if one.startswith("/ui/metrics/"))
+    parts = {one for one in targets if one.endswith(("/figures", "/what-if"))}
+    shown = {urlsplit(path)._replace(fragment="").geturl() for path in world.pages().values()}
+    for target in sorted(targets - set(of_metrics[5:]) - parts - shown):
+        assert web.get(target).status_code == 200, target
+
+
+def test_what_the_api_says_is_what_pages_say(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    answer = web.get(f"/v1/evaluations/{world.runs['four']}").json()
+    page = pages["run of four"]
+    for key in ("h_mean", "balanced_accuracy"):
+        one = answer["headline"]["metrics"][key]
+        assert shown_interval(one["low"], one["high"]) in page.text
+    assert "Class D is found in 16 of 100 cases" in page.text
+    board = web.get("/v1/leaderboard", params={"dataset": "hartwig", "metric": "h_mean"}).json()
+    names = [f"{item['model']['name']} {item['model']['version']}" for item in board["items"]]
+    text = pages["leaderboard"].text
+    assert names == ["tumor-gbm 2", "tumor-rf 7"]
+    assert text.index(names[0]) < text.index(names[1])
+    assert shown_interval(board["items"][0]["low"], board["items"][0]["high"]) in text
+
+
+def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
+    page = pages["check: worse"]
+    assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
+    assert "Limit 0.8" in str(page.named("svg"))
+    assert pages["gate"].text.count("version") >= 2
+
+
+def test_filters_are_those_of_the_api(web: httpx.Client, world: World) -> None:
+    def runs(**asked: str) -> set[str]:
+        found = links(check_page(web.get("/ui", params=asked)))
+        return {name for name, one in world.runs.items() if any(link.endswith(one) for link in found)}
+
+    assert runs() == set(world.runs)
+    assert runs(model="tumor-rf") == {"four"}
+    assert runs(tag="stage:candidate") == {"better"}
+    assert "four" not in runs(where="h_mean>=0.7")
+    assert runs(sort="h_mean") == set(world.runs)
+    refused = check_page(web.get("/ui", params={"where": "h_men>=0.7"}), 422)
+    assert "h_mean" in refused.text
+    assert "did you mean model" in check_page(web.get("/ui?modell=x"), 422).text
+
+
+def test_empty_fields_are_no_filters(web: httpx.Client) -> None:
+    reply = web.get("/ui?dataset=&model=tumor-rf&tag=")
+    assert (reply.status_code, reply.headers["location"]) == (303, "ui?model=tumor-rf")
+
+
+def test_names_are_data(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    """Hostile names stand as text and lead to filters; the direction of one does not reach its neighbours."""
+    page = pages["run of hostile"]
+    for name in NAMES:
+        assert name in page.text
+    isolated = [one for one, _ in page.elements].count("bdi")
+    assert isolated > len(NAMES)
+    filtered = check_page(web.get("/ui", params={"model": NAMES[0]}))
+    assert any(link.endswith(world.runs["hostile"]) for link in links(filtered))
+
+
+def test_what_there_is_not_is_said(web: httpx.Client) -> None:
+    for path in ("/ui/evaluations/01900000-0000-7000-8000-00000000ffff", "/ui/evaluations/x", "/ui/gates/none"):
+        page = check_page(web.get(path), 404)
+        assert "Nothing at this address" in page.text
+    assert check_page(web.get("/ui/metrics/h_men"), 404).text.count("h_mean")
+
+
+def test_the_tree_ends_in_what_the_api_recommends(web: httpx.Client) -> None:
+    asked = {"task": "classification", "classes": "multiclass", "balanced": False, "error_priority": "both"}
+    advised = web.post("/v1/metrics/recommendations", json=asked).json()["metrics"]
+    path = "/ui/metrics/choose?task=classification"
+    chosen = {"chance_corrected": "no", "graphical": "no", "classes": "multiclass", "balanced": "no"}
+    chosen |= {"error_priority": "both", "has_probabilities": "no"}
+    for _ in range(10):
+        page = check_page(web.get(path))
+        if "Advised" in page.text:
+            break
+        (path,) = {
+            urljoin(path, link) for link in links(page) for about, answer in chosen.items()
+            if link.endswith(f"{about}%3A{answer}") and link.count("answer=") > path.count("answer=")
+        }  # fmt: skip
+    assert [one["metric"] for one in advised] == re.findall(r"<h3><a [^>]*>[^<]*</a> <code>(\w+)", web.get(path).text)
+    assert "Expected an answer" in check_page(web.get(f"{path}&answer=balanced:perhaps"), 422).text
+
+
+def test_reports_are_files(web: httpx.Client, world: World) -> None:
+    reply = web.get(f"/ui/evaluations/{world.runs['four']}/report")
+    assert reply.headers["content-disposition"].startswith("attachment")
+    assert "<script" not in reply.text
+
+
+def test_a_page_that_is_known_is_not_sent_again(web: httpx.Client, world: World) -> None:
+    path = f"/ui/evaluations/{world.runs['two']}"
+    tag = web.get(path).headers["etag"]
+    assert web.get(path, headers={"If-None-Match": tag}).status_code == 304
