@@ -202,6 +202,23 @@ def test_what_else_can_be_asked(gated: prevail.Client, command: Command) -> None
         assert "\x1b" not in out
 
 
+def test_pages_are_written_and_opened(
+    gated: prevail.Client, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, opened = tmp_path / "page.html", list[str]()
+    for arguments in (("show", "rf:7"), ("gate", "check", "promotion", "rf:8"), ("leaderboard", "hartwig")):
+        code, out, _ = command(*arguments, "-o", "html", "--write", str(page))
+        assert (code, out) == (0, "")
+        assert page.read_text().startswith("<!doctype html>")
+    assert command("models", "-o", "html")[0] == 3
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert command("show", "rf:7", "--open")[0] == 0
+    (address,) = opened
+    assert address.startswith("file://")
+    assert "rf 7" in Path(address.removeprefix("file://")).read_text()
+
+
 def test_names_do_nothing_to_a_terminal(pv: prevail.Client, command: Command) -> None:
     pv.evaluate(matrix=[[5, 1], [1, 5]], model="=cmd()|x", dataset="hostile `names`")
     for arguments in (("list", "--dataset", "hostile `names`"), ("models",)):

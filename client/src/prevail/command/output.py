@@ -15,7 +15,12 @@ from prevail.command.codes import UsageError
 from prevail.results.answer import Answer
 from prevail.results.listing import Facts, Listing, table_text
 
-MEDIA: Final[Mapping[str, str]] = {"text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
+MEDIA: Final[Mapping[str, str]] = {
+    "text": "text/plain",
+    "markdown": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+}
 _NARROWEST, _WIDEST = 60, 200
 
 
@@ -29,10 +34,12 @@ def style() -> dict[str, Any]:
 
 
 def written(client: Client, answer: Answer, form: str) -> str:
-    """An answer in a form: ``text``, ``json``, ``markdown`` or ``csv``."""
+    """An answer in a form: ``text``, ``json``, ``markdown``, ``csv`` or ``html``."""
     if form == "json":
         return json.dumps(answer.to_dict(), indent=2, ensure_ascii=False) + "\n"
     if isinstance(answer, Listing | Facts):
+        if form == "html":
+            raise UsageError("there is no page of this; -o json, markdown and csv are")
         return _simple(answer, form)
     return client.report(answer, MEDIA[form], **(style() if form == "text" else {}))
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+import tempfile
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
@@ -229,9 +230,13 @@ def _show(client: Client, chosen: Namespace) -> int:
     if chosen.open:
         import webbrowser  # only here
 
-        page = f"{client.url}/v1/evaluations/{found.id}/report"
-        client.request("GET", f"/v1/evaluations/{found.id}/report", headers={"Accept": "text/html"})
-        webbrowser.open(page)
+        reply = client.request("GET", f"/v1/evaluations/{found.id}/report", headers={"Accept": "text/html"})
+        # A browser has no key, and a page needs nothing but itself.
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".html", prefix="prevail-", encoding="utf-8", delete=False
+        ) as file:
+            file.write(reply.text)
+        webbrowser.open(Path(file.name).as_uri())
         return DONE
     emit(client, found, chosen)
     return DONE
