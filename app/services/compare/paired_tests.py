@@ -31,6 +31,9 @@ from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 _MOST_UNASKED: Final = 100
 # And pairs times classes cubed when asked for, since tests of margins solve equations in the classes: some seconds.
 _MOST_WORK: Final = 2_000_000_000
+# Where samples come in groups: pairs times samples times classes, some seconds and a minute.
+_MOST_GROUPED_UNASKED: Final = 20_000_000
+_MOST_GROUPED: Final = 300_000_000
 LEFT_OUT_UNASKED: Final = (
     "Tests of counts and predictive values of pairs are left out, since there are many of them: `paired_tests: true` "
     "asks for them."
@@ -127,12 +130,13 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
     if comparison.runs.pairing.joint is None or asked is False:
         return False
     pairs, size = len(comparison.pairs), comparison.runs.n_classes
-    if asked and pairs * max(size**3, 1000 * size) > _MOST_WORK:
+    grouped = 0 if comparison.groups is None else pairs * comparison.groups.truth.size * size
+    if asked and (pairs * max(size**3, 1000 * size) > _MOST_WORK or grouped > _MOST_GROUPED):
         raise OutOfReach(
             f"tests of counts of {pairs} pairs of runs with {size} classes take too long; name a baseline, or compare "
             "fewer runs"
         )
-    return asked or pairs * size <= _MOST_UNASKED
+    return asked or (pairs * size <= _MOST_UNASKED and grouped <= _MOST_GROUPED_UNASKED)
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTests]:
