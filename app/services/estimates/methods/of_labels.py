@@ -9,7 +9,7 @@ import numpy as np
 from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import ITSELF, Cells, Line, Rate
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method
 from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
@@ -112,7 +112,8 @@ def _mean_of_recalls(
     if mean is None:
         return None
     low, high = influences.recall_means(settings.level_of_each)[mean]
-    value = float(expression.metric.compute(influences.table))
+    with silently():
+        value = float(expression.metric.compute(influences.table))
     method, given = f"{_prefix(run)}{Method.MOVER.value}", Given.SAMPLES if run.source.is_weighted else Given.ACTUAL
     form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     if isnan(low + high):
