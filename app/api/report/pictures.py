@@ -38,6 +38,7 @@ def inlined(svg: str, place: int) -> Markup:
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
     text = _COLOUR.sub(lambda found: f'{found[1]}="{_themed(found[2])}"', text)
     # It shrinks with the page, and its size is no longer than it has to be.
+    text = text.replace(' class="marks"', "", 1)
     return Markup(_SIZE.sub(r'<svg\1 class="fig" width="\2"', text, count=1))  # noqa: S704 - see above
 
 

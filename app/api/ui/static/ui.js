@@ -45,8 +45,9 @@
         const text = (row) => row.cells[column].textContent.trim();
         const rows = peers.flatMap((peer) => [...peer.tBodies[0].rows]);
         rows.sort((a, b) => compared(text(a), text(b), head.dataset.k === "n", rising));
-        for (const peer of peers) {
-          peer.tBodies[0].append(...rows.splice(0, peer.tBodies[0].rows.length));
+        const lengths = peers.map((peer) => peer.tBodies[0].rows.length);
+        for (const [index, peer] of peers.entries()) {
+          peer.tBodies[0].append(...rows.splice(0, lengths[index]));
           [...peer.tHead.rows[0].cells].forEach((one, place) => {
             if (place === column) one.setAttribute("aria-sort", rising ? "ascending" : "descending");
             else one.removeAttribute("aria-sort");
