@@ -38,6 +38,7 @@ INPUTS: Final = {
     Inputs.QUERIES: "queries",
     Inputs.OVERLAPS: "sizes of sets",
     Inputs.CLASS_OVERLAPS: "sizes of sets, by class",
+    Inputs.DECISIONS: "a matrix of classes and decisions",
 }
 TASKS: Final = {
     Task.MULTILABEL: "labels of which a sample can have several",
