@@ -22,7 +22,7 @@ class NoLimits(StrEnum):
     UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
     UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
     FIXED = "the value follows from the class counts, which are taken as fixed"
-    DEGENERATE = "the value is the same in all simulated data, which says nothing about its uncertainty"
+    DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
     UNBOUNDED = "an end of the interval is infinite"
     ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
     ONE_GROUP = "all samples that it concerns are in one group, so how groups differ is not known"
