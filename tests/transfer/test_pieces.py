@@ -258,7 +258,10 @@ async def test_another_gate_of_the_same_name_is_no_silent_loss(engine: AsyncEngi
 
 
 # Of another version, of no moment that can be named, of another variant, a number.
-@pytest.mark.parametrize("identifier", ["e3975081-1844-4bb7-9202-68cf45b3c36a", "ffffffff-ffff-7fff-bfff-ffffffffffff", "0" * 12 + "70" * 10, 5])
+@pytest.mark.parametrize(
+    "identifier",
+    ["e3975081-1844-4bb7-9202-68cf45b3c36a", "ffffffff-ffff-7fff-bfff-ffffffffffff", "0" * 12 + "70" * 10, 5],
+)
 @pytest.mark.parametrize("kind", [EVALUATIONS, "comparisons", "gates", "checks"])
 async def test_ids_without_a_moment_are_refused(
     engine: AsyncEngine, project: str, tmp_path: Path, kind: str, identifier: Any
