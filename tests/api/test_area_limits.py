@@ -65,7 +65,7 @@ def test_every_class_has_them_and_they_are_kept(client: httpx.Client) -> None:
 def test_a_perfect_order_has_no_width(client: httpx.Client) -> None:
     found = limits(client, {"kind": "scores", "y_true": [0, 0, 1, 1], "scores": [1, 2, 3, 4], "threshold": 3})
     assert (found["low"], found["high"]) == (None, None)
-    assert "does not vary" in found["reason"]
+    assert "variance is zero" in found["reason"]
 
 
 @pytest.mark.parametrize(

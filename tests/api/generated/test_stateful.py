@@ -27,14 +27,16 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
         "createCheck": {"evaluation": kept.runs[0], "baseline": kept.runs[1]},
         "createKey": {"name": "linked", "scopes": ["read"]},
         "rotateKey": {},
+        "putWebhook": {"url": "https://127.0.0.1:9/", "events": ["job.finished"]},
     }
     followed = set()
     for name, (path, operation) in OPERATIONS.items():
         links = operation["responses"].get("201", {}).get("links", {})
         if not links:
             continue
-        place = {"name": "linked" if name == "putGate" else kept.gate, "identifier": kept.key}
-        method = "PUT" if name == "putGate" else "POST"
+        puts = name in ("putGate", "putWebhook")
+        place = {"name": "linked" if puts else kept.gate, "identifier": kept.key}
+        method = "PUT" if puts else "POST"
         reply = client.request(method, path.format(**place), json=bodies[name])
         assert reply.status_code == 201, reply.text
         assert client.get(reply.headers["location"]).status_code == 200
@@ -48,7 +50,7 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
             if link["operationId"].startswith(("get", "list")):
                 assert client.get(target.format(**values, curve="roc")).status_code == 200
             followed.add(link["operationId"])
-    assert len(followed) == 17
+    assert len(followed) == 20
 
 
 def test_what_is_made_can_be_used_until_it_is_deleted(base_url: str, kept: Kept) -> None:

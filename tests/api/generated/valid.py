@@ -4,7 +4,7 @@ JSON Schema knows one member at a time. What holds between them (equal lengths, 
 evaluation has, runs that exist) is brought about here, from what was generated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,9 +22,12 @@ from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
 from tests.api.generated.valid_inputs import cycled, make_valid_input
 
 Json = dict[str, Any]
-PLOTS: list[Json] = [
-    {"name": plot.name, "parameters": plot.parameters} for plot in plot_list().items if plot.of is Subject.EVALUATION
-]
+# Of what is kept, which are classes.
+PLOTS: dict[str, Sequence[str]] = {
+    plot.name: plot.parameters
+    for plot in plot_list().items
+    if plot.of is Subject.EVALUATION and "ranking" not in plot.needs and "clustering" not in plot.needs
+}
 # Of schemathesis; its parts are any JSON.
 Case = Any
 
@@ -205,7 +208,9 @@ def _curve(case: Case, kept: Kept) -> None:
 def _plot(case: Case, kept: Kept) -> None:
     """Parameters that the figure takes, a class that there is, and other runs that there are."""
     query = case.query or {}
-    taken = {one["name"]: one["parameters"] for one in PLOTS}[case.path_parameters["name"]]
+    if case.path_parameters["name"] not in PLOTS:
+        case.path_parameters["name"] = "confusion"
+    taken = PLOTS[case.path_parameters["name"]]
     for name, value in (("class", "1"), ("with", kept.by_probabilities)):
         if name in query and name in taken:
             query[name] = value
