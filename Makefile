@@ -25,6 +25,7 @@ run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Post
 	@exec $(PY) -m app serve
 
 test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
+	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database

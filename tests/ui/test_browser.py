@@ -1,0 +1,197 @@
+"""Pages as a browser shows them: nothing loaded from elsewhere, nothing wrong for those who read otherwise."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
+from playwright.sync_api import Browser, Page
+
+from tests.ui import browser as browsers
+from tests.ui.world import World
+
+PHONE = {"width": 390, "height": 800}
+DESK = {"width": 1280, "height": 900}
+# Of each kind one page; what differs by the number of classes in all sizes.
+KINDS = [
+    *("runs", "leaderboard", "comparisons", "gates", "gate", "search", "metric", "question", "advice", "nothing"),
+    *("run of two", "run of four", "run of 35", "run of 200", "run of hostile", "run of clusters"),
+    *("figures of two", "what if of two", "comparison of runs", "check: worse"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsers.opened() as found:
+        yield found
+
+
+class Watched:
+    """A page, and what it asked for and complained about."""
+
+    def __init__(self, browser: Browser, world: World, **context: Any) -> None:
+        self.world = world
+        self.context = browser.new_context(base_url=world.url, **{"viewport": DESK, **context})
+        self.page: Page = self.context.new_page()
+        # Long, since it is no test of how quick a machine is.
+        self.page.set_default_timeout(180_000)
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self._heard(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _heard(self, kind: str, text: str) -> None:
+        # That a page is not there is said by the test itself.
+        if kind in ("error", "warning") and "404" not in text:
+            self.complaints.append(text)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(path)
+        return self.page
+
+    def check(self) -> None:
+        outside = [one for one in self.asked if not one.startswith((self.world.url, "data:", "blob:"))]
+        assert not outside
+        assert not self.complaints
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Browser, world: World) -> Iterator[Watched]:
+    watched = Watched(browser, world)
+    watched.context.add_init_script(path=AXE_FILE_PATH)
+    yield watched
+    watched.context.close()
+
+
+def violations(page: Page, *rules: str) -> list[str]:
+    """What axe finds, each with the first element; by some of its rules only, where these are named."""
+    asked = {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})}
+    found = page.evaluate("(asked) => axe.run(document, asked)", asked)["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pages_in_both_themes_and_on_a_phone(pages: Watched, world: World, name: str) -> None:
+    """Of a theme only the contrast depends; nothing is wider than a phone but what scrolls by itself."""
+    page = pages.open(world.pages()[name])
+    page.set_viewport_size(DESK)
+    for theme, paper, rules in (("light", "255, 255, 255", ()), ("dark", "20, 23, 27", ("color-contrast",))):
+        page.emulate_media(color_scheme=theme)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb({paper})"
+        assert violations(page, *rules) == []
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    pages.check()
+
+
+def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
+    """Figures and the slider are loaded when they come near, and then nothing is wrong with the whole page either."""
+    page = pages.open(world.pages()["run of two"])
+    page.locator("#what-if").scroll_into_view_if_needed()
+    slider = page.locator("#what-if input[type=range]")
+    slider.wait_for()
+    page.locator("#figures svg.fig").first.wait_for()
+    said = page.locator("#what-if .now dd")
+    before = said.all_inner_texts()
+    slider.focus()
+    page.keyboard.press("End")
+    assert page.locator("#what-if output").inner_text() == "99 %"
+    after = said.all_inner_texts()
+    # In the order of the metrics: what does not move stays, accuracy does not.
+    assert before[0] == after[0]
+    assert before[2] != after[2]
+    answer = httpx.post(
+        f"{world.url}/v1/evaluations/{world.runs['two']}/projections",
+        json={"prevalence": {"ill": 0.99}, "metrics": ["accuracy"]},
+    ).json()
+    assert after[2].startswith(f"{answer['metrics']['accuracy']['value']:.3f}"[:4])
+    assert violations(page) == []
+    pages.check()
+
+
+def test_tables_sort_by_keyboard(pages: Watched, world: World) -> None:
+    page = pages.open(world.pages()["run of 200"])
+    head = page.locator("#classes th", has_text="Recall").first
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    cells = page.locator("#classes table").first.locator("tbody tr td:nth-child(3)").all_inner_texts()
+    values = [float(one) for one in cells]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 40
+    pages.check()
+
+
+def test_everything_is_reached_by_keyboard(pages: Watched, world: World) -> None:
+    """The skip link comes first and leads to the content; every control has its turn and shows it."""
+    page = pages.open(world.pages()["leaderboard"])
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        here = page.evaluate(
+            "() => { const e = document.activeElement; const s = getComputedStyle(e); "
+            "return e === document.body ? null : [e.tagName, e.textContent.trim().slice(0, 40), e.name || '', "
+            "s.outlineStyle !== 'none' || s.boxShadow !== 'none'] }"
+        )
+        if here is None:
+            break
+        assert here[3], f"the focus is not seen on {here}"
+        seen.add((here[0], here[2] or here[1]))
+    assert {("A", "Gates"), ("INPUT", "dataset"), ("SELECT", "metric"), ("BUTTON", "Show"), ("A", "tumor-rf 7")} <= seen
+
+
+def test_the_theme_is_kept(pages: Watched, world: World) -> None:
+    page = pages.open("/ui")
+    page.emulate_media(color_scheme="light")
+    button = page.get_by_role("button", name="Dark theme")
+    button.click()
+    page = pages.open("/ui/gates")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.get_by_role("button", name="Light theme").click()
+    page.evaluate("localStorage.clear()")
+    pages.check()
+
+
+def test_without_scripts_everything_is_read(browser: Browser, world: World) -> None:
+    watched = Watched(browser, world, java_script_enabled=False)
+    page = watched.open(world.pages()["run of four"])
+    page.get_by_role("link", name="Metrics at other class shares").click()
+    assert page.locator("table tbody tr").count() == 8
+    page.locator("select[name=class]").select_option("A")
+    page.get_by_role("button", name="Show").click()
+    assert "class A" in page.locator("h2").first.inner_text()
+    watched.context.close()
+
+
+def test_reports_are_printed_on_a4(browser: Browser, world: World, tmp_path: Any) -> None:
+    """The report opens as a file with no network, asks for nothing, and no table or figure is cut at the edge."""
+    text = httpx.get(f"{world.url}/v1/evaluations/{world.runs['35']}/report", timeout=60).text
+    file = tmp_path / "report.html"
+    file.write_text(text)
+    context = browser.new_context(offline=True, viewport={"width": 688, "height": 900})
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    assert [one for one in asked if not one.startswith(("file:", "data:"))] == []
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688
+    printed = page.pdf(prefer_css_page_size=True)
+    boxes = re.findall(rb"/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]", printed)
+    assert 2 <= len(boxes) < 20
+    assert {(round(float(width)), round(float(height))) for width, height in boxes} == {(595, 842)}
+    context.close()
+
+
+def test_docs_load_nothing_from_elsewhere(browser: Browser, world: World) -> None:
+    watched = Watched(browser, world)
+    page = watched.open("/docs")
+    page.locator(".opblock").first.wait_for()
+    assert re.search("Prevail", page.title())
+    watched.check()
+    watched.context.close()
