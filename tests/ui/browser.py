@@ -1,7 +1,7 @@
 """Finds a browser for the tests of pages, or installs one; without any they fail.
 
 `PREVAIL_TEST_BROWSER` names one. Else one of the usual names is taken, or that of Playwright. Where there is none
-Playwright's is installed, or Debian's where that cannot be had.
+Debian's is installed, or Playwright's where that cannot be had.
 """
 
 import os
@@ -27,7 +27,7 @@ def found(kind: BrowserType) -> str:
     """
     if NAMED:
         return NAMED
-    for install in (None, _of_playwright, _of_the_system):
+    for install in (None, _of_the_system, _of_playwright):
         if install is not None:
             install()
         known = [*(shutil.which(name) for name in NAMES), str(kind.executable_path)]
