@@ -182,7 +182,7 @@ def test_probabilities_that_are_all_alike_say_nothing_of_their_spread() -> None:
     part = answered(source_of(y, np.full((40, 2), 0.5)))
     for name in ("log_loss", "average_precision@A", "median_phi@B"):
         assert part.intervals[name]["low"] is None
-        assert "vary" in part.intervals[name]["reason"]
+        assert "variance is zero" in part.intervals[name]["reason"]
 
 
 def test_errors_that_perfect_calibration_shows_too_may_be_none() -> None:
