@@ -53,8 +53,9 @@ class Theirs:
     def made(self) -> tuple[Any, Any]:
         """Its data from arrays."""
         tables = (self._relevance.astype(np.int64).tolist(), self._scores.tolist())
+        # Names of one length: ranx brings queries into the order of their names.
         qrels, run = (
-            {f"q{row}": dict(zip(self._names, values, strict=True)) for row, values in enumerate(table)}
+            {f"q{row:09}": dict(zip(self._names, values, strict=True)) for row, values in enumerate(table)}
             for table in tables
         )
         return self._ranx.Qrels(qrels), self._ranx.Run(run)
