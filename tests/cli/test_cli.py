@@ -16,8 +16,7 @@ from app.embedded.cluster import wait_until
 from tests.cli.conftest import MIGRATION, Service, free_port, password_of, write
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGTERM, "2"), (signal.SIGINT, "1")])
 def test_serves_on_the_embedded_database_and_stops_cleanly(
     service: Service, workers: str, number: signal.Signals
 ) -> None:

@@ -50,9 +50,16 @@ def test_a_killed_worker_is_replaced(made_service: Service) -> None:
     service.stop(signal.SIGTERM)
 
 
-@pytest.mark.parametrize("work", ["/busy", "/stuck"])
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "workers", "work"),
+    # Every two of them together.
+    [
+        (signal.SIGTERM, "1", "/busy"),
+        (signal.SIGTERM, "2", "/stuck"),
+        (signal.SIGINT, "1", "/stuck"),
+        (signal.SIGINT, "2", "/busy"),
+    ],
+)
 def test_a_stop_does_not_wait_for_work_that_does_not_end(
     made_service: Service, workers: str, number: signal.Signals, work: str
 ) -> None:
