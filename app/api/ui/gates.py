@@ -10,10 +10,10 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext
 from app.api.plots.registry import as_answered
+from app.api.report.check_page import check_page
 from app.api.texts.check_text import rule_words
 from app.api.texts.lines import shown, whole
 from app.api.texts.names import run_title
-from app.api.ui.check_page import check_page
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.requests.fields import GateName
