@@ -204,6 +204,14 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
     return _store_problem(error)
 
 
+def refusal_of(error: Exception) -> Problem:
+    """The same of what is known to be a problem of the caller; a fault of ours goes on its way."""
+    problem = problem_of(error)
+    if problem is None:
+        raise error
+    return problem
+
+
 def _store_problem(error: Exception) -> Problem | None:
     match error:
         case StoreOverloadedError():
@@ -390,9 +398,7 @@ def install(app: FastAPI) -> None:
     """Make every error of the application leave by this door; what is no problem of the caller goes to the envelope."""
 
     async def known(request: Request, error: Exception) -> Response:
-        problem = problem_of(error)
-        if problem is None:
-            raise error
+        problem = refusal_of(error)
         if problem.code == "method_not_allowed":
             problem = method_not_allowed(request.app.state.addresses.methods(request.scope["path"]))
         return respond(problem, request)

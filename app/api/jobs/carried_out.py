@@ -13,7 +13,7 @@ from starlette.types import Message
 from app.api.answers import write_json
 from app.api.deps import CARRIED_OUT_BY, Services
 from app.api.jobs.deferral import ADMINISTERS
-from app.api.problems import Problem, internal_error, problem_of
+from app.api.problems import Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
 from app.domain.jobs import Task
 from app.services.jobs.running import Answered
@@ -49,9 +49,7 @@ class KeptRequests:
 
     def refuse(self, task: Task, error: DomainError) -> Answered:
         """What it is answered when an error comes of it."""
-        problem = problem_of(error)
-        assert problem is not None  # noqa: S101 - every such error is one
-        return _refused(task, problem)
+        return _refused(task, refusal_of(error))
 
     def _scope(self, task: Task) -> dict[str, Any]:
         request, headers = task.request, dict(task.request.headers)

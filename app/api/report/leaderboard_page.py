@@ -31,19 +31,21 @@ def leaderboard_page(answer: Json) -> dict[str, Any]:
         "better": answer["better"] if answer["better"] in ("higher", "lower") else "",
         "level": percent(answer["level"], None),
         "notes": [shown(note) for note in notes],
-        "rows": [_row(one) for one in items],
+        "rows": [leaderboard_row(one) for one in items],
     }
 
 
-def _row(one: Json) -> dict[str, Any]:
+def leaderboard_row(one: Json) -> dict[str, Any]:
+    """An item of a leaderboard as templates write it."""
     return {
-        "rank": "–" if one["rank"] is None else one["rank"],
+        "rank": "–" if one["rank"] is None else str(one["rank"]),
         "name": run_name(one["model"]),
         "id": one["evaluation"],
         "n": whole(one["n_samples"]),
         "value": shown_value(one["value"], decimals(one["low"], one["high"])),
         "interval": shown_interval(one["low"], one["high"]),
-        "track": None if one["value"] is None else strip(one["value"], one["low"], one["high"]),
+        "track": strip(one["value"], one["low"], one["high"]),
+        "reason": shown(one["reason"] or ""),
         "said": shown(one["reason"] or _APART[one["separable_from_best"]]),
         "group": one["group"],
     }

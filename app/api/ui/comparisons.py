@@ -15,7 +15,7 @@ from app.api.report.pictures import Picture
 from app.api.texts.lines import shown
 from app.api.texts.names import run_name
 from app.api.ui.routing import page_routes
-from app.api.ui.writing import Web, render, respond, write
+from app.api.ui.writing import Web, attached, render, respond, write
 from app.api.v1.figures.pages import comparison_page as report_page
 from app.api.v1.figures.pages import pictures_of
 from app.domain.decisions import ComparisonSummary
@@ -71,7 +71,4 @@ def _written(answer: Json, web: Web, pictures: list[Picture]) -> bytes:
 @router.get("/comparisons/{identifier}/report")
 async def download_report(identifier: UUID, context: UseContext) -> Response:
     """Give the report as one file."""
-    answer = await report_page(context, identifier)
-    answer.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.html"'
-    answer.headers["Vary"] = "Cookie"
-    return answer
+    return attached(await report_page(context, identifier), identifier)

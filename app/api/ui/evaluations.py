@@ -13,7 +13,7 @@ from app.api.report.evaluation_page import evaluation_page
 from app.api.texts.names import dataset_name, run_name
 from app.api.ui.routing import page_routes
 from app.api.ui.what_if import what_if_page
-from app.api.ui.writing import Web, render, respond, write
+from app.api.ui.writing import Web, attached, render, respond, write
 from app.api.v1.figures.pages import evaluation_page as report_page
 from app.api.v1.figures.pages import pictures_of_evaluation
 from app.api.v1.requests.fields import SOUGHT
@@ -59,7 +59,4 @@ async def show_what_if(
 @router.get("/evaluations/{identifier}/report")
 async def download_report(identifier: UUID, context: UseContext) -> Response:
     """Give the report as one file, which can be attached to a ticket."""
-    answer = await report_page(context, identifier)
-    answer.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.html"'
-    answer.headers["Vary"] = "Cookie"
-    return answer
+    return attached(await report_page(context, identifier), identifier)

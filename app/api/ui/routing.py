@@ -1,6 +1,7 @@
 """Routes of pages: the key comes in a cookie, what is wrong is a page too, and empty fields of forms are no filters."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import StrictRoute, let_pass_as
-from app.api.problems import REFUSALS, Problem, problem_of, refused_parameters, request_id
+from app.api.problems import REFUSALS, Problem, refusal_of, refused_parameters, request_id
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
 from app.domain.access import Scope
 from app.domain.errors import Unauthenticated
@@ -54,15 +55,11 @@ class PageRoute(StrictRoute):
             try:
                 return await handle(request)
             except RequestValidationError as error:
-                invalid = refused_parameters(error)
                 in_path = {str(entry["loc"][0]) for entry in error.errors()} == {"path"}
-                problem = problem_of(invalid)
-                assert problem is not None  # noqa: S101 - it is one of the caller
-                return refused(request, problem, HTTPStatus.NOT_FOUND if in_path else problem.status)
+                problem = refusal_of(refused_parameters(error))
+                return refused(request, replace(problem, status=HTTPStatus.NOT_FOUND) if in_path else problem)
             except REFUSALS as error:
-                problem = problem_of(error)
-                assert problem is not None  # noqa: S101 - likewise
-                return refused(request, problem, problem.status)
+                return refused(request, refusal_of(error))
 
         return page_or_why
 
@@ -72,23 +69,23 @@ def page_routes() -> APIRouter:
     return APIRouter(prefix="/ui", route_class=PageRoute, default_response_class=Response, include_in_schema=False)
 
 
-def refused(request: Request, problem: Problem, status: HTTPStatus) -> Response:
+def refused(request: Request, problem: Problem) -> Response:
     """The page that says what is wrong; where a key is needed it asks for one."""
     request.scope["state"]["code"] = problem.code
     web = Web.of(request)
-    title = _TITLES.get(status, problem.code.replace("_", " ").capitalize())
-    if status is HTTPStatus.UNAUTHORIZED:
+    title = _TITLES.get(problem.status, problem.code.replace("_", " ").capitalize())
+    if problem.status is HTTPStatus.UNAUTHORIZED:
         # What was asked for is shown after signing in.
         page = write("sign_in.html", web, page={"title": title, "reason": _why(request), "next": web.here})
     else:
         shown = {
             "title": title,
             "problem": problem,
-            "status": status.value,
+            "status": problem.status.value,
             "request_id": request_id(request),
         }
         page = write("refused.html", web, page=shown)
-    return respond(page, status, problem.headers)
+    return respond(page, problem.status, problem.headers)
 
 
 def _why(request: Request) -> str:

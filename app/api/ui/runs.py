@@ -11,7 +11,8 @@ from app.api.cursors import Cursor
 from app.api.deps import Context, UseContext
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.report.numbers import decimals, shown_interval, shown_value, strip
+from app.api.report.leaderboard_page import leaderboard_row
+from app.api.report.numbers import shown_value
 from app.api.texts.lines import shown, whole
 from app.api.texts.names import dataset_name, run_name
 from app.api.ui.routing import page_routes
@@ -159,19 +160,5 @@ def _groups(items: Sequence[Json]) -> Iterator[dict[str, Any]]:
         yield {
             "head": head,
             "said": f"these {len(lines)} cannot be told apart from {run_name(lines[0]['model'])}" if several else "",
-            "lines": [_line(one) for one in lines],
+            "lines": [leaderboard_row(one) for one in lines],
         }
-
-
-def _line(one: Json) -> dict[str, Any]:
-    low, high = one["low"], one["high"]
-    return {
-        "id": one["evaluation"],
-        "rank": "–" if one["rank"] is None else str(one["rank"]),
-        "name": run_name(one["model"]),
-        "value": shown_value(one["value"], decimals(low, high)),
-        "interval": shown_interval(low, high),
-        "track": strip(one["value"], low, high),
-        "n": whole(one["n_samples"]),
-        "reason": shown(one["reason"] or ""),
-    }

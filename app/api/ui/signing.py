@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import let_pass_as
-from app.api.problems import REFUSALS, Problem, problem_of
-from app.api.ui.routing import refused
+from app.api.problems import REFUSALS, Problem, refusal_of
+from app.api.ui.routing import NOT_GOOD, refused
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
 from app.domain.access import Scope
 from app.domain.errors import Unauthenticated
@@ -31,21 +31,11 @@ async def sign_in(request: Request) -> Response:
     try:
         await let_pass_as(request, Scope.READ, f"Bearer {key}", project)
     except Unauthenticated as error:
-        page = {
-            "title": "Sign in",
-            "reason": "The key is not good: it is none, expired or revoked.",
-            "next": after,
-        }
-        problem = problem_of(error)
-        return respond(
-            write("sign_in.html", Web.of(request), page=page),
-            HTTPStatus.UNAUTHORIZED,
-            problem.headers if problem else None,
-        )
+        page = {"title": "Sign in", "reason": NOT_GOOD, "next": after}
+        headers = refusal_of(error).headers
+        return respond(write("sign_in.html", Web.of(request), page=page), HTTPStatus.UNAUTHORIZED, headers)
     except REFUSALS as error:
-        problem = problem_of(error)
-        assert problem is not None  # noqa: S101 - refusals are problems of the caller
-        return refused(request, problem, problem.status)
+        return refused(request, refusal_of(error))
     answer = RedirectResponse(f"../{after}" if _PAGE.fullmatch(after) else "../ui", HTTPStatus.SEE_OTHER)
     _keep(request, answer, KEY_COOKIE, key)
     if project is None:
@@ -109,7 +99,7 @@ def _is_ours(request: Request) -> bool:
 def _refused_form(request: Request) -> Response:
     detail = "expected the form of a page of this service: reload the page and try again"
     problem = Problem(status=HTTPStatus.FORBIDDEN, code="foreign_form", detail=detail)
-    return refused(request, problem, HTTPStatus.FORBIDDEN)
+    return refused(request, problem)
 
 
 def install(app: FastAPI) -> None:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -91,6 +92,13 @@ def write(template: str, web: Web, **values: Any) -> bytes:
         .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "drawn": True, **values})
         .encode()
     )
+
+
+def attached(report: Response, identifier: UUID) -> Response:
+    """A report as a file to keep."""
+    report.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.html"'
+    report.headers["Vary"] = "Cookie"
+    return report
 
 
 @cache

@@ -123,7 +123,7 @@ def bounds_of_recalls(recalls: Sequence[float], target: float | None, sweep: Swe
         f"allows when all others are as good as the best, {significant(best, _DIGITS)}.",
         needed_recall=None if target is None else needed_recall(others, target),
         critical=_critical(count, 1, best, target),
-        recall_sweep=None if sweep is None else _swept(np.array(recalls), [weakest], sweep),
+        recall_sweep=None if sweep is None else recalls_swept(recalls, [weakest], sweep),
     )
 
 
@@ -179,16 +179,22 @@ def bounds_of_weak_classes(
         upper=upper,
         critical=critical,
         target_reachable=needed is not None and (weak_recall or 0.0) >= needed if known else None,
-        recall_sweep=None if sweep is None else _swept(np.full(classes, max_recall), [*range(weak)], sweep),
+        recall_sweep=None if sweep is None else recalls_swept([max_recall] * classes, [*range(weak)], sweep),
         message=" ".join(said),
     )
 
 
-def _swept(recalls: Array, varied: Sequence[int], sweep: Sweep) -> RecallSweep:
-    """Means of the recalls (K) with some classes at each step of a range."""
+def recalls_swept(recalls: Sequence[float], varied: Sequence[int], sweep: Sweep) -> RecallSweep:
+    """Means of the recalls (K) with some classes at each step of a range.
+
+    Args:
+        recalls: Of every class, in [0, 1].
+        varied: Indices of the classes that go through the range where the sweep names none.
+        sweep: The range.
+    """
     classes = varied if sweep.classes is None else sorted(set(sweep.classes))
     grid = np.linspace(sweep.start, sweep.end, sweep.steps)
-    rows = np.tile(recalls, (sweep.steps, 1))
+    rows = np.tile(np.array(recalls), (sweep.steps, 1))
     rows[:, classes] = grid[:, None]
     shares = np.array(sweep.shares, dtype=np.float64)
     with silently():

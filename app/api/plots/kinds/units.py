@@ -27,8 +27,7 @@ def per_item(given: Given) -> Figure:
 
 
 def _spread(given: Given, kind: str, one: str, many: str) -> Figure:
-    source = given.run.source
-    assert source is not None  # noqa: S101 - figures of samples are given them
+    source = given.run.samples
     if source.kind != kind:
         raise NoFigure(f"expected an evaluation of {kind}, whose {many} are looked at one by one, got {source.kind}")
     spreads = [spread for spread in unit_spreads(source, _BINS) if spread.known]

@@ -11,7 +11,7 @@ from app.api.texts.lines import number, shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, RANKED, RECALL
 from app.domain.wording import name
-from app.services.decide.h_mean_bounds import RecallSweep, Sweep, bounds_of_recalls
+from app.services.decide.h_mean_bounds import RecallSweep, Sweep, recalls_swept
 
 _STEPS, _SIDE = 101, 230
 
@@ -63,12 +63,9 @@ def _recalls(run: Run) -> list[float]:
 
 
 def _swept(run: Run, place: int) -> RecallSweep:
-    recalls = _recalls(run)
     shares = [run.report["input"]["prevalence"][label] for label in run.report["input"]["labels"]]
     mixes = [shares, [1.0] * len(shares)]
-    found = bounds_of_recalls(recalls, None, Sweep(start=0.0, end=1.0, steps=_STEPS, classes=[place], shares=mixes))
-    assert found.recall_sweep is not None  # noqa: S101 - one was asked for
-    return found.recall_sweep
+    return recalls_swept(_recalls(run), [place], Sweep(start=0.0, end=1.0, steps=_STEPS, shares=mixes))
 
 
 def _mixes(given: Given, swept: Sequence[RecallSweep]) -> dict[str, Sequence[float | None]]:
