@@ -43,7 +43,7 @@ def read(client: httpx.Client, made: Json, name: str, **parameters: Any) -> Json
 def test_every_curve_of_two_classes(client: httpx.Client, binary: Json, name: CurveName) -> None:
     answer = read(client, binary, name.value)
     assert answer["curve"] == name.value
-    assert answer["class"] == (None if name in OVERALL_CURVES else "1")
+    assert answer["class"] == (None if name in OVERALL_CURVES and name is not CurveName.CALIBRATION else "1")
     assert all(answer["axes"].values())
 
 
@@ -55,9 +55,23 @@ def test_areas_are_those_of_the_metrics(client: httpx.Client, binary: Json) -> N
         ("det", 1 - values["roc_auc"]),
         ("mcp", values["au_mcp"]),
         ("imcp", values["au_imcp"]),
-        ("calibration", values["expected_calibration_error"]),
     ):
         assert read(client, binary, name)["area"] == pytest.approx(expected, rel=1e-10), name
+    predicted = read(client, binary, "calibration", **{"class": "predicted"})
+    assert predicted["area"] == pytest.approx(values["expected_calibration_error"], rel=1e-10)
+
+
+def test_calibration_without_a_class(client: httpx.Client, binary: Json, many: Json) -> None:
+    """Of two classes it is that of the positive one, of more that of the predicted class; each can be asked for."""
+    own, positive, predicted = (
+        read(client, binary, "calibration", **given) for given in ({}, {"class": "1"}, {"class": "predicted"})
+    )
+    assert own == positive
+    assert own["axes"] == {"x": "mean probability", "y": "observed frequency"}
+    assert predicted["class"] is None
+    assert predicted["axes"] == {"x": "mean confidence", "y": "accuracy"}
+    assert min(predicted["x"]) >= 0.5 > min(own["x"])
+    assert read(client, many, "calibration") == read(client, many, "calibration", **{"class": "predicted"})
 
 
 def test_roc_is_that_of_scikit_learn(client: httpx.Client, binary: Json) -> None:
@@ -208,7 +222,7 @@ def test_averages_over_the_classes(client: httpx.Client, many: Json) -> None:
     assert (micro["class"], macro["class"]) == ("micro", "macro")
     assert micro["area"] == pytest.approx(sk.roc_auc_score(np.eye(3)[truth].ravel(), rows.ravel()), rel=1e-12)
     assert macro["area"] == pytest.approx(sk.roc_auc_score(truth, rows, multi_class="ovr"), rel=1e-12)
-    for name, average in (("calibration", "micro"), ("pr", "macro")):
+    for name, average in (("calibration", "micro"), ("pr", "macro"), ("roc", "predicted")):
         reply = client.get(f"/v1/evaluations/{many['id']}/curves/{name}", params={"class": average})
         check_problem(reply, 422, "unknown_class")
     # A class of this name comes first.

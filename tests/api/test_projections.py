@@ -178,6 +178,31 @@ def test_a_sweep(client: httpx.Client, binary: str) -> None:
     assert h_mean["value"] == pytest.approx([h_mean["observed"]] * 11)
 
 
+def test_a_sweep_with_exact_points(client: httpx.Client, four: str) -> None:
+    """Shares that are asked for besides are points, each once, in their place."""
+    sweep = {"class": "D", "from": 0.1, "to": 0.4, "steps": 4, "at": ["observed", "equal", 0.2, 0.02, 0.7]}
+    answer = project(client, four, sweep=sweep, metrics=["accuracy", "recall@D"])
+    own = 100 / sum(map(sum, FOUR_CLASSES))
+    assert answer["sweep"] == {"class": "D", "from": 0.1, "to": 0.4, "steps": 4, "observed": own, "equal": 0.25}
+    grid = answer["grid"]
+    assert grid == sorted(grid)
+    assert grid == pytest.approx(sorted([0.02, 0.1, 0.2, 0.25, 0.3, 0.4, 0.7, own]))
+    assert {own, 0.25, 0.2, 0.02, 0.7} <= set(grid)
+    accuracy = answer["metrics"]["accuracy"]
+    place = grid.index(own)
+    assert accuracy["value"][place] == pytest.approx(accuracy["observed"], rel=1e-12)
+    assert accuracy["low"][place] < accuracy["value"][place] < accuracy["high"][place]
+    assert len(accuracy["value"]) == len(answer["metrics"]["recall@D"]["low"]) == len(grid)
+
+
+def test_equal_shares_are_those_of_classes_with_samples(client: httpx.Client) -> None:
+    run = keep(client, [[8, 2, 0], [1, 9, 0], [0, 0, 0]], labels=["a", "b", "c"])
+    sweep = {"class": "a", "from": 0.1, "to": 0.9, "steps": 2, "at": ["equal"]}
+    answer = project(client, run, sweep=sweep, metrics=["accuracy"])
+    assert answer["sweep"]["equal"] == 0.5
+    assert answer["metrics"]["accuracy"]["value"][1] == pytest.approx(0.85)
+
+
 def test_where_two_runs_change_places(client: httpx.Client, binary: str) -> None:
     """Recalls (0.9, 0.8) against (0.95, 0.6): accuracies are equal where 0.05 (1 - pi) = 0.2 pi, at 0.2."""
     other = keep(client, [[95, 5], [40, 60]])
@@ -216,6 +241,8 @@ def test_rates_are_projected_without_intervals(client: httpx.Client) -> None:
         ({"sweep": {"class": "9", "from": 0, "to": 1}}, "invalid_input", "/sweep/class"),
         ({"sweep": {"class": "1", "from": 0.5, "to": 0.5}}, "invalid_request", "/sweep"),
         ({"sweep": {"class": "1", "from": 0, "to": 1, "steps": 1}}, "invalid_request", "/sweep/steps"),
+        ({"sweep": {"class": "1", "from": 0, "to": 1, "at": ["half"]}}, "invalid_request", "/sweep/at/0"),
+        ({"sweep": {"class": "1", "from": 0, "to": 1, "at": [1.5]}}, "invalid_request", "/sweep/at/0"),
         ({"prevalence_range": {"1": [0.5, 0.1]}}, "invalid_request", ""),
         ({"prevalence_range": {"0": [0.6, 0.9], "1": [0.6, 0.9]}}, "invalid_input", "/prevalence_range"),
         ({"prevalence_range": {"0": [0.1, 0.4], "1": [0.2, 0.5]}}, "invalid_input", "/prevalence_range"),

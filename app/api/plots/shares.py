@@ -33,10 +33,8 @@ def prevalence(given: Given) -> Figure:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
     look = given.look
     colour = by_run(lines, look)
-    share = given.run.report["input"]["prevalence"].get(label)
-    marked: list[Row] = [] if share is None else [{"x": share, "said": "this data"}]
-    equal = 1.0 / given.run.report["input"]["n_classes"]
-    marked.append({"x": equal, "said": "equal shares"})
+    sweep = given.run.sweep["sweep"]
+    marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}, {"x": sweep["equal"], "said": "equal shares"}]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
     return Figure(
         title=f"If class {name(shown(label))} were rarer, or more frequent",

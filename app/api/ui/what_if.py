@@ -17,7 +17,7 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import OutOfReach
 from app.domain.named_metrics import SWEPT
 from app.domain.wording import percent
-from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.scenarios import Marked, Scenario, Sweep
 
 # Every share in per cent, so that what the slider stops at was computed and not guessed between two shares.
 _LOWEST, _HIGHEST, _STEPS = 0.01, 0.99, 99
@@ -58,27 +58,32 @@ async def what_if_page(context: Context, identifier: UUID, label: str | None) ->
         return {**page, "reason": f"{error.detail[0].upper()}{error.detail[1:]}."}, []
     drawn = Given(label=label, runs=[Run(of=report, report=report, sweep=sweep)])
     pictures = await pictures_of(context, Subject.EVALUATION, ["prevalence"], drawn, _PLACE)
-    return {**page, **_values(report, sweep, chosen)}, pictures
+    return {**page, **_values(sweep)}, pictures
 
 
 async def _swept(context: Context, identifier: UUID, label: str) -> Json:
-    scenario = Scenario(sweep=Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=_STEPS), draws=_DRAWS)
+    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=_STEPS, at=tuple(Marked))
+    scenario = Scenario(sweep=sweep, draws=_DRAWS)
     return as_answered(await context.services.what_if.project(context.project, identifier, SWEPT, scenario, None))
 
 
-def _values(report: Json, sweep: Json, label: str) -> dict[str, Any]:
+def _values(sweep: Json) -> dict[str, Any]:
     metrics = sweep["metrics"]
     names = {key: describe_metric(metric_by_name(key)).name for key in metrics}
-    each = {round(100 * share): _at(metrics, place) for place, share in enumerate(sweep["grid"])}
-    own = report["input"]["prevalence"].get(label)
-    observed = [shown_value(one["observed"]) for one in metrics.values()]
-    rows = [{"share": f"{share}\u00a0%", "said": "", "cells": each[share]} for share in _IN_TABLE]
+    found = {share: _at(metrics, place) for place, share in enumerate(sweep["grid"])}
+    each = {one: found[min(found, key=lambda share: abs(share - one / 100))] for one in range(1, _STEPS + 1)}
+    own, equal = sweep["sweep"]["observed"], sweep["sweep"]["equal"]
+    rows = [
+        {"share": percent(own), "said": "this data", "cells": found[own]},
+        {"share": percent(equal), "said": "equal shares", "cells": found[equal]},
+        *({"share": f"{share}\u00a0%", "said": "", "cells": each[share]} for share in _IN_TABLE),
+    ]
     return {
-        "rows": [{"share": "" if own is None else percent(own), "said": "this data", "cells": observed}, *rows],
+        "rows": rows,
         "metrics": list(names.values()),
         # As the script reads it: the values by share in per cent, in the order of the metrics.
         "values": orjson.dumps({"names": list(names.values()), "at": {str(one): each[one] for one in each}}).decode(),
-        "start": 1 if own is None else min(99, max(1, round(100 * own))),
+        "start": min(99, max(1, round(100 * own))),
         "notes": [shown(note[:1].upper() + note[1:]) for note in sweep["notes"]],
         "level": percent(sweep["design"]["level"], None),
     }

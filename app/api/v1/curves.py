@@ -45,8 +45,9 @@ async def get_curve(
         Query(
             alias="class",
             max_length=256,
-            description="The class, or `micro` or `macro`; when left out all together where that makes sense, else the "
-            "positive class.",
+            description="The class, or `micro`, `macro` or `predicted` (calibration, of the predicted class). When "
+            "left out all together where that makes sense, else the positive class; calibration is that of the "
+            "positive class of two and of the predicted class of more.",
         ),
         SOUGHT,
     ] = None,

@@ -33,8 +33,8 @@ from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
 _BINS, _LEVEL = 15, 0.95
-# In place of a class: all classes together.
-MICRO, MACRO = "micro", "macro"
+# In place of a class: all classes together, or whichever class is predicted.
+MICRO, MACRO, PREDICTED = "micro", "macro", "predicted"
 _MICRO_CURVES = frozenset({CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.GAIN, CurveName.LIFT})
 _MACRO_CURVES = {CurveName.ROC: macro_roc, CurveName.DET: macro_det}
 
@@ -52,7 +52,7 @@ class CurvePoints:
     """A curve.
 
     Attributes:
-        label: `null` for a curve of all classes; `micro` or `macro` for an average of them.
+        label: `null` for a curve of all classes or of the predicted one; `micro` or `macro` for an average of them.
         thresholds: Of the points; `null` where a point has none.
         area: On the full data, however few points are given.
         references: Companions over the same x, such as a random order.
@@ -114,8 +114,8 @@ class CurveQuestion:
     """Which curve, of which class, and what it is made with.
 
     Attributes:
-        label: The class, or `micro` or `macro` where no class is called so; None for all together, or the positive
-            one.
+        label: The class, or `micro`, `macro` or `predicted` where no class is called so; None for all together, or the
+            positive one.
         max_points: Points that are answered at most.
         prevalence: Of decision curves, the share of the class where the decision is taken; as observed when None.
         form: Of calibration curves.
@@ -178,7 +178,8 @@ def curves_of(source: MatrixInput, others: Sequence[tuple[UUID, MatrixInput]], q
 def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
     """A curve, thinned.
 
-    Without a label it is the curve of everything where there is one, and else, for two classes, of the positive class.
+    Without a label it is the curve of everything where there is one, and else, for two classes, of the positive class;
+    that of calibration is of the positive class of two, and else of the predicted class.
 
     Raises:
         UnknownClass: there is no such class, or one has to be named.
@@ -250,6 +251,10 @@ def _view(source: MatrixInput, question: CurveQuestion) -> _View:
         if name not in (_MICRO_CURVES if label == MICRO else _MACRO_CURVES):
             raise UnknownClass(f"the {name.value} curve has no {label} average")
         return _View(label, scores, None) if label == MACRO else _View(label, pooled(scores), 1, scores.n_classes)
+    if label == PREDICTED and label not in source.labels:
+        if name is not CurveName.CALIBRATION:
+            raise UnknownClass(f"the {name.value} curve has none of the predicted class")
+        return _View(None, scores, None)
     code = _class(source, name, label)
     return _View(None if code is None else source.labels[code], scores, code)
 
@@ -287,6 +292,8 @@ def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | Non
         if label not in labels:
             raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
         return labels.index(label)
+    if name is CurveName.CALIBRATION:
+        return source.positive
     if name in OVERALL_CURVES:
         return None
     if source.positive is None:

@@ -65,12 +65,19 @@ class ExtremeValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptClass:
-    """One class from a rare to a frequent one."""
+    """One class from a rare to a frequent one.
+
+    Attributes:
+        observed: Its share in the data.
+        equal: Its share where all classes that have samples are equally frequent.
+    """
 
     label: str = field(metadata=named("class"))
     start: float = field(metadata=named("from"))
     end: float = field(metadata=named("to"))
     steps: int
+    observed: float
+    equal: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ class Projection:
         prevalence: The shares of all classes.
         prevalence_samples: How many samples these are worth.
         prevalence_range: Lowest and highest share of some classes.
-        grid: Shares of the class that is swept.
+        grid: Shares of the class that is swept, with those that were asked for besides.
         metrics: By metric: value, low, high and observed, the value as it is; or lowest, highest and observed.
         against: The run that is compared with.
         crossings: Shares at which the two runs change places.

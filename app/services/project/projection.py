@@ -22,10 +22,12 @@ from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import caution_findings
 from app.services.json_values import number, numbers
 from app.services.project.answers import ProjectedValue, Projection, ProjectionDesign, SampleDesign, SweptClass, Values
-from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.scenarios import Marked, Scenario, Sweep
 from app.services.project.shares import ClassSizes, named_shares, refused
 from app.services.runs.aligned import Runs
 
+# Shares closer than this are one.
+_SAME_SHARE = 1e-12
 # At which values of a matrix are looked at.
 _MOST_POINTS = 1_000_000
 _NOT_FOR_GROUPS = (
@@ -254,19 +256,30 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
         OutOfReach: too many samples for so many points.
     """
     index = run.classes.index(sweep.label, "/sweep/class")
-    grid = np.linspace(sweep.start, sweep.end, sweep.steps)
     actual = run.classes.actual
-    if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and sweep.end > 0):
+    observed, equal = float(actual[index] / actual.sum()), float(1.0 / np.count_nonzero(actual))
+    grid = _grid(sweep, {Marked.OBSERVED: observed, Marked.EQUAL: equal})
+    if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and grid[-1] > 0):
         raise refused("/sweep/class", "no_samples", "expected samples of this class and of another")
     shares = run.shares(sweep_shares(actual, index, grid))
     return Projection(
         evaluation=run.identifier,
-        sweep=SweptClass(label=sweep.label, start=sweep.start, end=sweep.end, steps=sweep.steps),
+        sweep=SweptClass(
+            label=sweep.label, start=sweep.start, end=sweep.end, steps=sweep.steps, observed=observed, equal=equal
+        ),
         grid=grid.tolist(),
         metrics=_metrics(run, shares, numbers),
         design=run.design(shares, "given"),
         notes=run.notes(shares),
     )
+
+
+def _grid(sweep: Sweep, marked: Mapping[Marked, float]) -> Array:
+    """Shares (G) of the class, each once: exact ones replace the steps that differ from them by rounding only."""
+    steps = np.linspace(sweep.start, sweep.end, sweep.steps)
+    exactly = np.array([marked[one] if isinstance(one, Marked) else one for one in sweep.at])
+    apart = np.abs(steps[:, None] - exactly).min(axis=1, initial=np.inf) > _SAME_SHARE
+    return np.unique(np.concatenate([steps[apart], exactly]))
 
 
 def _metrics(run: ProjectedRun, shares: ClassShares, written: Callable[[Array], Values]) -> dict[str, ProjectedValue]:

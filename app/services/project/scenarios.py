@@ -2,19 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from app.domain.report import DRAWS
 from app.kernel.uncertainty.design import Alternative
 
 
+class Marked(StrEnum):
+    """Shares of a class that have a name."""
+
+    OBSERVED = "observed"
+    EQUAL = "equal"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """One class from a rare to a frequent one, the others keeping their proportions."""
+    """One class from a rare to a frequent one, the others keeping their proportions.
+
+    Attributes:
+        at: Further shares, which are points exactly, within the sweep or not.
+    """
 
     label: str
     start: float
     end: float
     steps: int
+    at: tuple[float | Marked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,8 @@ def test_bars_of_the_imcp_curve_have_the_class_of_each_sample(client: httpx.Clie
 
 
 def test_the_sweep_is_that_of_the_projection(client: httpx.Client, two: str) -> None:
-    body = {"sweep": {"class": "1", "from": 0.01, "to": 0.99, "steps": 25}, "metrics": ["accuracy"]}
+    sweep = {"class": "1", "from": 0.01, "to": 0.99, "steps": 25, "at": ["observed", "equal"]}
+    body = {"sweep": sweep, "metrics": ["accuracy"]}
     answer = client.post(f"/v1/evaluations/{two}/projections", json=body).json()
     rows = [
         row for row in layer(read(client, two, "prevalence"), "curves")["data"]["values"] if row["run"] == "accuracy"

@@ -39,6 +39,7 @@ CURVES = [
     ),
     get("band-of-bins", "/v1/evaluations/$two/curves/calibration", band="pointwise", level=0.9),
     get("consistency-band", "/v1/evaluations/$two/curves/calibration", form="isotonic", band="pointwise", seed=1),
+    get("calibration-of-the-predicted", "/v1/evaluations/$two/curves/calibration", **{"class": "predicted"}),
     get("band-of-weighted", "/v1/evaluations/$weighted/curves/roc", band="pointwise", max_points=20, seed=1),
     get("micro", "/v1/evaluations/$three/curves/roc", **{"class": "micro"}),
     get("macro", "/v1/evaluations/$three/curves/det", **{"class": "macro"}),

@@ -41,6 +41,12 @@ PROJECTIONS = [
     _project("range-of-three", "four", ["mcc"], prevalence_range={"A": [0.1, 0.3], "C": [0.1, 0.3], "D": [0.01, 0.2]}),
     _project("sweep", "two", ["accuracy", "f1@1"], sweep={"class": "1", "from": 0.01, "to": 0.5, "steps": 12}),
     _project(
+        "sweep-with-points",
+        "four",
+        ["accuracy"],
+        sweep={"class": "D", "from": 0.1, "to": 0.5, "steps": 3, "at": ["observed", "equal", 0.02]},
+    ),
+    _project(
         "crossings", "two", ["accuracy", "mcc"], sweep={"class": "1", "from": 0, "to": 1, "steps": 9}, against="$rival"
     ),
     _project("of-rates", "rates", ["accuracy", "h_mean"], prevalence={"1": 0.01}),

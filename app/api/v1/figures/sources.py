@@ -7,7 +7,7 @@ from uuid import UUID
 from app.api.deps import Context
 from app.api.plots.registry import Given, Needs, Run, as_answered, class_of, matrix_of
 from app.api.plots.shares import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
-from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.scenarios import Marked, Scenario, Sweep
 
 # Enough for limits that are looked at: a sweep has them at every step.
 _DRAWS: Final = 1000
@@ -29,7 +29,7 @@ async def swept(context: Context, given: Given) -> Given:
     for run in given.runs:
         matrix_of(run)
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
-    sweep = Sweep(label=label, start=LOWEST_SHARE, end=HIGHEST_SHARE, steps=STEPS)
+    sweep = Sweep(label=label, start=LOWEST_SHARE, end=HIGHEST_SHARE, steps=STEPS, at=tuple(Marked))
     metrics, what_if = swept_metrics(len(given.runs)), context.services.what_if
     runs = []
     for run in given.runs:

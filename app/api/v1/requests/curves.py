@@ -55,8 +55,9 @@ class CurveRequest(Wire):
     label: LabelField | None = Field(
         None,
         alias="class",
-        description="The class, or `micro` or `macro`; when left out all together where that makes sense, else the "
-        "positive class.",
+        description="The class, or `micro`, `macro` or `predicted` (calibration, of the predicted class). When "
+        "left out all together where that makes sense, else the positive class; calibration is that of the "
+        "positive class of two and of the predicted class of more.",
     )
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points at most.")
     prevalence: float | None = Field(

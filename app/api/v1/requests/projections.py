@@ -3,7 +3,8 @@
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.evaluations import TUMOURS
@@ -20,7 +21,7 @@ from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.report import DRAWS, FEWEST_DRAWS, Alternative
 from app.services.project.ranges import MOST_NAMED
-from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.scenarios import Marked, Scenario, Sweep
 from app.services.project.what_if import Unlabelled
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -29,6 +30,18 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Shares = Annotated[dict[Sought, Share], Field(min_length=1, max_length=1000)]
 
 
+def _exact_share(value: Any) -> float | Marked:
+    if isinstance(value, str) and value in [*Marked]:
+        return Marked(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"expected a share from 0 to 1, or one of {', '.join(Marked)}")
+    return float(value)
+
+
+_EXACT_SCHEMA: JsonDict = {
+    "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": [*Marked]}]
+}
+ExactShare = Annotated[float | Marked, PlainValidator(_exact_share), WithJsonSchema(_EXACT_SCHEMA)]
 _MOST_ROWS = 100_000
 
 
@@ -39,6 +52,12 @@ class SweepField(Wire):
     start: Share = Field(alias="from")
     end: Share = Field(alias="to")
     steps: int = Field(50, ge=2, le=500)
+    at: list[ExactShare] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Further shares that are points of the sweep exactly, within its ends or not: numbers, `observed` "
+        "for the share in the data, `equal` for that of as many equally frequent classes.",
+    )
 
     @model_validator(mode="after")
     def check_order(self) -> Self:
@@ -46,6 +65,10 @@ class SweepField(Wire):
         if not self.start < self.end:
             raise ValueError("expected from to be smaller than to")
         return self
+
+    def to_domain(self) -> Sweep:
+        """The sweep as the services know it."""
+        return Sweep(label=str(self.label), start=self.start, end=self.end, steps=self.steps, at=tuple(self.at))
 
 
 class _Projected(Wire):
@@ -101,9 +124,7 @@ class _Projected(Wire):
         return Scenario(
             prevalence=self.prevalence,
             samples=self.prevalence_samples,
-            sweep=None
-            if sweep is None
-            else Sweep(label=str(sweep.label), start=sweep.start, end=sweep.end, steps=sweep.steps),
+            sweep=None if sweep is None else sweep.to_domain(),
             ranges=None if ranges is None else {label: (ends[0], ends[1]) for label, ends in ranges.items()},
             recalibrate=self.recalibrate,
             old_prevalence=self.old_prevalence,
