@@ -310,6 +310,9 @@ class Settings(BaseSettings):
         description="Webhooks may lead to private networks and to this machine. Whoever may put webhooks can then send "
         "requests there.",
     )
+    webhook_limit_per_project: int = Field(
+        50, ge=1, description="Webhooks that a project may have; one more is answered `409`."
+    )
     webhook_keep_days: int = Field(
         7, ge=1, le=365, description="How long it is kept what a webhook was told, or could not be told."
     )

@@ -107,7 +107,7 @@ async def build_services(
     )
     writer = EvaluationWriter(engine)
     listeners = Listeners(engine)
-    webhooks = PostgresWebhookStore(engine, listeners)
+    webhooks = PostgresWebhookStore(engine, listeners, limit=settings.webhook_limit_per_project)
     store = PostgresEvaluationStore(engine, writer, listeners)
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)

@@ -23,6 +23,7 @@ PROBLEM_TYPES = {
     "result_deleted": "What was made for this Idempotency-Key was deleted since. Another key makes it again.",
     "shown_once": "The request was done before, and its answer holds a secret that is shown once. See `detail`.",
     "too_many_jobs": "More jobs of the project wait than may: PREVAIL_JOB_LIMIT_PER_PROJECT. See `Retry-After`.",
+    "too_many_webhooks": "The project has as many webhooks as it may: PREVAIL_WEBHOOK_LIMIT_PER_PROJECT.",
     "job_ended": "The job has ended already, so that nothing is left to be cancelled.",
     "job_lost": "Whoever worked on the job ended each time it was tried: PREVAIL_JOB_ATTEMPTS. Ask for less at once.",
     "not_found": "There is no such thing, or no longer.",

@@ -137,6 +137,12 @@ class TooManyJobs(DomainError):
         self.retry_after = retry_after
 
 
+class TooManyWebhooks(DomainError):
+    """The project has as many webhooks as it may; one has to go before another comes."""
+
+    code = "too_many_webhooks"
+
+
 class JobEnded(DomainError):
     """A job that is to be cancelled has ended already."""
 

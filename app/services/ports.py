@@ -489,7 +489,11 @@ class WebhookStore(Protocol):
     async def put(
         self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
     ) -> tuple[Webhook, bool]:
-        """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one."""
+        """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one.
+
+        Raises:
+            TooManyWebhooks: there was none, and the project has as many as it may.
+        """
         ...
 
     async def get(self, project: str, name: str) -> Webhook | None:

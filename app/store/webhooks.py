@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.access import Change, Kind
+from app.domain.errors import TooManyWebhooks
 from app.domain.evaluation import Page
 from app.domain.members import as_json, rfc3339
 from app.domain.webhooks import Delivery, DeliveryStatus, Event, Happening, Order, Outgoing, Sent, Webhook
@@ -66,9 +67,11 @@ class Listeners:
 class PostgresWebhookStore:
     """The memory of webhooks, and of what they are told."""
 
-    def __init__(self, engine: AsyncEngine, listeners: Listeners) -> None:
+    def __init__(self, engine: AsyncEngine, listeners: Listeners, *, limit: int) -> None:
+        """Take who is to be told of changes, and how many webhooks a project may have."""
         self._engine = engine
         self._listeners = listeners
+        self._limit = limit
 
     # Who wants to be told.
 
@@ -85,11 +88,23 @@ class PostgresWebhookStore:
         returned = asked.returning(webhooks, literal_column("xmax = 0").label("made"))
         async with writing(self._engine) as connection:
             put = (await connection.execute(returned)).one()
+            if put.made:
+                await self._require_room(connection, project)
             status = HTTPStatus.CREATED if put.made else HTTPStatus.OK
             await keep_result(connection, Kind.WEBHOOK, name, status=status)
             await note(connection, project, Change.CREATED if put.made else Change.CHANGED, Kind.WEBHOOK, name)
         self._listeners.forget()
         return _webhook(put), put.made
+
+    async def _require_room(self, connection: AsyncConnection, project: str) -> None:
+        """Refuse the webhook that this transaction has made where it is one too many."""
+        # Those of one project are made in turn, so that each counts all before it.
+        lock = func.hashtextextended(f"webhooks {project}", 0)
+        await connection.execute(select(func.pg_advisory_xact_lock(lock)))
+        mine = select(func.count()).select_from(webhooks).where(_hooks.project == project)
+        if (await connection.scalar(mine) or 0) > self._limit:
+            detail = f"expected at most {self._limit} webhooks of the project; delete one first, or put it in its place"
+            raise TooManyWebhooks(detail)
 
     async def get(self, project: str, name: str) -> Webhook | None:
         """Return the webhook of that name."""

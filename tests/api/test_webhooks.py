@@ -86,6 +86,7 @@ def settings(database_url: str, impatient: None) -> Settings:
         database_url=SecretStr(database_url),
         authentication=Authentication.off,
         webhook_private_addresses=True,
+        webhook_limit_per_project=2,
     )
 
 
@@ -161,6 +162,24 @@ def test_a_webhook_is_put_read_and_deleted(client: httpx.Client, there: dict[str
     check_problem(client.delete("/v1/webhooks/hook", headers=there), 404, "not_found")
     actions = [(one["action"], one["kind"]) for one in client.get("/v1/audit", headers=there).json()["items"]]
     assert actions == [(action, "webhook") for action in ("deleted", "changed", "created")]
+
+
+def test_a_project_has_so_many_webhooks_and_no_more(client: httpx.Client, there: dict[str, str]) -> None:
+    body = {"url": "https://hooks.example/prevail", "events": ["gate.checked"]}
+
+    def answer(name: str, project: dict[str, str] = there) -> httpx.Response:
+        return client.put(f"/v1/webhooks/{name}", json=body, headers=project)
+
+    assert [answer(name).status_code for name in ("first", "second")] == [201, 201]
+    refused = answer("third")
+    check_problem(refused, 409, "too_many_webhooks")
+    assert "at most 2 webhooks of the project" in refused.json()["detail"]
+    assert [one["name"] for one in client.get("/v1/webhooks", headers=there).json()["items"]] == ["first", "second"]
+    # What there is may change, and others have webhooks of their own.
+    assert answer("second").status_code == 200
+    assert answer("third", {"X-Prevail-Project": f"{there['X-Prevail-Project']}-b"}).status_code == 201
+    assert client.delete("/v1/webhooks/first", headers=there).status_code == 204
+    assert answer("third").status_code == 201
 
 
 def test_what_cannot_be_a_webhook(client: httpx.Client, there: dict[str, str]) -> None:

@@ -40,7 +40,9 @@ _MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
     operation_id="putWebhook",
 )
 async def put_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
-    """Have somebody told, by POST, of what happens in the project. A secret that is made is shown this once."""
+    """Have somebody told, by POST, of what happens in the project. A secret that is made is shown this once. A project
+    has so many webhooks at most; one more is answered 409 (`too_many_webhooks`).
+    """
     asked = parse_body(await read_body(request), requests.WebhookRequest)
     events = tuple(dict.fromkeys(asked.events))
     webhook, created = await context.services.webhooks.put(context.project, name, asked.url, events, asked.secret)

@@ -19,7 +19,11 @@ class WebhookService:
     async def put(
         self, project: str, name: str, url: str, events: tuple[Event, ...], secret: str | None
     ) -> tuple[WebhookPut, bool]:
-        """Make or change a webhook; True when there was none of that name. Without a secret the present one stays."""
+        """Make or change a webhook; True when there was none of that name. Without a secret the present one stays.
+
+        Raises:
+            TooManyWebhooks: there was none, and the project has as many as it may.
+        """
         fresh = make_secret()
         webhook, made = await self.store.put(project, name, url, events, given=secret, fresh=fresh)
         return WebhookPut(facts=webhook.shown, secret=fresh if made and secret is None else None), made
