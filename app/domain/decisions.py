@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.identifiers import time_of
-from app.domain.members import LEFT_OUT
+from app.domain.members import HIDDEN, LEFT_OUT
 from app.kernel.compare.gates import Verdict
 
 Json = Mapping[str, Any]
@@ -37,6 +37,7 @@ class ComparisonSummary:
     Attributes:
         metrics: What was compared, as in the answer.
         evaluations: Ids of the runs; across datasets of all models on the first, on the second, and so on.
+        models: Name and version of what was compared, as in the answer: known also of runs that were removed since.
     """
 
     id: UUID
@@ -44,6 +45,7 @@ class ComparisonSummary:
     kind: ComparisonKind
     metrics: Sequence[str]
     evaluations: Sequence[UUID]
+    models: Sequence[Json] = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class GateCheck:
             evaluation=self.evaluation,
             baseline=self.baseline,
             verdict=self.verdict,
+            run=self.answer["evaluation"],
+            compared_with=self.answer.get("baseline"),
         )
 
 
@@ -111,6 +115,8 @@ class CheckSummary:
     Attributes:
         version: Of the gate.
         baseline: `null` when no rule compares with one.
+        run: The evaluation as the answer names it, with its model and dataset: known also when it was removed since.
+        compared_with: The same of the baseline.
     """
 
     id: UUID
@@ -119,3 +125,5 @@ class CheckSummary:
     evaluation: UUID
     baseline: UUID | None
     verdict: Verdict
+    run: Json = field(metadata=HIDDEN)
+    compared_with: Json | None = field(metadata=HIDDEN)

@@ -358,6 +358,10 @@ class GateStore(Protocol):
         """List the checks of a gate, latest first."""
         ...
 
+    async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
+        """Return the latest check of each of the gates that have one."""
+        ...
+
 
 class KeyLookup(Protocol):
     """What is asked of keys before the project of a request is known."""

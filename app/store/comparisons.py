@@ -52,6 +52,7 @@ class PostgresComparisonStore:
             metrics.label("metrics"),
             columns.answer["metric"].as_string().label("metric"),
             columns.answer["evaluations"].label("evaluations"),
+            columns.answer["models"].label("models"),
         )
         wanted = wanted.where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
         if before is not None:
@@ -65,6 +66,7 @@ class PostgresComparisonStore:
                 kind=ComparisonKind(row.kind),
                 metrics=row.metrics if row.metric is None else [row.metric],
                 evaluations=_runs(ComparisonKind(row.kind), row.evaluations),
+                models=[one["model"] for one in row.evaluations] if row.models is None else row.models,
             )
             for row in rows[:limit]
         )

@@ -102,6 +102,18 @@ async def test_checks_latest_first(engine: AsyncEngine, project: str) -> None:
     assert (await store.checks("another", "g", 2)).items == ()
 
 
+async def test_the_last_check_of_each_gate(engine: AsyncEngine, project: str) -> None:
+    store = PostgresGateStore(engine)
+    made = {}
+    for name, count in (("a", 2), ("b", 1), ("c", 1)):
+        for _ in range(count):
+            made[name] = GateCheck(new_id(), name, 1, new_id(), None, Verdict.PASS, {})
+            await store.add_check(project, made[name])
+    assert await store.last_checks(project, ["a", "b", "unused"]) == {"a": made["a"], "b": made["b"]}
+    assert await store.last_checks("another", ["a"]) == {}
+    assert await store.last_checks(project, []) == {}
+
+
 async def test_many_records_at_once(store: PostgresEvaluationStore, make_record: MakeRecord, project: str) -> None:
     records = [make_record(counts=np.array([[index, 1], [2, 3]])) for index in range(3)]
     for record in records:

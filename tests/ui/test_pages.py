@@ -1,12 +1,15 @@
 """Pages as they are sent: whole, safe, linked with each other, and saying what the API says."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
+from sqlalchemy import Engine, event
 
 from app.api.report.numbers import shown_interval
 from tests.api.plots.test_reports import VOID, Page
@@ -91,6 +94,41 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
     assert "Limit 0.8" in str(page.named("svg"))
     assert pages["gate"].text.count("version") >= 2
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """What the database is asked meanwhile; the service is in a thread of this process."""
+    asked: list[str] = []
+
+    def hear(*arguments: Any) -> None:
+        asked.append(arguments[2])
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    try:
+        yield asked
+    finally:
+        event.remove(Engine, "before_cursor_execute", hear)
+
+
+@pytest.mark.parametrize(
+    ("path", "table", "times", "said"),
+    [
+        ("/ui/gates", "gate_checks", 1, "promotion version 2"),
+        ("/ui/gates/promotion", "evaluations", 0, "tumor-rf 7 on hartwig, test tumor-gbm 2 on hartwig, test"),
+        ("/ui/comparisons", "comparisons", 1, "tumor-rf 7 , tumor-gbm 2"),
+    ],
+)
+def test_a_list_is_read_at_once(web: httpx.Client, world: World, path: str, table: str, times: int, said: str) -> None:
+    """However many gates, checks or comparisons are in it."""
+    for name in ("unused-1", "unused-2"):
+        web.put(f"/v1/gates/{name}", json={"rules": [{"metric": "h_mean", "min": 0.8}]})
+    again = {"evaluations": [world.runs["four"], world.runs["better"]], "metrics": ["h_mean"]}
+    assert web.post("/v1/comparisons", json=again).status_code == 201
+    with statements() as asked:
+        page = check_page(web.get(path))
+    assert len([one for one in asked if re.search(rf"FROM {table}\b", one)]) == times
+    assert said in page.text
 
 
 def test_filters_are_those_of_the_api(web: httpx.Client, world: World) -> None:

@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
-from app.api.deps import Context, UseContext
+from app.api.deps import UseContext
 from app.api.plots.registry import Given, Json, Subject, as_answered
 from app.api.report.comparison_page import comparison_page
 from app.api.report.pictures import Picture
@@ -33,16 +33,14 @@ async def show_comparisons(request: Request, context: UseContext, cursor: Cursor
     found = pages.listed(await context.services.comparisons.page(context.project, _ON_A_PAGE, pages.after(cursor)))
     page = {
         "title": "Comparisons",
-        "items": [await _item(context, one) for one in found.items],
+        "items": [_item(one) for one in found.items],
         "next": found.next_cursor,
     }
     return render(request, "comparisons.html", "comparisons", page=page)
 
 
-async def _item(context: Context, one: ComparisonSummary) -> dict[str, Any]:
-    answer = await context.services.comparisons.read(context.project, one.id)
-    runs = answer["models"] if "models" in answer else [run["model"] for run in answer["evaluations"]]
-    names = [run_name(model) for model in runs]
+def _item(one: ComparisonSummary) -> dict[str, Any]:
+    names = [run_name(model) for model in one.models]
     return {
         "id": str(one.id),
         "names": names[:_MOST_NAMED],

@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
-from app.api.deps import Context, UseContext
+from app.api.deps import UseContext
 from app.api.plots.registry import as_answered
 from app.api.report.check_page import check_page
 from app.api.texts.check_text import rule_words
@@ -17,7 +17,7 @@ from app.api.texts.names import run_title
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.requests.fields import GateName
-from app.domain.errors import NotFound
+from app.domain.decisions import CheckSummary
 
 router = page_routes()
 _ON_A_PAGE = 25
@@ -31,10 +31,8 @@ async def show_gates(request: Request, context: UseContext, cursor: Cursor = Non
     found = as_answered(
         pages.listed(await context.services.gates.page(context.project, _ON_A_PAGE, pages.after(cursor)))
     )
-    items = []
-    for gate in found["items"]:
-        last = await context.services.gates.checks(context.project, gate["name"], 1, None)
-        items.append({**_gate(gate), "last": as_answered(last.items[0]) if last.items else None})
+    last = await context.services.gates.last_checks(context.project, [gate["name"] for gate in found["items"]])
+    items = [{**_gate(gate), "last": last.get(gate["name"])} for gate in found["items"]]
     page = {"title": "Gates", "items": items, "next": found["next_cursor"]}
     return render(request, "gates.html", "gates", page=page)
 
@@ -45,13 +43,13 @@ async def show_gate(name: GateName, request: Request, context: UseContext, curso
     versions = [_gate(as_answered(one)) for one in await context.services.gates.versions(context.project, name)]
     pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
     listed = await context.services.gates.checks(context.project, name, _ON_A_PAGE, pages.after(cursor))
-    found = as_answered(pages.listed(listed))
+    found = pages.listed(listed)
     page = {
         "title": name,
         "gate": versions[0],
         "earlier": versions[1:],
-        "checks": [await _checked(context, one) for one in found["items"]],
-        "next": found["next_cursor"],
+        "checks": [_checked(one) for one in found.items],
+        "next": found.next_cursor,
         "first": cursor is None,
     }
     return render(request, "gate.html", "gates", page=page)
@@ -77,19 +75,10 @@ def _gate(gate: Json) -> dict[str, Any]:
     }
 
 
-async def _checked(context: Context, check: Json) -> dict[str, Any]:
-    """A check in the history, with the name of the run as long as there is one."""
+def _checked(check: CheckSummary) -> dict[str, Any]:
+    """A check in the history; runs have the names that they had when it was made."""
     return {
-        **check,
-        "run": await _name(context, check["evaluation"]),
-        "against": await _name(context, check["baseline"]),
+        **as_answered(check),
+        "run": run_title(check.run),
+        "against": "" if check.compared_with is None else run_title(check.compared_with),
     }
-
-
-async def _name(context: Context, identifier: str | None) -> str:
-    if identifier is None:
-        return ""
-    try:
-        return run_title(as_answered(await context.services.evaluations.names(context.project, UUID(identifier))))
-    except NotFound:
-        return "a run that was removed"

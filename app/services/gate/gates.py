@@ -137,6 +137,11 @@ class GateService:
         page = await self.gates.checks(project, name, limit, before)
         return Page(tuple(check.shown for check in page.items), page.next_position)
 
+    async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, CheckSummary]:
+        """The latest check of each of the gates that have one."""
+        found = await self.gates.last_checks(project, names)
+        return {name: check.shown for name, check in found.items()}
+
     async def _identified(self, project: str, evaluation: Named, baseline: Named | None) -> tuple[UUID, UUID | None]:
         named = [evaluation] if baseline is None else [evaluation, baseline]
         found = await identified(self.store, project, named, ("/evaluation", "/baseline")[: len(named)])
