@@ -9,9 +9,9 @@ from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
-from app.api.v1.metrics import AskedInputs, AskedPrevalence, AskedScope, AskedTask, AskedText
+from app.api.v1.listing.metrics import MetricFilters, Task, UseMetricFilters
 from app.domain.advice.questions import WORDS, recommended, walk
-from app.domain.catalogue import combinations, describe_metric, find_metrics, metric_by_name
+from app.domain.catalogue import combinations, describe_metric, metric_by_name
 
 router = page_routes()
 # What prevalence does to a metric, in words, in the order of the page.
@@ -33,16 +33,9 @@ _SCOPES: Final = {"class": "one class", "overall": "all classes together"}
 
 
 @router.get("/metrics")
-async def show_metrics(
-    request: Request,
-    scope: AskedScope = None,
-    prevalence: AskedPrevalence = None,
-    input: AskedInputs = None,  # noqa: A002 - the contract's name
-    task: AskedTask = None,
-    q: AskedText = None,
-) -> Response:
+async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
     """List the metrics by what prevalence does to them."""
-    found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
+    found = filters.found()
     groups = [
         (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
         for kind, words in _PREVALENCE.items()
@@ -51,12 +44,12 @@ async def show_metrics(
         "title": "Metrics",
         "count": len(found),
         "groups": [(words, lines) for words, lines in groups if lines],
-        "combinations": as_answered(combinations()) if q is None and not (scope or prevalence or input or task) else [],
-        "q": q or "",
+        "combinations": as_answered(combinations()) if filters == MetricFilters() else [],
+        "q": filters.q or "",
         "choices": [
-            ("prevalence", "With prevalence", prevalence, _PREVALENCE),
-            ("task", "Judges", task, _TASKS),
-            ("scope", "Of", scope, _SCOPES),
+            ("prevalence", "With prevalence", filters.prevalence, _PREVALENCE),
+            ("task", "Judges", filters.task, _TASKS),
+            ("scope", "Of", filters.scope, _SCOPES),
         ],
     }
     return render(request, "metrics.html", "metrics", page=page)
@@ -104,7 +97,7 @@ def _names(key: str) -> str:
 
 
 @router.get("/metrics/{key}")
-async def show_metric(key: str, request: Request, task: AskedTask = None) -> Response:
+async def show_metric(key: str, request: Request, task: Task = None) -> Response:
     """Show everything that is declared of a metric."""
     metric = metric_by_name(key, task)
     card = as_answered(describe_metric(metric))

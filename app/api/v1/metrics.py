@@ -1,20 +1,20 @@
 """Routes of the catalogue: what the metrics are, which to use, and what weak classes do to one of them."""
 
 from functools import cache
-from typing import Annotated, Literal
 from uuid import UUID
 
 import orjson
-from fastapi import Query, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
+from app.api.v1.listing.metrics import Task, UseMetricFilters
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
-from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
+from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, metric_by_name
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
     BoundsOfWeakClasses,
@@ -28,35 +28,6 @@ from app.services.evaluate.evaluations import Normalized
 router = routes("metrics")
 
 
-AskedTask = Annotated[
-    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
-    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders, sets."),
-]
-
-
-AskedScope = Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")]
-AskedPrevalence = Annotated[
-    Literal["insensitive", "sensitive", "insensitive_binary"] | None,
-    Query(description="What prevalence does to it."),
-]
-AskedInputs = Annotated[
-    Literal[
-        "matrix",
-        "probabilities",
-        "labels",
-        "label_scores",
-        "contingency",
-        "features",
-        "queries",
-        "overlaps",
-        "class_overlaps",
-    ]
-    | None,
-    Query(description="What it is computed from."),
-]
-AskedText = Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")]
-
-
 @cache
 def _written(name: str, task: str | None) -> orjson.Fragment:
     """A card as JSON. None ever changes, and writing all of them takes four milliseconds."""
@@ -64,22 +35,14 @@ def _written(name: str, task: str | None) -> orjson.Fragment:
 
 
 @router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
-async def list_metrics(
-    scope: AskedScope = None,
-    prevalence: AskedPrevalence = None,
-    input: AskedInputs = None,  # noqa: A002 - the contract's name
-    task: AskedTask = None,
-    q: AskedText = None,
-) -> Response:
+async def list_metrics(filters: UseMetricFilters) -> Response:
     """List the metrics, filtered."""
-    found = find_metrics(scope=scope, prevalence=prevalence, inputs=input, task=task, text=q)
-    return json_response(
-        {"items": [_written(metric.key, metric.card.tasks[0]) for metric in found], "combinations": combinations()}
-    )
+    items = [_written(metric.key, metric.card.tasks[0]) for metric in filters.found()]
+    return json_response({"items": items, "combinations": combinations()})
 
 
 @router.get("/metrics/{key}", responses=answers(MetricCard), operation_id="getMetric")
-async def get_metric(key: str, task: AskedTask = None) -> Response:
+async def get_metric(key: str, task: Task = None) -> Response:
     """Describe one metric, by its key or an alias; the task tells which where a name has several meanings."""
     return json_response(_written(metric_by_name(key, task).key, task))
 

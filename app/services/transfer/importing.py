@@ -1,6 +1,5 @@
 """Files into a project."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +45,14 @@ class Importer:
             raise TransferError(f"the export in {folder} has broken off: run `prevail export` again, it goes on")
         _check_files(manifest, folder)
         into = project or manifest.project
-        added: Counter[str] = Counter(dict.fromkeys((EVALUATIONS, *(kind.value for kind in ArchiveKind)), 0))
+        added = {EVALUATIONS: await self._evaluations(manifest, folder, into)}
+        for kind in ArchiveKind:
+            added[kind.value] = await self._answers(kind, manifest, folder, into)
+        return added
+
+    async def _evaluations(self, manifest: Manifest, folder: Path, project: str) -> int:
+        """The evaluations with their samples; returns how many were not there before."""
+        added = 0
         column = ColumnReader(folder / part.samples for part in manifest.parts if part.samples is not None)
         for part in manifest.of(EVALUATIONS):
             for lines in _pieces(folder / part.file):
@@ -54,19 +60,23 @@ class Importer:
                     found = [read_evaluation(line) for line in lines]
                 except _NOT_OURS as error:
                     raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
-                added[EVALUATIONS] += await self.archive.add_evaluations(into, found, column)
-            self.tell(f"{part.file}: {added[EVALUATIONS]} evaluations added")
-        for kind in ArchiveKind:
-            for part in manifest.of(kind.value):
-                for lines in _pieces(folder / part.file):
-                    try:
-                        rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
-                        added[kind.value] += await self.archive.add_answers(kind, into, rows)
-                    except ArchiveConflictError as error:
-                        raise TransferError(f"{error}; import into another project, or remove it") from error
-                    except _NOT_OURS as error:
-                        raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
-        return dict(added)
+                added += await self.archive.add_evaluations(project, found, column)
+            self.tell(f"{part.file}: {added} evaluations added")
+        return added
+
+    async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path, project: str) -> int:
+        """What is kept whole of one kind; returns how much of it was not there before."""
+        added = 0
+        for part in manifest.of(kind.value):
+            for lines in _pieces(folder / part.file):
+                try:
+                    rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
+                    added += await self.archive.add_answers(kind, project, rows)
+                except ArchiveConflictError as error:
+                    raise TransferError(f"{error}; import into another project, or remove it") from error
+                except _NOT_OURS as error:
+                    raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
+        return added
 
 
 def _check_files(manifest: Manifest, folder: Path) -> None:

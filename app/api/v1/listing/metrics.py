@@ -1,0 +1,53 @@
+"""Which metrics of the catalogue are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import Depends, Query
+
+from app.domain.catalogue import find_metrics
+from app.kernel.metrics.card import AnyMetric
+
+Task = Annotated[
+    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
+    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders, sets."),
+]
+_Input = Literal[
+    "matrix",
+    "probabilities",
+    "labels",
+    "label_scores",
+    "contingency",
+    "features",
+    "queries",
+    "overlaps",
+    "class_overlaps",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFilters:
+    """Filters of the catalogue as they came; all of them must hold."""
+
+    scope: Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")] = (
+        None
+    )
+    prevalence: Annotated[
+        Literal["insensitive", "sensitive", "insensitive_binary"] | None,
+        Query(description="What prevalence does to it."),
+    ] = None
+    input: Annotated[_Input | None, Query(description="What it is computed from.")] = None
+    task: Task = None
+    q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = (
+        None
+    )
+
+    def found(self) -> Sequence[AnyMetric]:
+        """The metrics that pass."""
+        return find_metrics(
+            scope=self.scope, prevalence=self.prevalence, inputs=self.input, task=self.task, text=self.q
+        )
+
+
+UseMetricFilters = Annotated[MetricFilters, Depends()]
