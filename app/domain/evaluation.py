@@ -12,10 +12,12 @@ from uuid import UUID
 
 from numpy.typing import NDArray
 
+from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.samples import Samples
+from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import Task
 
 Item = TypeVar("Item")
@@ -166,6 +168,8 @@ class EvaluationSummary:
 
     Attributes:
         metrics: The overall ones by key, `null` where undefined.
+        findings: Where they are asked for, those of the report that follow from the matrix alone; left out of what is
+            more than a matrix of classes.
     """
 
     id: UUID
@@ -175,6 +179,7 @@ class EvaluationSummary:
     tags: Mapping[str, str]
     input: SummarisedInput
     metrics: Mapping[str, float | None]
+    findings: Sequence[FindingMark] | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
 """What the numbers mean, in a sentence and with the evidence for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+from app.domain.members import named
 
 
 class Severity(StrEnum):
@@ -37,3 +39,22 @@ class Finding:
     def note(cls, code: str, message: str, **evidence: Any) -> Self:
         """Make a finding that is good to know."""
         return cls(code, Severity.NOTE, message, evidence)
+
+    @property
+    def mark(self) -> "FindingMark":
+        """What a list says of it."""
+        several = self.evidence.get("classes") or [{}]
+        return FindingMark(self.code, self.severity, self.evidence.get("class", several[0].get("class")))
+
+
+@dataclass(frozen=True, slots=True)
+class FindingMark:
+    """A finding in a list.
+
+    Attributes:
+        label: The class that it is about, the first of several; `null` where it is about all together.
+    """
+
+    code: str
+    severity: Severity
+    label: str | None = field(metadata=named("class"))

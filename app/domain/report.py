@@ -172,6 +172,7 @@ class Interval(TypedDict):
         monte_carlo_error: Standard error of an end that comes from the finite number of draws.
         undefined_draws: Resamples in which the metric did not exist, when there were some; they are left out.
         reason: Why there is none.
+        note: What has to be known to read it beside other intervals.
     """
 
     low: Value
@@ -186,6 +187,7 @@ class Interval(TypedDict):
     monte_carlo_error: NotRequired[Value]
     undefined_draws: NotRequired[int]
     reason: NotRequired[str]
+    note: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,36 @@ def test_a_list_shows_what_is_kept(client: httpx.Client, kept: list[Json]) -> No
         assert "intervals" not in item
 
 
+def test_findings_of_a_list_are_those_of_the_reports(client: httpx.Client, kept: list[Json]) -> None:
+    reply = client.get("/v1/evaluations", params={"limit": 30, "findings": "true", "select": "mcc"})
+    check_shape(reply, Listing[EvaluationSummary])
+    items = reply.json()["items"]
+    assert len(items) == 30
+    for item, full in zip(items, reversed(kept), strict=False):
+        assert item["id"] == full["id"]
+        said = [(one["code"], one["severity"]) for one in full["findings"]]
+        assert [(one["code"], one["severity"]) for one in item["findings"]] == said
+        for one, finding in zip(item["findings"], full["findings"], strict=True):
+            evidence = finding["evidence"]
+            first = evidence["classes"][0]["class"] if evidence.get("classes") else evidence.get("class")
+            assert one["class"] == first
+    codes = {one["code"]: one for item in items for one in item["findings"]}
+    assert codes["no_samples"]["class"] == "1"
+    plain = client.get("/v1/evaluations", params={"limit": 1}).json()["items"][0]
+    assert "findings" not in plain
+
+
+def test_what_is_no_matrix_of_classes_has_no_findings_in_a_list(client: httpx.Client) -> None:
+    body = evaluation(input={"kind": "multilabel", "y_true": [["a"], ["b"]], "y_pred": [["a"], ["a", "b"]]})
+    body["model"] = {"name": "labels of a list"}
+    made = create(client, body)
+    (item,) = client.get("/v1/evaluations", params={"model": "labels of a list", "findings": "true"}).json()["items"]
+    assert item["id"] == made["id"]
+    assert "findings" not in item
+    # The other tests count what there is.
+    assert client.delete(f"/v1/evaluations/{made['id']}").status_code == 204
+
+
 FILTERS: list[tuple[dict[str, Any], Any]] = [
     ({"model": "m"}, lambda e: e["model"]["name"] == "m"),
     ({"model": "m", "model_version": "2"}, lambda e: e["model"] == {"name": "m", "version": "2"}),

@@ -168,6 +168,22 @@ def test_names_of_functions_of_metrics_are_kept_to() -> None:
         assert (plain.low, plain.high, plain.method) == (told.low, told.high, "simultaneous")
 
 
+def test_the_lowest_of_all_is_not_the_one_that_came_out_lowest() -> None:
+    """One value, two quantities: the upper limit of the lowest holds for all together, and the answer says so."""
+    counts = source([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
+    lowest, of_d, highest, one = found(counts, "min(recall@*)", "recall@D", "max(recall@*)", "min(recall@D)")
+    assert lowest.value == of_d.value == 0.16
+    # Wilson's limits of 16 of 100, and the upper one of Clopper and Pearson at a quarter of the error.
+    assert (lowest.low, of_d.high) == pytest.approx((0.10095, 0.24420), abs=5e-6)
+    assert lowest.low == of_d.low
+    assert lowest.high == pytest.approx(beta.ppf(1 - 0.05 / 8, 17, 84), rel=1e-10)
+    assert "upper limit holds for all of them together" in lowest.as_interval()["note"]
+    assert "lower limit holds for all of them together" in highest.as_interval()["note"]
+    for alone in (of_d, one):
+        assert "note" not in alone.as_interval()
+    assert ends(one) == ends(of_d)
+
+
 @pytest.mark.parametrize("kind", ["dense", "accurate", "dominant_class", "sparse"])
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_a_metric_has_the_values_of_the_function_of_metrics_that_it_says_it_is(kind: str, size: int) -> None:

@@ -1,6 +1,6 @@
 """What a page about one evaluation says, read from its answer: findings, metrics, classes, what has no value."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -75,6 +75,7 @@ def evaluation_page(answer: Json) -> dict[str, Any]:
         "moved": [rows[key] for key in moved],
         "losses": [rows[key] for key in losses],
         "requested": list(_requested(answer)),
+        "requested_notes": _notes(answer, answer["requested"]),
         "every": list(_every(answer, set(rows))),
         "matrix": _matrix(answer),
         "matrix_of_counts": answer["input"].get("confusion_matrix") is not None,
@@ -189,6 +190,12 @@ def _requested(answer: Json) -> Iterator[ValueRow]:
                 yield _row(answer, text.replace("@*", f"@{write_label(label)}"), one, known=True)
         else:
             yield _row(answer, text, value, known=True)
+
+
+def _notes(answer: Json, names: Iterable[str]) -> list[str]:
+    """What has to be known to read some intervals, each said once."""
+    intervals = [answer["intervals"].get(name, {}) for name in names]
+    return list(dict.fromkeys(shown(one["note"]) for one in intervals if "note" in one))
 
 
 def _every(answer: Json, shown_already: set[str]) -> Iterator[tuple[str, list[ValueRow]]]:

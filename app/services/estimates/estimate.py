@@ -123,6 +123,7 @@ class Estimate:
     stretched: bool = False
     effective_samples: float | None = None
     reason: NoLimits | None = None
+    note: str | None = None
 
     def without_limits(self, reason: NoLimits) -> Self:
         """The value alone, and why."""
@@ -169,6 +170,8 @@ class Estimate:
             interval["undefined_draws"] = self.undefined_draws
         if self.reason is not None:
             interval["reason"] = self.reason.value
+        elif self.note is not None:
+            interval["note"] = self.note
         return interval
 
 

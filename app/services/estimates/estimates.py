@@ -5,7 +5,7 @@ from their own limits; the exact methods of rates; closed forms, unless simulati
 simulation. At other class shares what prevalence does not move stays as it is, and what it moves is simulated.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 
@@ -32,6 +32,15 @@ from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
 Picks = Callable[[Iterable[float]], float]
+_PICKED = (
+    "The {one} of several values is another quantity than the value that came out {one}: which one would was not known "
+    "beforehand. So its {far} limit holds for all of them together, and lies further out than that of one value that "
+    "was chosen beforehand."
+)
+_NOTES: Mapping[Picks, str] = {
+    min: _PICKED.format(one="lowest", far="upper"),
+    max: _PICKED.format(one="highest", far="lower"),
+}
 
 
 def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings = _DEFAULTS) -> list[Estimates]:
@@ -219,6 +228,7 @@ def _pick(
         seed=None if simulated is None else simulated.seed,
         draws=None if simulated is None else simulated.draws,
         monte_carlo_error=max(errors, default=None),
+        note=_NOTES[pick],
     )
     reason = next((one.reason for one in (*alone, *together) if one.reason is not None), None)
     if isnan(found.value):

@@ -1,10 +1,12 @@
 """Evaluations as a caller knows them: made, read, listed, tagged, deleted."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +21,7 @@ from app.domain.evaluation import (
     Page,
     Position,
 )
+from app.domain.findings import FindingMark
 from app.domain.identifiers import id_at
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
@@ -30,10 +33,14 @@ from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
+from app.services.evaluate.marks import marks_of
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 from app.services.ports import EvaluationStore
 from app.services.stored import options_as_json, refuse_kind, stored_request
+
+# Matrices of a list that are in memory together: one alone can have a million cells.
+_READ_AT_ONCE: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +149,7 @@ class EvaluationService:
 
     def __init__(self, store: EvaluationStore, *, compute: ComputePool, admission: Admission) -> None:
         self._store = store
+        self._compute = compute
         self._reports = Reports(compute)
         self._admission = admission
 
@@ -304,6 +312,15 @@ class EvaluationService:
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Some evaluations in the order asked for."""
         return await self._store.page(project, query)
+
+    async def with_findings(self, project: str, items: Sequence[EvaluationSummary]) -> list[EvaluationSummary]:
+        """Evaluations of a list with what there is to say of each matrix."""
+        marks: dict[UUID, list[FindingMark]] = {}
+        for start in range(0, len(items), _READ_AT_ONCE):
+            some = [item.id for item in items[start : start + _READ_AT_ONCE]]
+            records = await self._store.get_many(project, some)
+            marks |= await self._compute.run(partial(marks_of, list(records.values())))
+        return [replace(item, findings=marks.get(item.id)) for item in items]
 
     async def models(self, project: str, limit: int, after: ModelRef | None) -> Page[ModelRef, ModelRef]:
         """Model versions that have an evaluation."""

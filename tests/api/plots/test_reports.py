@@ -234,3 +234,11 @@ def test_decimals_follow_the_interval() -> None:
     assert shown_interval(0.9477, 0.9659) == "0.948 to 0.966"
     assert shown_interval(None, None) == ""
     assert (p_value(0.0004), p_value(0.02), p_value(0.251), p_value(None)) == ("< 0.001", "0.020", "0.25", "\u2013")
+
+
+def test_the_page_says_why_the_lowest_recall_has_another_interval(client: httpx.Client) -> None:
+    options = {"metrics": ["min(recall@*)", "recall@D"], "intervals": "all"}
+    body = {"input": matrix_input(FOUR_CLASSES, labels=list("ABCD")), "options": options}
+    page = check_page(client.post("/v1/metrics/compute", json=body, headers={"Accept": "text/html"}))
+    assert page.text.count("upper limit holds for all of them together") == 1
+    assert "the lowest of all recalls has a higher upper limit" in page.text

@@ -119,6 +119,7 @@ LISTS = [
     get("by-value", "/v1/evaluations", where="h_mean>=0.5"),
     get("by-values", "/v1/evaluations", where=["h_mean>0.1", "accuracy<0.9"], sort="-h_mean", limit=2),
     get("selected", "/v1/evaluations", select="h_mean,kappa,log_loss"),
+    get("with-findings", "/v1/evaluations", select="accuracy", findings="true", limit=5),
     get("no-condition", "/v1/evaluations", where="h_mean=0.5"),
     get("unknown-condition", "/v1/evaluations", where="h_meen>0.5"),
     get("sort-by-class", "/v1/evaluations", sort="-recall@1"),

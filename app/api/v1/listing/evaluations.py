@@ -40,10 +40,19 @@ async def list_evaluations(
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    *,
+    findings: Annotated[
+        bool,
+        Query(
+            description="true: code, severity and class of what there is to say of each matrix, as its report says it."
+        ),
+    ] = False,
 ) -> Response:
     """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
     wanted = selected_metrics(select)
     found = await listed_evaluations(context, filters, sort, limit, cursor)
+    if findings:
+        found = replace(found, items=await context.services.evaluations.with_findings(context.project, found.items))
     return json_response(found if wanted is None else _with_metrics(found, wanted))
 
 

@@ -129,11 +129,7 @@ def _section(
     undefined: Sequence[Undefined],
     interpretation: Interpretation | None,
 ) -> Section:
-    source = question.source
     answers, gaps = requested
-    findings = matrix_findings(
-        source.labels, source.counts, source.content, values, recalls, independent=not source.is_grouped
-    )
     return Section(
         metrics=metrics,
         per_class=per_class,
@@ -141,14 +137,23 @@ def _section(
         requested=answers,
         intervals=intervals,
         undefined=(*undefined, *gaps),
-        findings=(
-            *findings,
-            *ignored_findings(source),
-            *_cautions(question.expressions),
-            *headline_cautions(source, question.options),
-        ),
-        folds=None if source.fold_counts is None else _folds(order, source.fold_counts),
+        findings=findings_of(question, values, recalls),
+        folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
         interpretation=interpretation,
+    )
+
+
+def findings_of(
+    question: Question, values: Mapping[str, Value], recalls: Sequence[Value] | None
+) -> tuple[Finding, ...]:
+    """What there is to say of a matrix, of what is asked and of the limits that a report has at once."""
+    source = question.source
+    independent = not source.is_grouped
+    return (
+        *matrix_findings(source.labels, source.counts, source.content, values, recalls, independent=independent),
+        *ignored_findings(source),
+        *_cautions(question.expressions),
+        *headline_cautions(source, question.options),
     )
 
 
