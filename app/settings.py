@@ -154,8 +154,8 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics "
-        "are there while that is away.",
+        description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics"
+        " can be read while the database is down.",
     )
     otel: bool = Field(
         default=False,
@@ -169,8 +169,8 @@ class Settings(BaseSettings):
     authentication: Authentication = Field(
         Authentication.auto,
         description="Who needs an API key. `auto`: everybody; as long as there is no key at all, requests from this "
-        "machine need none. `keys`: everybody, always. `off`: nobody, for a service that "
-        "only something that checks who asks can reach.",
+        "machine need none. `keys`: everybody, always. `off`: nobody, for a service that is reached only through "
+        "something that checks who asks.",
     )
     key_rate: Rate | None = Field(
         None,
@@ -237,7 +237,7 @@ class Settings(BaseSettings):
     idempotency_seconds: int = Field(
         86_400,
         ge=60,
-        description="How long it is remembered what was kept under an `Idempotency-Key`.",
+        description="How long an `Idempotency-Key` is remembered, with what was kept under it.",
     )
     idempotency_lease_seconds: float = Field(
         15.0,
@@ -254,8 +254,8 @@ class Settings(BaseSettings):
     body_seconds: float = Field(
         20.0,
         gt=0,
-        description="Longest pause in a request body, and in the taking of an answer; after it `408`, or the "
-        "connection is cut. A body has to come at 4 KiB per second on the whole too.",
+        description="Longest pause while a request body is sent or an answer is read; after it `408`, or the "
+        "connection is cut. A body also has to come at 4 KiB per second on average.",
     )
     connection_limit: int = Field(
         1000, ge=1, description="Open connections per worker; requests on further ones are answered `503`."
@@ -314,7 +314,7 @@ class Settings(BaseSettings):
         50, ge=1, description="Webhooks that a project may have; one more is answered `409`."
     )
     webhook_keep_days: int = Field(
-        7, ge=1, le=365, description="How long it is kept what a webhook was told, or could not be told."
+        7, ge=1, le=365, description="How many days deliveries are kept after they have arrived or failed."
     )
 
     @field_validator("admission_limit")

@@ -18,7 +18,7 @@ from app.domain.evaluation import Page
 Item = TypeVar("Item")
 Place = TypeVar("Place")
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
-Cursor = Annotated[str | None, Query(description="The next_cursor of the page before.")]
+Cursor = Annotated[str | None, Query(description="`next_cursor` of the previous page.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from app.api.problems import ProblemValue
 
 # Of every answer, and of those that say when to try again.
 _REQUEST_ID = {
-    "description": "The id of the request in the log: the caller's own, when it sent a sane one.",
+    "description": "The id of the request in the log: the caller's own where it sent a valid one.",
     "required": True,
     "schema": {"type": "string"},
 }
@@ -53,16 +53,16 @@ def problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: problem("The body is not JSON."),
-    401: problem("A key is needed, and there was none that is good.", {"WWW-Authenticate": _AUTHENTICATE}),
-    403: problem("The key is good, but not for this."),
+    401: problem("A valid API key is needed.", {"WWW-Authenticate": _AUTHENTICATE}),
+    403: problem("The key is valid, but may not do this."),
     404: problem("There is no such thing."),
-    406: problem("The answer is written in nothing that `Accept` allows."),
+    406: problem("`Accept` allows none of the media types that the answer can be written in."),
     408: problem("The rest of the request did not come in time."),
     413: problem("The body is larger than the limit."),
-    415: problem("The body is not announced as JSON, or compressed in an unknown way."),
+    415: problem("The `Content-Type` is not JSON, or the `Content-Encoding` is not known."),
     422: problem("The request has a fault; `errors` points at it."),
     429: problem(
-        "The key was used more often than it may be; nothing was kept.",
+        "The key has used up its rate or its quota; nothing was kept.",
         {"Retry-After": _RETRY_AFTER, "RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY},
     ),
     431: problem("The headers are too large."),
@@ -78,28 +78,30 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 _IDEMPOTENCY_KEY = {
     "name": IDEMPOTENCY_KEY,
     "in": "header",
-    "description": "Made up by the client for this request, such as a UUID: however often the request comes with it, "
-    "it is done once, and answered what it made. Remembered for a day.",
+    "description": "Made up by the client for this request, such as a UUID. A request that comes again with the "
+    "same key is not done again: the answer is what it made the first time. Remembered for a day.",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"},
 }
 _REPLAYED = {
-    "description": "It was done before with this `Idempotency-Key`: this is what it made then.",
+    "description": "A request with this `Idempotency-Key` was done before, and this is what it made.",
     "schema": {"type": "string", "const": "true"},
 }
 _OF_KEYS = {
     "409": problem(
-        "A request with this `Idempotency-Key` is under way, or was answered a secret that is shown once.",
+        "A request with this `Idempotency-Key` is under way, or its answer had a secret that is shown only once.",
         {"Retry-After": _RETRY_AFTER},
     ),
-    "410": problem("What was made for this `Idempotency-Key` was deleted since."),
+    "410": problem("What the first request with this `Idempotency-Key` made was deleted since."),
 }
 # Of routes that need the samples of an evaluation.
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the evaluation are not known.")}
 
 
 # Of routes that draw.
-NOT_INSTALLED: dict[int | str, dict[str, Any]] = {501: problem("The service was installed without what draws it.")}
+NOT_INSTALLED: dict[int | str, dict[str, Any]] = {
+    501: problem("The service was installed without the extra that draws pictures.")
+}
 
 
 def fixed_headers(values: Mapping[str, str], *, required: bool = True) -> dict[str, Any]:

@@ -84,7 +84,7 @@ async def get_version(request: Request) -> Response:
     operation_id="isAlive",
 )
 async def is_alive() -> Response:
-    """Answer as long as the process does; asks nothing else."""
+    """Answer as long as the process runs, without asking the database."""
     return json_response(Alive())
 
 
@@ -123,7 +123,7 @@ async def is_ready(request: Request, context: UseContext) -> Response:
     operation_id="getServiceMetrics",
 )
 async def get_service_metrics(request: Request, context: UseContext) -> Response:
-    """Tell how the service does: requests, computations, queues, the database, memory. Nothing of any project."""
+    """Read metrics of the service: requests, computations, queues, the database, memory. Nothing of any project."""
     exposition = context.services.exposition
     if exposition is None:
         raise NotFound("metrics are off: PREVAIL_METRICS_ACCESS")

@@ -122,7 +122,7 @@ def _asked_of(kind: Kind) -> Callable[..., Asked]:
         fields: Annotated[
             str | None,
             Query(
-                description="Names of top-level members, with commas: only these are answered.",
+                description="Names of top-level members, separated by commas: only these are answered.",
                 max_length=1000,
                 json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
             ),

@@ -112,8 +112,8 @@ class KeyFacts:
         project: The project it acts in.
         prefix: How the key begins.
         expires_at: `null` when it never does.
-        revoked_at: `null` as long as it is good.
-        last_used_at: To some seconds; `null` when it never was.
+        revoked_at: `null` where it was not revoked.
+        last_used_at: Accurate to some seconds; `null` when it was never used.
         rate: How often it may be used; `null` is the rate of the service.
         daily_quota: Requests per day (UTC); `null` is no limit.
     """
@@ -136,7 +136,7 @@ class KeyMade:
     """An API key with its secret.
 
     Attributes:
-        key: What goes into the header `Authorization`, after `Bearer`. It is kept nowhere and shown this once.
+        key: What goes into the header `Authorization`, after `Bearer`. It is not stored, and shown only in this answer.
     """
 
     key: str
@@ -191,7 +191,7 @@ class AuditEntry:
         actor: Name of the key when it was used; `local` where none was needed, `command line` for a command.
         key: Id of the key.
         object: Id of what was changed; the name of a gate.
-        request_id: That of the request, as the log has it.
+        request_id: Id of the request, as in the log.
     """
 
     id: UUID

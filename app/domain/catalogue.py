@@ -195,8 +195,8 @@ class MetricCard:
     """Everything that is declared of a metric.
 
     Attributes:
-        aliases: `names` here, and the name in other libraries by library.
-        differs: What is to be minded where a library gives another value under that name, by library.
+        aliases: Other names: `names` of this service, and those of other libraries by library.
+        differs: By library, how its value differs where it uses the name for something else.
         formula: LaTeX.
         on_request: It stands in no report unless `options.metrics` asks for it.
         proper: Of a score of probabilities: is it best on average for the true ones alone? `null` for what is no such

@@ -69,8 +69,8 @@ class GateVersion:
 
     Attributes:
         created_at: When this version was put.
-        rules: As they were put, with what was left out.
-        minimum_samples: With fewer nothing passes.
+        rules: As they were put, with the defaults of what was left out.
+        minimum_samples: With fewer samples nothing passes.
     """
 
     name: str

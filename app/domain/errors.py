@@ -54,7 +54,7 @@ class NotFound(DomainError):
 
 
 class Unauthenticated(DomainError):
-    """A key is needed, and there was none that is good. ``presented`` says that one came."""
+    """A valid API key is needed. ``presented`` says that one came."""
 
     code = "unauthenticated"
 
@@ -64,7 +64,7 @@ class Unauthenticated(DomainError):
 
 
 class Forbidden(DomainError):
-    """The key is good, but not for this."""
+    """The key is valid, but may not do this."""
 
     code = "forbidden"
 

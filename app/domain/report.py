@@ -34,7 +34,7 @@ class Group(StrEnum):
 
 
 class GroupedMetrics(TypedDict):
-    """Values by what prevalence does to them, the members being those of `Group`.
+    """Values, grouped by how prevalence affects them.
 
     Attributes:
         prevalence_insensitive: Unchanged when classes are replicated.
@@ -217,7 +217,7 @@ class GroupDesign(TypedDict):
     Attributes:
         smallest: Samples of the smallest group.
         largest: Samples of the largest group.
-        effective_groups: So many groups of equal size are worth as much.
+        effective_groups: How many groups of equal size would be worth as much.
         design_effects: By metric, how many times larger its variance is than that of as many independent samples; left
             out for samples whose weights are not at hand.
     """
@@ -233,10 +233,11 @@ class WeightDesign(TypedDict):
     """The weights of samples.
 
     Attributes:
-        n_samples: With a weight above 0.
-        smallest: Weight above 0.
-        largest: Weight.
-        effective_samples: So many samples of one weight are worth as much for a mean, Kish's (sum w)^2 / sum w^2.
+        n_samples: Samples with a weight above 0.
+        smallest: The smallest weight above 0.
+        largest: The largest weight.
+        effective_samples: How many samples of equal weight would be worth as much for a mean: Kish's (sum w)^2 / sum
+            w^2.
         design_effects: By metric, how many times larger its variance is than that of as many samples of one weight.
     """
 
@@ -306,7 +307,7 @@ class DecisionCosts(TypedDict):
     Attributes:
         expected_cost: Of a sample.
         normalized_cost: As a share of what the best constant decision costs; `null` where that costs nothing.
-        cost_savings: What is missing of that to 1.
+        cost_savings: 1 less the normalized cost.
     """
 
     expected_cost: float
@@ -449,7 +450,8 @@ class Report:
         groups: For samples with group_ids.
         weights: For samples with sample_weight and without group_ids.
         queries: For rankings: how the values are spread over the queries, and which are lowest.
-        decisions: For matrices of classes and decisions: how often each is taken, and of `options.costs` what they are.
+        decisions: For matrices of classes and decisions: how often each is taken, and with `options.costs` what they
+            cost.
     """
 
     input: InputSummary

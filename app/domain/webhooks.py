@@ -11,7 +11,7 @@ from app.domain.members import LEFT_OUT, SPREAD
 
 
 class Event(StrEnum):
-    """What can happen."""
+    """What webhooks can be told of."""
 
     EVALUATION_CREATED = "evaluation.created"
     GATE_CHECKED = "gate.checked"
@@ -58,8 +58,8 @@ class WebhookFacts:
     """A webhook. Its secret is shown when it is made, and only then.
 
     Attributes:
-        url: Where to it is sent, by POST.
-        events: What it is told of.
+        url: The address that events are sent to, by POST.
+        events: Which events are sent.
     """
 
     name: str
@@ -73,7 +73,7 @@ class WebhookPut:
     """A webhook that was made or changed.
 
     Attributes:
-        secret: With which it is signed, `whsec_…`; only when it was made without one given.
+        secret: The secret that messages are signed with, `whsec_…`; only where the service made it.
     """
 
     facts: WebhookFacts = field(metadata=SPREAD)
@@ -81,7 +81,7 @@ class WebhookPut:
 
 
 class DeliveryStatus(StrEnum):
-    """How far a delivery is."""
+    """The state of a delivery."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -90,12 +90,12 @@ class DeliveryStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What a webhook is told of one happening.
+    """One message of a webhook, about one event.
 
     Attributes:
         id: What is sent as `webhook-id`: that of the evaluation, the check or the job.
-        status: `pending`: it will be tried, or tried again. `failed`: it will not, unless it is asked for.
-        attempts: How often it was sent since it was last asked for.
+        status: `pending`: it will be sent, or sent again. `failed`: it will not be sent again unless that is asked for.
+        attempts: Attempts since the delivery was made or last asked for again.
         next_attempt_at: `null` when there will be none.
         response_status: What the last attempt was answered; `null` when nothing came.
         error: Why the last attempt failed; `null` when it did not.

@@ -55,7 +55,9 @@ async def get_curve(
     prevalence: Annotated[
         float | None,
         Query(
-            gt=0, lt=1, description="Decision curves: share of the class where it is decided; as observed by default."
+            gt=0,
+            lt=1,
+            description="Decision curves: share of the class where it is used; as observed by default.",
         ),
     ] = None,
     form: Annotated[
@@ -68,8 +70,8 @@ async def get_curve(
     band: Annotated[
         BandForm | None, Query(description="Limits around the curve: point by point, or of the curve as a whole.")
     ] = None,
-    level: Annotated[float | None, Query(gt=0, lt=1, description="Of the band, 0.95 by default.")] = None,
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Of the band's resamples.")] = None,
+    level: Annotated[float | None, Query(gt=0, lt=1, description="Level of the band, 0.95 by default.")] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed of the band's resamples.")] = None,
     others: Annotated[
         str | None,
         Query(
@@ -111,7 +113,7 @@ async def get_curve(
 )
 @deferrable(requests.ThresholdRequest)
 async def find_threshold(identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Find the decision rule that is best for a metric, and what of its gain is luck."""
+    """Find the decision rule that is best for a metric, and how much of its gain is due to chance."""
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await context.services.evaluations.samples(context.project, identifier)
     return Response(
@@ -144,7 +146,7 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
 )
 @deferrable(requests.InputThresholdRequest, large=True)
 async def find_threshold_of_input(request: Request, context: UseContext) -> Response:
-    """Find the decision rule that is best for a metric, for an input; nothing is kept."""
+    """Find the decision rule that is best for a metric, for an input that is not kept."""
     return await answered_apart(request, context.services.compute, requests.InputThresholdRequest, _rule)
 
 

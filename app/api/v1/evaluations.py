@@ -130,7 +130,7 @@ async def get_confusion_matrix(
     identifier: UUID,
     context: UseContext,
     normalized: Annotated[
-        Normalized, Query(description="Shares of each actual class, of each predicted one, of all samples, or none.")
+        Normalized, Query(description="Counts (`false`), or shares of each actual class, each predicted class or all.")
     ] = Normalized.FALSE,
 ) -> Response:
     """Read the confusion matrix of an evaluation alone, as it came or as shares."""
@@ -150,7 +150,7 @@ async def patch_evaluation(
     context: UseContext,
     asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
-    """Put tags in the place of all tags; nothing else of an evaluation ever changes."""
+    """Replace all tags of an evaluation; nothing else of it ever changes."""
     view = view_of(request, EVALUATION, asked)
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
     return await evaluation_answer(

@@ -26,8 +26,7 @@ _OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
 
 @router.put(
     "/gates/{name}",
-    responses=answers(GateVersion)
-    | made(GateVersion, _USES, {"name": "$response.body#/name"}, "There was no such gate."),
+    responses=answers(GateVersion) | made(GateVersion, _USES, {"name": "$response.body#/name"}, "The gate is new."),
     openapi_extra=body_schema(requests.GateRequest, requests.GATES),
     operation_id="putGate",
 )
@@ -70,7 +69,7 @@ async def list_versions(name: GateName, context: UseContext) -> Response:
 
 @router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteGate")
 async def delete_gate(name: GateName, context: UseContext) -> Response:
-    """End a gate: it checks nothing any more. Its versions and checks stay."""
+    """Delete a gate: it checks nothing any more. Its versions and checks can still be read."""
     await context.services.gates.delete(context.project, name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
@@ -86,7 +85,7 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 async def create_check(
     name: GateName, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
 ) -> Response:
-    """Hold an evaluation against the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
+    """Check an evaluation by the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     view = view_of(request, CHECK, asked)
     body = parse_body(await read_body(request), requests.CheckRequest)
     baseline = None if body.baseline is None else named(body.baseline)

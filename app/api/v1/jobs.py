@@ -33,7 +33,7 @@ async def get_job(identifier: UUID, context: UseContext) -> Response:
     operation_id="getJobResult",
 )
 async def get_job_result(identifier: UUID, context: UseContext) -> Response:
-    """Read what a job computed and nothing else keeps, as the request itself would have been answered."""
+    """Read the result of a job that is kept nowhere else, as the request itself would have been answered."""
     result = await context.services.jobs.result(context.project, identifier)
     return Response(result.content, media_type=result.media_type)
 
@@ -41,7 +41,7 @@ async def get_job_result(identifier: UUID, context: UseContext) -> Response:
 @router.delete(
     "/jobs/{identifier}",
     responses=answers(Job, description="It is cancelled.")
-    | answers(Job, status=202, description="It is being worked on, which is ended now: read it again.")
+    | answers(Job, status=202, description="The job is running and is being stopped: read it again to see its end.")
     | {409: problem("The job has ended already.")},
     operation_id="cancelJob",
 )

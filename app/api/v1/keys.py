@@ -53,7 +53,7 @@ async def list_keys(context: UseContext, limit: Limit = 50, cursor: Cursor = Non
 
 @router.get("/keys/{identifier}", responses=answers(KeyFacts), operation_id="getKey")
 async def get_key(identifier: UUID, context: UseContext) -> Response:
-    """Read what is known of a key, but not the key."""
+    """Read what is known of a key, without its secret."""
     return json_response(await context.services.keys.read(context.project, identifier))
 
 
@@ -65,7 +65,7 @@ async def get_key(identifier: UUID, context: UseContext) -> Response:
     operation_id="rotateKey",
 )
 async def rotate_key(identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Give a key another secret, shown this once; what it may do stays."""
+    """Give a key a new secret, which is shown only in this answer. What the key may do stays."""
     asked = parse_body(await read_body(request), requests.RotationRequest)
     made = await context.services.keys.rotate(context.project, identifier, asked.overlap_seconds)
     context.services.guard.forget(identifier)
@@ -74,7 +74,7 @@ async def rotate_key(identifier: UUID, request: Request, context: UseContext) ->
 
 @router.delete("/keys/{identifier}", status_code=HTTPStatus.NO_CONTENT, operation_id="revokeKey")
 async def revoke_key(identifier: UUID, context: UseContext) -> Response:
-    """Revoke a key: here at once, in other workers within two seconds. It stays in the list."""
+    """Revoke a key: in this worker at once, in others within two seconds. It stays in the list."""
     await context.services.keys.revoke(context.project, identifier)
     context.services.guard.forget(identifier)
     return Response(status_code=HTTPStatus.NO_CONTENT)

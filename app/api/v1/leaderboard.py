@@ -50,15 +50,16 @@ async def get_leaderboard(
         SOUGHT,
     ] = None,
     where: Conditions = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="Lines at most.")] = 20,
-    level: Annotated[float, Query(gt=0, lt=1, description="Of the intervals and the groups.")] = 0.95,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many model versions.")] = 20,
+    level: Annotated[float, Query(gt=0, lt=1, description="Level of the intervals and the groups.")] = 0.95,
     proportion_interval: Annotated[
         ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
     ] = "wilson",
     alternative: Annotated[
-        AlternativeName, Query(description="Limits on both sides, or one at this level: `greater` has a lower one.")
+        AlternativeName,
+        Query(description="Two-sided limits, or one limit at this level: `greater` gives a lower limit."),
     ] = "two-sided",
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Derived from the runs when left out.")] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed; derived from the runs when left out.")] = None,
     asked: AskedOfLeaderboard = AS_USUAL,
 ) -> Response:
     """Rank the latest evaluation of each model version on a dataset, with intervals and groups. One that does not

@@ -107,6 +107,6 @@ async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context
     operation_id="computeIsocurves",
 )
 async def compute_isocurves(request: Request) -> Response:
-    """Draw what has the same arithmetic, geometric or harmonic mean of sensitivity and specificity as a point."""
+    """Compute the curves through a point along which a mean of sensitivity and specificity stays the same."""
     asked = parse_body(await read_body(request), requests.IsocurvesRequest)
     return json_response(isocurves(asked.tpr, asked.tnr, asked.steps))

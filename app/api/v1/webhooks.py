@@ -18,16 +18,16 @@ from app.domain.webhooks import Delivery, DeliveryRetry, DeliveryStatus, Webhook
 
 router = routes("webhooks")
 WebhookName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Far = Annotated[DeliveryStatus | None, Query(description="Only deliveries that are so far.")]
+Far = Annotated[DeliveryStatus | None, Query(description="Only deliveries with this status.")]
 
 _MADE: Final = made(
     WebhookPut,
     ("getWebhook", "deleteWebhook", "listDeliveries"),
     {"name": "$response.body#/name"},
-    "There was no such webhook.",
+    "The webhook is new.",
 )
 _MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
-    "description": "`no-store`: a secret that was made is shown this once.",
+    "description": "`no-store`: a secret that was made is shown only here.",
     "required": True,
     "schema": {"type": "string"},
 }
@@ -40,8 +40,8 @@ _MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
     operation_id="putWebhook",
 )
 async def put_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
-    """Have somebody told, by POST, of what happens in the project. A secret that is made is shown this once. A project
-    has so many webhooks at most; one more is answered 409 (`too_many_webhooks`).
+    """Make or change a webhook: events of the project are sent to its address by POST. A secret that the service makes
+    is shown only in this answer. The number of webhooks of a project is limited (409, `too_many_webhooks`).
     """
     asked = parse_body(await read_body(request), requests.WebhookRequest)
     events = tuple(dict.fromkeys(asked.events))
@@ -61,13 +61,13 @@ async def list_webhooks(context: UseContext, limit: Limit = 50, cursor: Cursor =
 
 @router.get("/webhooks/{name}", responses=answers(WebhookFacts), operation_id="getWebhook")
 async def get_webhook(name: WebhookName, context: UseContext) -> Response:
-    """Read a webhook, but not its secret."""
+    """Read a webhook, without its secret."""
     return json_response(await context.services.webhooks.read(context.project, name))
 
 
 @router.delete("/webhooks/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteWebhook")
 async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
-    """End a webhook. What it was still to be told is not sent."""
+    """Delete a webhook. Deliveries that are pending are not sent."""
     await context.services.webhooks.delete(context.project, name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
@@ -80,7 +80,7 @@ async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
 async def list_deliveries(
     name: WebhookName, context: UseContext, status: Far = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """List what a webhook was told or is to be told, latest first, and what became of it."""
+    """List the deliveries of a webhook, sent and pending, latest first."""
     pages: Pages[UUID] = Pages({"list": "deliveries", "webhook": name, "status": status}, (UUID,))
     page = await context.services.webhooks.deliveries(context.project, name, status, limit, pages.after(cursor))
     return json_response(pages.listed(page))

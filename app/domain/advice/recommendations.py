@@ -101,7 +101,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The metrics, the most specific to what was asked first; the way there; what to keep in mind.
+    """The metrics, the most specific first; the questions and answers that led to them; what to keep in mind.
 
     Attributes:
         path: Questions, answers, and why they lead on as they do.

@@ -16,20 +16,20 @@ class InputFacts(TypedDict, total=False):
     """What is noted of an input beside its matrix, as it is answered and kept.
 
     Attributes:
-        rows: Samples that came, of inputs with probabilities, scores or weights.
+        rows: Samples that were sent, of inputs with probabilities, scores or weights.
         rule: How probabilities or scores became decisions.
         ties: Samples in which several classes were the most probable.
-        threshold: From which the positive class was decided for; of folds with different ones all of them.
+        threshold: The positive class was predicted from this value on; of folds with different thresholds all of them.
         threshold_assumed: The threshold was not given.
         renormalized: Rows of probabilities that were divided by their sum.
         fold_kind: The kind of input that every fold is.
         repeats: How often all samples were cross-validated, where that is known.
-        repeats_mixed: By their sample ids the folds of one repetition do not follow each other.
+        repeats_mixed: True where the sample ids show that the folds of one repetition do not follow each other.
         n_groups: The groups that the samples came in.
-        ignored: By the classes that are ignored how many samples were left out; of a matrix the sum of the row.
+        ignored: How many samples were left out, by ignored class; of a matrix the sum of its row.
         label_matrices: Of labels: by label a table of two by two, actual rows, absent before present.
-        effective_samples: So many samples of one weight are worth as much for a mean as the weighted ones, Kish's
-            (sum w)^2 / sum w^2.
+        effective_samples: How many samples of equal weight would be worth as much for a mean as the weighted ones:
+            Kish's (sum w)^2 / sum w^2.
         cutoffs: Of rankings: the k of the metrics at k in the report.
         relevant_items: Items of a relevance above 0.
         queries_without_relevant_items: They have no recall, average precision or rank.
@@ -39,7 +39,7 @@ class InputFacts(TypedDict, total=False):
         n_features: How many features the samples came with.
         contingency: Numbers of samples, classes by clusters; where no classes are known there is none.
         cluster_sizes: How many samples each cluster has.
-        exact_matches: Of regions and answers: items of which exactly that was predicted what is there.
+        exact_matches: Of regions and answers: how many items were predicted exactly.
         class_sizes: How many items each class has.
     """
 

@@ -47,7 +47,7 @@ class ComparisonDesign:
     Attributes:
         paired: Is it known which prediction belongs to which?
         bond: What the runs have in common.
-        reason: Why that is thought.
+        reason: Why this is assumed.
         resampling: What was simulated.
         rope: Half width of the region of equivalence, in units of the metric.
         seed: Of everything that is simulated. It follows from the evaluations, unless it was given.
@@ -77,7 +77,8 @@ class ComparedPair:
         probability_a_better: By more than the region of equivalence.
         probability_error: Monte-Carlo standard error of the probabilities at most.
         method: Of the limits, and of p.
-        p_range: What the unknown pairing of one test set allows.
+        p_range: Lowest and highest p over all pairings, where the runs are of one test set and how they pair is not
+            known.
         discordant: Samples that count for exactly one of the two.
         reason: Why there is no test, or one that says little.
         folds: For runs on the same folds: corrected t and the Bayesian correlated t over them.
@@ -105,7 +106,7 @@ class Ranking:
     """Who may be best by one metric; `null` where nothing was drawn, or values are missing.
 
     Attributes:
-        may_be_best: The runs that are not worse than the best beyond doubt.
+        may_be_best: The runs of which it is not certain that they are worse than the best.
     """
 
     probability_best: Sequence[float] | None = None
@@ -120,9 +121,9 @@ class ComparedMetric:
 
     Attributes:
         ranks: 1 is best; equal values share a rank; `null` without a value.
-        prevalence: Does prevalence leave the metric alone, or were the runs compared as observed, or at one
-            prevalence? `incomparable`: they cannot be brought to one.
-        omnibus: For three or more paired runs and values with a covariance: do all have the same?
+        prevalence: Whether prevalence does not matter to the metric, or the runs were compared as observed, or at one
+            common prevalence. `incomparable`: they cannot be brought to a common one.
+        omnibus: Test that all runs have the same value; for three or more paired runs and values with a covariance.
     """
 
     values: Sequence[float | None]

@@ -64,7 +64,7 @@ class BayesianSignedRank:
 
     Attributes:
         mass: How probable each outcome is on a new dataset.
-        win: How sure it is that it is the likeliest one.
+        win: How probable it is that it is the likeliest outcome.
     """
 
     draws: int

@@ -93,11 +93,11 @@ class ComparedPredictiveValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictiveComparison:
-    """How often what is predicted of a class comes true.
+    """How often predictions of a class are right.
 
     Attributes:
-        ppv: That a sample is of the class: its precision.
-        npv: That it is not.
+        ppv: Share of the samples predicted as the class that are of it: its precision.
+        npv: Share of the samples predicted as another class that are not of it.
     """
 
     ppv: ComparedPredictiveValue

@@ -55,7 +55,7 @@ class MetricEnds:
 
 @dataclass(frozen=True, slots=True)
 class AlternativeReading:
-    """Another reading of the report that some matrix fits; a question to its authors."""
+    """Another reading of the report that some matrix fits: something to ask its authors."""
 
     code: str
     message: str

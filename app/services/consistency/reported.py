@@ -25,7 +25,7 @@ _MOST_SHOWN = 30
 
 
 class Aggregation(StrEnum):
-    """How the scores of folds became one."""
+    """How the scores of the folds were combined."""
 
     MEAN_OF_SCORES = "mean_of_scores"
     SCORE_OF_SUMS = "score_of_sums"

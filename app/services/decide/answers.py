@@ -39,8 +39,8 @@ class RuleConstraint:
     """A constraint under both rules.
 
     Attributes:
-        probability: With which the population meets it under the rule, what is luck on these samples taken off; null
-            where that is not known.
+        probability: Probability that the population meets it under the rule, corrected for chance on these samples;
+            null where that is not known.
         required: With a guarantee, the value that the rule had to show on these samples.
     """
 
@@ -90,7 +90,7 @@ class RuleSurface:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionRule:
-    """A decision rule, what it gains, and what of that is luck.
+    """A decision rule, what it gains, and how much of that is due to chance.
 
     Attributes:
         evaluation: `null` for an input that is not kept.
@@ -98,7 +98,8 @@ class DecisionRule:
         threshold: Two classes: predict the positive one from here on.
         low: The middle 95 % of the thresholds found in resamples.
         weights: More classes: their geometric mean is 1.
-        constraints_probability: With which the population meets all of the constraints; null where that is not known.
+        constraints_probability: Probability that the population meets all of the constraints; null where that is not
+            known.
         guarantee: The probability with which a rule chosen like this one meets all constraints in the population.
         surface: Where it was asked for: all rules of a grid of class weights.
         note: What to expect on new data.

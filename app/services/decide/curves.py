@@ -55,7 +55,7 @@ class CurvePoints:
         label: `null` for a curve of all classes or of the predicted one; `micro` or `macro` for an average of them.
         thresholds: Of the points; `null` where a point has none.
         area: On the full data, however few points are given.
-        references: Companions over the same x, such as a random order.
+        references: Reference curves over the same x, such as that of a random order.
         low: Lower end of the band; `null` at a point without one.
         high: Upper end.
         band: What the band says and how it was made.

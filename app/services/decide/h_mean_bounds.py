@@ -67,7 +67,7 @@ class RecallSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsOfRecalls:
-    """H of known recalls between its bounds.
+    """H of known recalls, and its bounds.
 
     Attributes:
         lower: The worst recall.

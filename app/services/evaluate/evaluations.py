@@ -69,7 +69,7 @@ class Evaluation:
     """An evaluation with its report.
 
     Attributes:
-        id: `null` when it was computed only.
+        id: `null` when the evaluation was not kept.
     """
 
     id: UUID | None = None

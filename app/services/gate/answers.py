@@ -14,7 +14,7 @@ from app.kernel.compare.gates import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassVerdict:
-    """What one class says to a rule on all of them."""
+    """The result of one class under a rule on all classes."""
 
     verdict: Verdict
     value: float | None
@@ -90,7 +90,7 @@ class CheckedRun:
     """Which run it was.
 
     Attributes:
-        matrix_digest: Of its matrix: what was judged can be told apart from what was sent later.
+        matrix_digest: Digest of its matrix, which tells what was judged apart from what was sent later.
     """
 
     id: UUID
@@ -105,7 +105,7 @@ class CheckAnswer:
 
     Attributes:
         exit_code: pass 0, fail 1, inconclusive 2: for scripts.
-        findings: Where a rule goes by a score that is not proper, and a proper one prefers the other run.
+        findings: Warnings where a rule uses a score that is not proper, and a proper score prefers the other run.
     """
 
     id: UUID

@@ -16,12 +16,12 @@ class ProjectedValue:
     """A metric at other class shares: one value, or lists over the grid of a sweep.
 
     Attributes:
-        value: There.
+        value: At these shares.
         low: Lower limit; null where there is no interval.
         high: Upper limit.
         observed: The value as it is.
         method: How the limits were made. What prevalence does not move has those of the report.
-        reason: Why there are none at any share.
+        reason: Why there are no limits at any share.
     """
 
     value: Values
@@ -120,7 +120,7 @@ class Projection:
     Attributes:
         evaluation: `null` for an input that is not kept.
         prevalence: The shares of all classes.
-        prevalence_samples: How many samples these are worth.
+        prevalence_samples: How many samples the shares are worth.
         prevalence_range: Lowest and highest share of some classes.
         grid: Shares of the class that is swept, with those that were asked for besides.
         metrics: By metric: value, low, high and observed, the value as it is; or lowest, highest and observed.

@@ -50,13 +50,14 @@ class PrevalenceEstimate:
     Attributes:
         evaluation: What is known of how each class is predicted.
         method: `bbse` from predicted classes, `saerens_em` from probabilities.
-        n_samples: Without labels.
+        n_samples: Samples without labels.
         prevalence: By class.
-        intervals: By class, what is not known of the labelled samples counted in; empty where there are none.
+        intervals: By class, with the uncertainty of the labelled samples; empty where there are none.
         at_vertex: Some share is 0: the best fit lies at or beyond the edge.
         converged: The shares fit exactly, or the iteration came to rest.
         warnings: What to be careful about.
-        condition: Of the equations; large where classes are confused so much that errors blow up.
+        condition: Condition number of the equations; large where classes are confused so much that errors are
+            amplified.
         old_prevalence: The shares that the probabilities are taken to be calibrated to.
         seed: Of what is simulated.
         probabilities: For the new shares, if they were asked for.

@@ -106,12 +106,12 @@ class LeaderboardWinner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardDesign:
-    """How the intervals and groups were made; nothing is said where nothing was drawn.
+    """How the intervals and groups were made; empty where nothing was drawn.
 
     Attributes:
         paired: Were the runs drawn sample by sample together?
         draws: Of all runs; 0 where they are too large.
-        alternative: Where limits are on one side; who can be told apart is judged on both.
+        alternative: Where limits are one-sided; groups are always formed by two-sided ones.
     """
 
     paired: bool | None = field(default=None, metadata=LEFT_OUT)

@@ -57,7 +57,8 @@ class ResamplingDesign:
         resampled: `groups` where whole groups of samples were drawn.
         n_groups: How many there are.
         resamples: For metrics of probabilities without a closed form: how often samples were drawn.
-        resampled_subsets_of: With so many samples that subsets of them stood for all.
+        resampled_subsets_of: Size of the subsets that were resampled in place of all samples, where there were too many
+            of these.
     """
 
     class_counts: str = "fixed"
@@ -93,7 +94,7 @@ class OmnibusTest:
     """A test that all runs are equal.
 
     Attributes:
-        of: In what.
+        of: What is equal where the null hypothesis holds.
     """
 
     test: str

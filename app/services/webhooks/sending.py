@@ -46,7 +46,7 @@ class Sender:
 
     async def _post(self, outgoing: Outgoing) -> Sent:
         if outgoing.attempts > _MOST_ATTEMPTS:
-            return Sent(None, "whoever was to send it was lost, again and again")
+            return Sent(None, "the process that sent it ended each time before it had recorded an answer")
         headers = signed_headers(outgoing.secret, str(outgoing.order.id), int(time.time()), outgoing.body)
         return await self._poster.post(outgoing.url, headers, outgoing.body)
 

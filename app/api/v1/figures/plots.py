@@ -57,7 +57,7 @@ def _look(
     width: Annotated[
         int | None, Query(ge=_SMALLEST, le=_LARGEST, description="Pixels of the drawing area, without its labels.")
     ] = None,
-    height: Annotated[int | None, Query(ge=_SMALLEST, le=_LARGEST, description="Likewise.")] = None,
+    height: Annotated[int | None, Query(ge=_SMALLEST, le=_LARGEST, description="The same for the height.")] = None,
 ) -> Look:
     return Look(theme, width, height)
 

@@ -33,7 +33,7 @@ async def list_evaluations(
     select: Annotated[
         str | None,
         Query(
-            description="Overall metrics with commas between them: only their values stand in `metrics`. All when left "
+            description="Overall metrics, separated by commas: `metrics` then has only their values. All when left "
             "out.",
             max_length=4000,
         ),
@@ -76,8 +76,8 @@ async def listed_evaluations(
     operation_id="deleteEvaluations",
 )
 async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_run: DryRun = False) -> Response:
-    """Remove all evaluations that pass the filters, of which there has to be one. Comparisons and checks that were made
-    of them are kept.
+    """Remove all evaluations that pass the filters; at least one filter is needed. Comparisons and checks that were
+    made of them are kept.
     """
     if not any(filters.given.values()):
         detail = "expected a filter: without one everything would be removed"

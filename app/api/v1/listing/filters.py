@@ -42,8 +42,8 @@ class Filters:
         None
     )
     where: Conditions = None
-    created_after: Annotated[Moment | None, Query(description="From this moment on.")] = None
-    created_before: Annotated[Moment | None, Query(description="Before this moment.")] = None
+    created_after: Annotated[Moment | None, Query(description="Only those made at this moment or later.")] = None
+    created_before: Annotated[Moment | None, Query(description="Only those made before this moment.")] = None
 
     @property
     def given(self) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from app.kernel.metrics.card import AnyMetric
 
 Task = Annotated[
     Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
-    Query(description="What is judged: one of two classes or of more, decisions, labels, clusters, orders, sets."),
+    Query(description="What is judged: two classes, several classes, decisions, labels, clusters, rankings or sets."),
 ]
 _Input = Literal[
     "matrix",
@@ -30,14 +30,14 @@ _Input = Literal[
 class MetricFilters:
     """Filters of the catalogue as they came; all of them must hold."""
 
-    scope: Annotated[Literal["class", "overall"] | None, Query(description="Of one class, or of the whole matrix.")] = (
-        None
-    )
+    scope: Annotated[
+        Literal["class", "overall"] | None, Query(description="Metrics of one class, or of the whole matrix.")
+    ] = None
     prevalence: Annotated[
         Literal["insensitive", "sensitive", "insensitive_binary"] | None,
-        Query(description="What prevalence does to it."),
+        Query(description="How prevalence affects the metric."),
     ] = None
-    input: Annotated[_Input | None, Query(description="What it is computed from.")] = None
+    input: Annotated[_Input | None, Query(description="What the metric is computed from.")] = None
     task: Task = None
     q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = (
         None

@@ -61,15 +61,15 @@ class CurveRequest(Wire):
     )
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points at most.")
     prevalence: float | None = Field(
-        None, gt=0, lt=1, description="Decision curves: share of the class where it is decided."
+        None, gt=0, lt=1, description="Decision curves: share of the class where the model is used."
     )
     form: Literal["bins", "isotonic"] | None = Field(None, description="Calibration curves: `bins` or `isotonic`.")
     bins: int | None = Field(None, ge=1, le=1000, description="Calibration curves: how many bins, 15 by default.")
     band: Literal["pointwise", "simultaneous"] | None = Field(
         None, description="Limits around the curve, point by point or of the whole."
     )
-    level: float | None = Field(None, gt=0, lt=1, description="Of the band, 0.95 by default.")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Of the band's resamples.")
+    level: float | None = Field(None, gt=0, lt=1, description="Level of the band, 0.95 by default.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the band's resamples.")
 
     def to_domain(self, name: CurveName) -> tuple[MatrixInput, CurveQuestion]:
         """The input, and the question as the services know it.

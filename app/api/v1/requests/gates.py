@@ -74,7 +74,7 @@ class GateRequest(Wire):
     """What a gate asks for; all rules have to pass."""
 
     rules: list[RuleField] = Field(min_length=1, max_length=100)
-    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer nothing passes.")
+    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer samples nothing passes.")
     description: Description | None = None
 
 

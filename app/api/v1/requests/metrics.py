@@ -40,7 +40,9 @@ class RecommendationRequest(Wire):
     chance_corrected: bool | None = Field(None, description="Should guessing score 0? Classification and clustering.")
     graphical: bool | None = Field(None, description="Is a curve wanted? Classification.")
     known_classes: bool | None = Field(None, description="Are the classes of the samples known? Clustering needs it.")
-    same_number_of_clusters: bool | None = Field(None, description="In all that are compared. Clustering.")
+    same_number_of_clusters: bool | None = Field(
+        None, description="Have all clusterings that are compared the same number of clusters? Clustering."
+    )
     fixed_cutoff: bool | None = Field(None, description="Is it known how many items are looked at? Ranking.")
     judged: Literal["labels", "samples", "items", "pixels", "classes", "whole_sets"] | None = Field(
         None,

@@ -94,7 +94,7 @@ class _Projected(Wire):
     metrics: list[Expression] = Field(default_factory=lambda: list(PROJECTED), min_length=1, max_length=50)
     level: float = Field(0.95, gt=0, lt=1)
     alternative: AlternativeName = Field(
-        "two-sided", description="Limits on both sides, or one of them alone at this level: `greater` has a lower one."
+        "two-sided", description="Two-sided limits, or one limit alone at this level: `greater` gives a lower limit."
     )
     seed: int | None = Field(None, ge=0, lt=2**63)
     draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000)
@@ -139,7 +139,7 @@ class ProjectionRequest(_Projected):
     """At which class shares a stored evaluation is to be projected."""
 
     against: Identifier | None = Field(
-        None, description="With a sweep: the run with which places are changed at `crossings`."
+        None, description="With a sweep: another run; at `crossings` the two change places."
     )
 
     @model_validator(mode="after")

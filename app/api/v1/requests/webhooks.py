@@ -22,7 +22,7 @@ _MOST_URL = 2000
 
 
 class WebhookRequest(Wire):
-    """Who is to be told of what."""
+    """A webhook that is to be made or changed."""
 
     url: str = Field(
         min_length=1,
