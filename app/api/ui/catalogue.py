@@ -11,7 +11,7 @@ from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.metrics import MetricFilters, Task, UseMetricFilters
 from app.domain.advice.questions import WORDS, recommended, walk
-from app.domain.catalogue import combinations, describe_metric, metric_by_name
+from app.domain.catalogue import combinations, describe_metric, find_metrics, metric_by_name
 
 router = page_routes()
 # What prevalence does to a metric, in words, in the order of the page.
@@ -35,7 +35,7 @@ _SCOPES: Final = {"class": "one class", "overall": "all classes together"}
 @router.get("/metrics")
 async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
     """List the metrics by what prevalence does to them."""
-    found = filters.found()
+    found = find_metrics(**filters.query)
     groups = [
         (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
         for kind, words in _PREVALENCE.items()

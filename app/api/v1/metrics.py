@@ -14,7 +14,7 @@ from app.api.documentation import body_schema
 from app.api.v1.listing.metrics import Task, UseMetricFilters
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
-from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, metric_by_name
+from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
     BoundsOfWeakClasses,
@@ -37,7 +37,7 @@ def _written(name: str, task: str | None) -> orjson.Fragment:
 @router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
 async def list_metrics(filters: UseMetricFilters) -> Response:
     """List the metrics, filtered."""
-    items = [_written(metric.key, metric.card.tasks[0]) for metric in filters.found()]
+    items = [_written(metric.key, metric.card.tasks[0]) for metric in find_metrics(**filters.query)]
     return json_response({"items": items, "combinations": combinations()})
 
 

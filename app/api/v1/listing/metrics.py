@@ -1,13 +1,10 @@
 """Which metrics of the catalogue are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query
-
-from app.domain.catalogue import find_metrics
-from app.kernel.metrics.card import AnyMetric
 
 Task = Annotated[
     Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
@@ -43,11 +40,16 @@ class MetricFilters:
         None
     )
 
-    def found(self) -> Sequence[AnyMetric]:
-        """The metrics that pass."""
-        return find_metrics(
-            scope=self.scope, prevalence=self.prevalence, inputs=self.input, task=self.task, text=self.q
-        )
+    @property
+    def query(self) -> Mapping[str, str | None]:
+        """The same for the catalogue."""
+        return {
+            "scope": self.scope,
+            "prevalence": self.prevalence,
+            "inputs": self.input,
+            "task": self.task,
+            "text": self.q,
+        }
 
 
 UseMetricFilters = Annotated[MetricFilters, Depends()]
