@@ -24,13 +24,12 @@ from app.services.runs.resampling import (
     CommonPrevalence,
     InferenceSettings,
     OmnibusTest,
+    Pairs,
     Resampling,
     ResamplingDesign,
     Setup,
 )
 from app.services.runs.sample_draws import NormalDraws, ResampledSamples, closed_forms
-
-Pairs = Sequence[tuple[int, int]]
 
 
 class Comparison:
@@ -57,7 +56,7 @@ class Comparison:
     ) -> None:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
         self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
-        self._setup = Setup(runs, self.prevalence, settings, len(self.pairs))
+        self._setup = Setup(runs, self.prevalence, settings, self.pairs)
         self._shared = groups
 
     @property
@@ -175,7 +174,7 @@ class Comparison:
 
     def _two_sided(self, index: int, read_at: float) -> list[list[RunDifference]]:
         way, own = self._places[index]
-        tested = [way.tests(own, pair, read_at) for pair in self.pairs]
+        tested = way.tests(own, read_at)
         return [
             [
                 self._difference(index, place, pair, tests[place], read_at)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isinf, isnan, nan
+from typing import Self
 
 import numpy as np
 
@@ -136,25 +137,23 @@ def score_tests(score: PairedScore, *, level: float, rope: Array | float, method
     ]
 
 
-def proportion_test(
+def proportion_tests(
     rate: Rate,
-    first: int,
-    second: int,
+    pairs: Sequence[tuple[int, int]],
     counts: Array,
     pairing: Pairing,
     *,
     level: float,
     rope: float,
     weighted: Weights = (),
-) -> Test | None:
-    """Exact or score methods for a rate of the samples, whatever line of it the metric is.
+) -> list[Test | None]:
+    """For each pair of runs, exact or score methods for a rate of the samples, whatever line of it the metric is.
 
     Metrics that are lines of one rate get the same p, and limits that follow from each other's.
 
     Args:
         rate: Which samples count, among which.
-        first: Index of the run.
-        second: Index of the other.
+        pairs: Indices of two runs each.
         counts: (R, K, K).
         pairing: How the runs belong together.
         level: Of the limits.
@@ -166,54 +165,101 @@ def proportion_test(
         and a number of samples runs with equally many.
     """
     if pairing.design is not PairingDesign.INDEPENDENT and not rate.by_truth:
-        return None
-    places = np.arange(counts.shape[-1])
-    hits, members = (
-        np.where(cells.hold(places[:, None], places[None, :], rate.of), counts[[first, second]], 0.0).sum(axis=2)
-        for cells in (rate.hits, rate.among)
-    )
-    sizes = members.sum(axis=1)
-    if not sizes.all():
-        return Test(reason="a run has no samples of the class")
-    if rate.counted and sizes[0] != sizes[1]:
-        return None
-    factor = rate.line.slope * (sizes[0] if rate.counted else 1.0)
-    own = tuple(weighted[run] for run in (first, second)) if weighted else (None, None)
-    if pairing.design is PairingDesign.INDEPENDENT and any(one is not None for one in own):
-        found = _weighted_rate_test(rate, own, hits, members, level)
-    else:
-        found = _rate_test(rate, (first, second), hits, members, pairing, level=level, rope=rope / abs(factor))
+        return [None] * len(pairs)
+    runs = _RateOfRuns.of(rate, counts, pairing, weighted)
+    factors = rate.line.slope * (runs.sizes if rate.counted else np.ones(runs.sizes.size))
+    found: dict[tuple[int, int], Test | None] = {}
+    for pair in pairs:
+        first, second = runs.sizes[[*pair]]
+        if not (first and second):
+            found[pair] = Test(reason="a run has no samples of the class")
+        elif rate.counted and first != second:
+            found[pair] = None
+    rest = [pair for pair in pairs if pair not in found]
+    if rest:
+        slopes = factors[[first for first, _ in rest]]
+        tests = runs.tests(rest, level=level, ropes=rope / np.abs(slopes))
+        found |= {pair: _on_line(test, slope) for pair, test, slope in zip(rest, tests, slopes.tolist(), strict=True)}
+    return [found[pair] for pair in pairs]
+
+
+def _on_line(test: Test, factor: float) -> Test:
+    """The test of a rate as that of a line of it with this slope."""
     if factor < 0:
-        found = replace(found, low=found.high, high=found.low, larger=1.0 - found.larger - found.equivalent)
+        test = replace(test, low=test.high, high=test.low, larger=1.0 - test.larger - test.equivalent)
     # Adding 0 leaves no minus before one.
-    return replace(found, low=factor * found.low + 0.0, high=factor * found.high + 0.0)
+    return replace(test, low=factor * test.low + 0.0, high=factor * test.high + 0.0)
 
 
-def _rate_test(
-    rate: Rate, pair: tuple[int, int], hits: Array, members: Array, pairing: Pairing, *, level: float, rope: float
-) -> Test:
-    """The test of two runs of which so many (2, K) of each actual class count, among so many (2, K)."""
-    size = float(members[0].sum())
-    if pairing.joint is not None:
-        better, worse = _discordant(pairing.joint, rate, *pair)
-        effects = _effects(pairing.joint, rate, pair, size)
-        (found,) = score_tests(PairedScore(effects), level=level, rope=rope, method="mcnemar_mid_p", limits="tango")
-        return replace(found, discordant=better + worse)
-    if pairing.design is PairingDesign.TEST_SET:
-        bounds = pairing_bounds(hits[0], hits[1], members[0])
-        most, gap = bounds.most, bounds.difference
-        effects = rate_effects((most + gap) / 2, (most - gap) / 2, size)
-        (found,) = score_tests(
-            PairedScore(effects),
-            level=level,
-            rope=rope,
-            method="mcnemar_mid_p_of_any_pairing",
-            limits="tango_of_widest_pairing",
+@dataclass(frozen=True, slots=True, eq=False)
+class _RateOfRuns:
+    """A rate of several runs.
+
+    Attributes:
+        hits: (R, K) samples that count, by actual class.
+        members: (R, K) those that they are among.
+    """
+
+    rate: Rate
+    hits: Array
+    members: Array
+    pairing: Pairing
+    weighted: Weights
+
+    @classmethod
+    def of(cls, rate: Rate, counts: Array, pairing: Pairing, weighted: Weights) -> Self:
+        """That of runs with these matrices (R, K, K)."""
+        places = np.arange(counts.shape[-1])
+        hits, members = (
+            np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
+            for cells in (rate.hits, rate.among)
         )
-        return replace(found, smallest=bounds.smallest_p)
-    both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
-    low, high = newcombe_interval(*both, level)
-    return Test(low=float(low), high=float(high), p=_score_p(*both), method="score", limits="newcombe")
+        return cls(rate, hits, members, pairing, weighted)
+
+    @property
+    def sizes(self) -> Array:
+        """(R) samples of each run."""
+        sizes: Array = self.members.sum(axis=1)
+        return sizes
+
+    def tests(self, pairs: Sequence[tuple[int, int]], *, level: float, ropes: Array) -> list[Test]:
+        """One for each pair (P) with its own region of equivalence (P)."""
+        if self.pairing.joint is not None:
+            joint = self.pairing.joint
+            effects = [_effects(joint, self.rate, pair, self.members[pair[0]].sum()) for pair in pairs]
+            differing = [sum(_discordant(joint, self.rate, *pair)) for pair in pairs]
+            found = _scored(effects, level, ropes, method="mcnemar_mid_p", limits="tango")
+            return [replace(test, discordant=count) for test, count in zip(found, differing, strict=True)]
+        if self.pairing.design is PairingDesign.TEST_SET:
+            bounds = [
+                pairing_bounds(self.hits[first], self.hits[second], self.members[first]) for first, second in pairs
+            ]
+            effects = [
+                rate_effects(
+                    (bound.most + bound.difference) / 2,
+                    (bound.most - bound.difference) / 2,
+                    self.members[first].sum(),
+                )
+                for bound, (first, _) in zip(bounds, pairs, strict=True)
+            ]
+            names = {"method": "mcnemar_mid_p_of_any_pairing", "limits": "tango_of_widest_pairing"}
+            found = _scored(effects, level, ropes, **names)
+            return [replace(test, smallest=bound.smallest_p) for test, bound in zip(found, bounds, strict=True)]
+        return [self._independent(pair, level) for pair in pairs]
+
+    def _independent(self, pair: tuple[int, int], level: float) -> Test:
+        hits, members = self.hits[[*pair]], self.members[[*pair]]
+        own = tuple(self.weighted[run] for run in pair) if self.weighted else (None, None)
+        if any(one is not None for one in own):
+            return _weighted_rate_test(self.rate, own, hits, members, level)
+        both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
+        low, high = newcombe_interval(*both, level)
+        return Test(low=float(low), high=float(high), p=_score_p(*both), method="score", limits="newcombe")
+
+
+def _scored(effects: Sequence[Effects], level: float, ropes: Array, *, method: str, limits: str) -> list[Test]:
+    """Score tests of one value each, looked at together."""
+    return score_tests(PairedScore(Effects.stacked(effects)), level=level, rope=ropes, method=method, limits=limits)
 
 
 def _score_p(*both: float) -> float:

@@ -189,8 +189,11 @@ class ResampledGroups(Resampling):
         )
         return [f"{of_groups} {left_out}", *rest]
 
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+    def tests(self, index: int, level: float) -> list[list[Test]]:
         """Limits from resampled groups, p from permutations of the runs within groups."""
+        return [self._tests_of(index, pair, level) for pair in self.setup.pairs]
+
+    def _tests_of(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         drawn = self.drawn[index]
         assert drawn is not None  # noqa: S101 - too few draws are refused
         read_at = expanded_level(level, self._groups.runs.effective_groups)
@@ -216,7 +219,7 @@ class ResampledGroups(Resampling):
     def _exchanged(self, pair: tuple[int, int]) -> list[Array]:
         """For each estimand p of its values (V), all from the same exchanges."""
         if pair not in self._exchanges:
-            n_pairs = max(self.setup.n_pairs, 1)
+            n_pairs = max(len(self.setup.pairs), 1)
             draws = self._affordable(2 * self.runs.counts[0].size * n_pairs, PERMUTATIONS, passes=n_pairs)
             seed = seed_of(self.settings.seed, "permutation", *pair)
             both = self._groups.runs.pair(*pair)
@@ -251,7 +254,7 @@ class ResampledUnitGroups(ResampledSamples):
         """What groups do, and what could not be done."""
         return self._groups.notes + super().notes
 
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+    def _tests_of(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Limits from resampled groups, p from permutations of the runs within groups."""
         drawn = self.drawn[index]
         if drawn is None:
@@ -267,5 +270,5 @@ class ResampledUnitGroups(ResampledSamples):
                 limits=self.name,
                 reason=_TOO_OFTEN_UNDEFINED if np.isnan(low) else test.reason,
             )
-            for test, low, high in zip(super().tests(index, pair, level), summary.low, summary.high, strict=True)
+            for test, low, high in zip(super()._tests_of(index, pair, level), summary.low, summary.high, strict=True)
         ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kernel.compare.differences import on_scale
 from app.kernel.compare.many.kappas import equal_kappas
-from app.kernel.compare.paired.couplings import difference_variance_bounds
+from app.kernel.compare.paired.couplings import SortedSlopes, difference_variance_bounds
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure
@@ -18,9 +18,9 @@ from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.of_matrices.delta import variance
 from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
-from app.services.runs.differences import Test, normal_tests, proportion_test, range_tests
+from app.services.runs.differences import Test, normal_tests, proportion_tests, range_tests
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, Resampling, ResamplingDesign
+from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, Pairs, Resampling, ResamplingDesign
 from app.services.runs.simulation import draw_independent
 
 # Cells of the matrices that numeric derivatives look at.
@@ -67,25 +67,34 @@ class MatrixDraws(Resampling):
             return [f"So many classes and runs allow {self.draws} draws."]
         return []
 
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+    def tests(self, index: int, level: float) -> list[list[Test]]:
         """Limits and p of each value: of rates by their own methods, of all else by what the draws come with."""
-        estimand = self.estimands[index]
+        estimand, pairs = self.estimands[index], self.setup.pairs
+        found: dict[tuple[int, int], list[Test]] = {}
         if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
-            counts, pairing = self.runs.counts, self.runs.pairing
-            rope = self.settings.rope
-            weighted = self.runs.weighted
-            known = [
-                proportion_test(rate, *pair, counts, pairing, level=level, rope=rope, weighted=weighted)
+            by_rate = [
+                proportion_tests(
+                    rate,
+                    pairs,
+                    self.runs.counts,
+                    self.runs.pairing,
+                    level=level,
+                    rope=self.settings.rope,
+                    weighted=self.runs.weighted,
+                )
                 for rate in estimand.rates
             ]
-            found = [test for test in known if test is not None]
-            if len(found) == len(known):
-                return found
-        return self._other_tests(index, pair, level)
+            for pair, *tests in zip(pairs, *by_rate, strict=True):
+                known = [test for test in tests if test is not None]
+                if len(known) == len(tests):
+                    found[pair] = known
+        rest = [pair for pair in pairs if pair not in found]
+        found |= dict(zip(rest, self._other_tests(index, rest, level), strict=True))
+        return [found[pair] for pair in pairs]
 
     @abstractmethod
-    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """Tests of what is no rate."""
+    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:
+        """Tests of what is no rate, for some of the pairs."""
 
     def _derivable(self, counts: Array) -> bool:
         """Can the numeric derivatives be afforded?"""
@@ -124,16 +133,18 @@ class IndependentMatrices(MatrixDraws):
             return lambda table: on_scale(estimand.functional(table), estimand.scale)
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
-    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002 - for others
+    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:  # noqa: ARG002 - for others
         """Normal tests with derivatives; a range of them where the runs are of one test set."""
+        return [self._normal_tests(index, pair) for pair in pairs]
+
+    def _normal_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
         estimand, counts = self.estimands[index], self.runs.counts
         if not self._derivable(counts) or not self.setup.prevalence.reaches(estimand):
             return [Test()] * len(estimand.names)
         with silently():
             gaps = np.subtract(*on_scale(self.values[index][[*pair]], estimand.scale))
             if self.runs.pairing.design is PairingDesign.TEST_SET:
-                bounds = difference_variance_bounds(counts[pair[0]], counts[pair[1]], self._functional(estimand))
-                return range_tests(gaps, *bounds)
+                return range_tests(gaps, *difference_variance_bounds(*(self._slopes(index, run) for run in pair)))
             first, second = (self._variance(index, run) for run in pair)
         return normal_tests(gaps, first + second)
 
@@ -146,6 +157,17 @@ class IndependentMatrices(MatrixDraws):
             found = variance(self.runs.counts[run], functional, class_counts=ClassCounts.FIXED, squares=squares)
             self._variances[index, run] = found
         return self._variances[index, run]
+
+    def _slopes(self, index: int, run: int) -> SortedSlopes:
+        """What pairings ask of one run, computed once for all pairs."""
+        if (index, run) not in self._known_slopes:
+            found = SortedSlopes.of(self.runs.counts[run], self._functional(self.estimands[index]))
+            self._known_slopes[index, run] = found
+        return self._known_slopes[index, run]
+
+    @cached_property
+    def _known_slopes(self) -> dict[tuple[int, int], SortedSlopes]:
+        return {}
 
     @cached_property
     def _variances(self) -> dict[tuple[int, int], Array]:

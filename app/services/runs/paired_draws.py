@@ -18,7 +18,7 @@ from app.kernel.uncertainty.draws import Functional
 from app.services.estimands import Estimand
 from app.services.runs.differences import Test, score_tests
 from app.services.runs.matrix_draws import MatrixDraws
-from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS
+from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Pairs
 from app.services.runs.simulation import draw_paired
 
 # Cells of the permuted matrices of all pairs.
@@ -40,53 +40,71 @@ class PairedMatrices(MatrixDraws):
     def _draw(self) -> list[Array]:
         return draw_paired(self._joint, self.estimands, draws=self.draws, seed=self.settings.seed)
 
-    def _other_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:
         """The score method for what is smooth; for the rest draws and permutations, brought together."""
-        scored = self._scored(index, pair, level)
-        gaps = self.gaps(index, pair).tolist()
+        scored = self._scored(index, level) if pairs else {}
         return [
-            self._resampled(index, place, pair, level) if test is None and np.isfinite(gap) else test or Test()
-            for place, (test, gap) in enumerate(zip(scored, gaps, strict=True))
+            [
+                self._resampled(index, place, pair, level) if test is None and np.isfinite(gap) else test or Test()
+                for place, (test, gap) in enumerate(zip(scored[pair], self.gaps(index, pair).tolist(), strict=True))
+            ]
+            for pair in pairs
         ]
 
-    def _scored(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
-        """Tests by the score method of values that it suits, in units of the metric."""
-        estimand, found = self.estimands[index], self._effects(pair)
-        if index not in found:
-            return [None] * len(estimand.names)
-        effects, score = found[index]
-        values, scale = self.values[index][[*pair]], estimand.scale
+    def _scored(self, index: int, level: float) -> dict[tuple[int, int], list[Test | None]]:
+        """Tests by the score method of values that it suits, in units of the metric, for all pairs."""
+        estimand = self.estimands[index]
+        found: dict[tuple[int, int], list[Test | None]] = {
+            pair: [None] * len(estimand.names) for pair in self.setup.pairs
+        }
+        if index not in self._scores:
+            return found
+        effects, score = self._scores[index]
+        values, scale = [self.values[index][[*pair]] for pair in self._effects], estimand.scale
         tests = score_tests(
             score,
             level=level,
-            rope=to_scale(self.settings.rope, values, scale),
+            rope=np.concatenate([to_scale(self.settings.rope, both, scale) for both in values]),
             method="permutation_mid_p",
             limits="score",
         )
-        ends = off_scale(np.array([[test.low, test.high] for test in tests]).T, values, scale).T.tolist()
-        return [
-            replace(test, low=low, high=high) if suits and np.isfinite(low) else None
-            for test, (low, high), suits in zip(tests, ends, effects.faithful.tolist(), strict=True)
-        ]
-
-    def _effects(self, pair: tuple[int, int]) -> dict[int, tuple[Effects, PairedScore]]:
-        """Of the smooth estimands, what the samples contribute and what follows from it; all looked at together."""
-        if pair not in self._known_effects:
-            both = self._joint.pair(*pair)
-            smooth = [index for index, estimand in enumerate(self.estimands) if is_smooth(estimand.expression)]
-            found = {}
-            if smooth and self._derivable(both.matrices().sum(axis=0)):
-                together = paired_effects(both, [_on_its_scale(self.estimands[index]) for index in smooth])
-                ends = np.cumsum([len(self.estimands[index].names) for index in smooth]).tolist()
-                for index, end in zip(smooth, ends, strict=True):
-                    own = together.of(slice(end - len(self.estimands[index].names), end))
-                    found[index] = own, PairedScore(own)
-            self._known_effects[pair] = found
-        return self._known_effects[pair]
+        limits, suited, start = np.array([[test.low, test.high] for test in tests]).T, effects.faithful.tolist(), 0
+        for pair, both in zip(self._effects, values, strict=True):
+            own = slice(start, start + len(estimand.names))
+            ends = off_scale(limits[:, own], both, scale).T.tolist()
+            found[pair] = [
+                replace(test, low=low, high=high) if suits and np.isfinite(low) else None
+                for test, (low, high), suits in zip(tests[own], ends, suited[own], strict=True)
+            ]
+            start = own.stop
+        return found
 
     @cached_property
-    def _known_effects(self) -> dict[tuple[int, int], dict[int, tuple[Effects, PairedScore]]]:
-        return {}
+    def _smooth(self) -> list[int]:
+        return [index for index, estimand in enumerate(self.estimands) if is_smooth(estimand.expression)]
+
+    @cached_property
+    def _effects(self) -> dict[tuple[int, int], Effects]:
+        """What the samples contribute to the differences of all smooth estimands, for pairs of few enough cells."""
+        functionals = [_on_its_scale(self.estimands[index]) for index in self._smooth]
+        both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs} if functionals else {}
+        return {
+            pair: paired_effects(joint, functionals)
+            for pair, joint in both.items()
+            if self._derivable(joint.matrices().sum(axis=0))
+        }
+
+    @cached_property
+    def _scores(self) -> dict[int, tuple[Effects, PairedScore]]:
+        """By smooth estimand the effects on its values, one pair after the other, and what follows from them."""
+        if not self._effects:
+            return {}
+        ends = np.cumsum([0] + [len(self.estimands[index].names) for index in self._smooth]).tolist()
+        found = {}
+        for index, start, end in zip(self._smooth, ends, ends[1:], strict=False):
+            own = Effects.stacked([effects.of(slice(start, end)) for effects in self._effects.values()])
+            found[index] = own, PairedScore(own)
+        return found
 
     def _resampled(self, index: int, place: int, pair: tuple[int, int], level: float) -> Test:
         permuted, drawn = self._permuted(pair), self.drawn[index]
@@ -101,7 +119,7 @@ class PairedMatrices(MatrixDraws):
     def _permuted(self, pair: tuple[int, int]) -> list[Array] | None:
         """By estimand, p of each value (V) from the same permutations; None where these would take too long."""
         each = max(1, 2 * self.runs.counts[0].size, self._joint.counts.size)
-        draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(self.setup.n_pairs, 1)))
+        draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(len(self.setup.pairs), 1)))
         if draws < FEWEST_PERMUTATIONS:
             return None
         if pair not in self._permutations:

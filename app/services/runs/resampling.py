@@ -19,6 +19,8 @@ from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 
+# Indices of two runs each.
+Pairs = Sequence[tuple[int, int]]
 # Runs whose class shares differ by less have the same mix.
 _SAME_SHARES = 1e-12
 # Permutations of a pair of runs; fewer than the second number resolve no p worth having.
@@ -143,12 +145,12 @@ class CommonPrevalence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What all ways of resampling share: the runs, where they are compared, how, and how many pairs of them."""
+    """What all ways of resampling share: the runs, where they are compared, how, and which pairs of them."""
 
     runs: Runs
     prevalence: CommonPrevalence
     settings: InferenceSettings
-    n_pairs: int
+    pairs: Pairs
 
 
 class Resampling(ABC):
@@ -171,8 +173,8 @@ class Resampling(ABC):
         """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they would take too long."""
 
     @abstractmethod
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """For each of the values of an estimand, limits and p of the difference of two runs."""
+    def tests(self, index: int, level: float) -> list[list[Test]]:
+        """For each pair and each of the values of an estimand, limits and p of the difference of the two runs."""
 
     @property
     @abstractmethod

@@ -33,7 +33,7 @@ from app.services.runs.differences import (
     Test,
     linear_test,
     normal_tests,
-    proportion_test,
+    proportion_tests,
     range_tests,
 )
 from app.services.runs.pairing import Pairing, PairingDesign
@@ -151,17 +151,20 @@ class NormalDraws(Resampling):
         """Why values are missing."""
         return undefined_notes(self)
 
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
-        """Limits and p of each value."""
-        return [self._test(form, pair, level) for form in self.forms[index]]
+    def tests(self, index: int, level: float) -> list[list[Test]]:
+        """Limits and p of each value; those of shares of samples are made for all pairs together."""
+        of_forms = [self._tests_with(form, level) for form in self.forms[index]]
+        return [[tests[place] for tests in of_forms] for place in range(len(self.setup.pairs))]
 
-    def _test(self, form: ClosedForm, pair: tuple[int, int], level: float) -> Test:
+    def _tests_with(self, form: ClosedForm, level: float) -> list[Test]:
+        known: list[Test | None] = [None] * len(self.setup.pairs)
         if form.counts is not None and form.pairing is not None:
             rope = self.settings.rope
-            found = proportion_test(ACCURACY, *pair, form.counts, form.pairing, level=level, rope=rope)
-            if found is not None:
-                return found
-        return linear_test(form.runs, *pair, self.runs.pairing, level)
+            known = proportion_tests(ACCURACY, self.setup.pairs, form.counts, form.pairing, level=level, rope=rope)
+        return [
+            linear_test(form.runs, *pair, self.runs.pairing, level) if test is None else test
+            for pair, test in zip(self.setup.pairs, known, strict=True)
+        ]
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """Three or more paired runs: the chi-squared test that all have the same value."""
@@ -254,7 +257,11 @@ class ResampledSamples(Resampling):
             )
         return notes + undefined_notes(self)
 
-    def tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002 - of the draws
+    def tests(self, index: int, level: float) -> list[list[Test]]:
+        """Limits and p of each value, one pair after the other."""
+        return [self._tests_of(index, pair, level) for pair in self.setup.pairs]
+
+    def _tests_of(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:  # noqa: ARG002 - of the draws
         """Permutation tests where they can be afforded, else normal ones; limits are read off the draws."""
         drawn = self.drawn[index]
         if drawn is None:
@@ -274,7 +281,7 @@ class ResampledSamples(Resampling):
 
     def _permuted(self, pair: tuple[int, int]) -> dict[int, Array]:
         """By estimand, permutation p-values (V) from the same permutations; nothing where they would take too long."""
-        entries = 4 * self._largest * self._width * max(self.setup.n_pairs, 1)
+        entries = 4 * self._largest * self._width * max(len(self.setup.pairs), 1)
         draws = min(PERMUTATIONS, _PERMUTED_ENTRIES // entries)
         if draws < FEWEST_PERMUTATIONS or not all(run.run.exchangeable for run in self.runs.scored):
             return {}

@@ -7,9 +7,10 @@ from scipy.stats import beta, norm
 from sklearn import metrics as sk
 from sklearn.isotonic import IsotonicRegression
 
-from app.kernel.samples.curves import cuts_of, isotonic
+from app.kernel.samples.curves import isotonic
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
 from app.kernel.uncertainty.of_samples.curve_bands import (
     BandForm,
@@ -17,9 +18,9 @@ from app.kernel.uncertainty.of_samples.curve_bands import (
     Envelope,
     Reading,
     consistency_band,
+    consistent_curves,
     fnr_at,
     fnr_between,
-    isotonic_at,
     net_benefit_at,
     net_benefit_between,
     precision_at,
@@ -68,9 +69,19 @@ def test_net_benefit_by_its_definition(prevalence: float | None) -> None:
 def test_isotonic_values_are_those_of_scikit_learn() -> None:
     at = np.unique(VALUES)
     expected = IsotonicRegression().fit(VALUES, TRUTH).predict(at)
-    np.testing.assert_allclose(isotonic_at(cuts_of(RANKING), at), expected, atol=1e-12)
     curve = isotonic(Scores(TRUTH, np.column_stack([1 - VALUES, VALUES])), 1)
-    np.testing.assert_allclose(isotonic_at(cuts_of(RANKING), curve.x), curve.y, atol=1e-12)
+    np.testing.assert_allclose(curve.x, at)
+    np.testing.assert_allclose(curve.y, expected, atol=1e-12)
+
+
+def test_simulated_isotonic_curves_are_those_of_scikit_learn() -> None:
+    at = np.unique(VALUES)[[0, 3, 20, -1]]
+    found = consistent_curves(RANKING, draws=40, seed=5, at=at)
+    random = generator(5)
+    for curve in found:
+        happened = random.random(RANKING.values.size) < RANKING.values
+        expected = IsotonicRegression().fit(RANKING.values, happened).predict(at)
+        np.testing.assert_allclose(curve, expected, atol=1e-12)
 
 
 def test_limits_are_quantiles_of_curves_in_resamples() -> None:
@@ -112,11 +123,11 @@ def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> N
         happened = random.random(300) < p
         at = np.unique(p)[5:-5]
         band = consistency_band(Ranking(p, happened), draws=300, seed=seed, at=at, settings=SIMULTANEOUS)
-        own = isotonic_at(cuts_of(Ranking(p, happened)), at)
+        own = IsotonicRegression().fit(p, happened).predict(at)
         held.append(bool(((own >= band[0]) & (own <= band[1])).all()))
     assert 0.8 <= np.mean(held) <= 1.0
     # Outcomes that are the opposite of what is said lie far outside.
-    reverse = isotonic_at(cuts_of(Ranking(p, p < 0.5)), at)
+    reverse = IsotonicRegression().fit(p, p < 0.5).predict(at)
     assert not ((reverse >= band[0]) & (reverse <= band[1])).all()
 
 

@@ -1,7 +1,7 @@
 """What the samples of two runs contribute to the differences of any smooth metrics between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ class Effects:
         better: (V, K) samples for the first run; they need not be whole.
         worse: (V, K) samples for the second.
         weights: (V, K) what one of them adds to the value.
-        sizes: (K) all samples of the class.
+        sizes: (V, K) all samples of the class.
     """
 
     difference: Array
@@ -52,7 +52,12 @@ class Effects:
 
     def of(self, some: slice) -> "Effects":
         """Those on some of the values."""
-        return replace(self, **{name: getattr(self, name)[some] for name in _OF_VALUES})
+        return Effects(*(getattr(self, one.name)[some] for one in fields(self)))
+
+    @classmethod
+    def stacked(cls, parts: Sequence["Effects"]) -> "Effects":
+        """Those on the values of several, one after the other, all of equally many classes."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
     @property
     def faithful(self) -> NDArray[np.bool_]:
@@ -63,16 +68,13 @@ class Effects:
         return near
 
 
-_OF_VALUES = tuple(one.name for one in fields(Effects) if one.name != "sizes")
-
-
 def rate_effects(better: ArrayLike, worse: ArrayLike, size: float) -> Effects:
     """Effects on rates of ``size`` samples each, of which so many (V) count for one of the two runs only."""
     better, worse = np.broadcast_arrays(*(np.atleast_1d(np.asarray(side, np.float64)) for side in (better, worse)))
     gap = (better - worse) / size
     tail = mcnemar_mid_p(better, worse) / 2.0
     weights = np.full((gap.size, 1), 1.0 / size)
-    return Effects(gap, gap, tail, better[:, None], worse[:, None], weights, np.array([size]))
+    return Effects(gap, gap, tail, better[:, None], worse[:, None], weights, np.full((gap.size, 1), size))
 
 
 def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit: float) -> Effects:
@@ -91,7 +93,7 @@ def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit
     gap = np.array([linear])
     sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
     tail = np.array([_tail(abs(linear), changes, counts)])
-    return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([members]))
+    return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([[members]]))
 
 
 def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Effects:
@@ -147,7 +149,7 @@ def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Eff
         better,
         worse,
         weights,
-        joint.members(),
+        np.broadcast_to(joint.members(), weights.shape),
     )
 
 

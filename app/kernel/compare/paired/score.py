@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.kernel.compare.paired.effects import Effects
-from app.kernel.numerics.arrays import Array, Mask, every, silently
+from app.kernel.numerics.arrays import Array, Mask, silently, some
 from app.kernel.numerics.roots import rising_root
 from app.kernel.numerics.special import normal_cdf, normal_quantile
 from app.kernel.uncertainty.intervals import two_sided_z
@@ -24,6 +24,8 @@ _EQUAL = 1e-9
 _MOST_SCALED = 2.0
 # Parts of the score at 0 that limits which are held at 0 keep away from it.
 _MARGIN = 0.02
+# Multipliers times values times classes that are looked at in one go: more leave the cache of the processor.
+_AT_ONCE = 1 << 16
 
 
 class PairedScore:
@@ -45,9 +47,34 @@ class PairedScore:
     """
 
     def __init__(self, effects: Effects) -> None:
+        n_values, n_classes = effects.weights.shape
+        step = max(1, _AT_ONCE // (_GRID.size * n_classes))
+        self._parts = [_Part(effects.of(slice(start, start + step))) for start in range(0, max(n_values, 1), step)]
+        self.p = np.concatenate([part.p for part in self._parts])
+        self.score = np.concatenate([part.score for part in self._parts])
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V); NaN where the value is undefined or no sample can move it."""
+        lows, highs = zip(*(part.limits(level) for part in self._parts), strict=True)
+        return np.concatenate(lows), np.concatenate(highs)
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """How sure it is that the differences (V) are larger than thresholds: 1 less the one-sided p of these.
+
+        At 0 that is the exact mid-p.
+        """
+        ends = np.cumsum([part.p.size for part in self._parts])[:-1]
+        thresholds = np.split(np.broadcast_to(threshold, self.p.shape), ends)
+        return np.concatenate([part.chance_above(own) for part, own in zip(self._parts, thresholds, strict=True)])
+
+
+class _Part:
+    """``PairedScore`` of as many values as are looked at in one go."""
+
+    def __init__(self, effects: Effects) -> None:
         linear, unit = effects.linear, effects.weights.max(axis=1, initial=0.0)
         ahead = linear >= 0
-        used = (effects.sizes > 0) & (effects.weights > 0).any(axis=0)
+        used = (effects.sizes > 0).any(axis=0)
         with silently():
             scale = effects.difference / linear
             weights = effects.weights[:, used] / unit[:, None]
@@ -58,8 +85,8 @@ class PairedScore:
         self._difference = effects.difference
         better, worse = effects.better[:, used], effects.worse[:, used]
         sides = np.where(ahead[:, None], better, worse), np.where(ahead[:, None], worse, better)
-        self._near = _Side(*sides, weights, effects.sizes[used], total)
-        self._far = _Side(*sides[::-1], weights, effects.sizes[used], -total)
+        self._near = _Side(*sides, weights, effects.sizes[:, used], total)
+        self._far = _Side(*sides[::-1], weights, effects.sizes[:, used], -total)
         self.score = self._near.score_of(np.zeros(total.shape))
         alone = (effects.weights > 0).sum(axis=1) == 1
         tail = np.where(alone, effects.tail, np.maximum(effects.tail, normal_cdf(-self.score)))
@@ -67,7 +94,6 @@ class PairedScore:
         self._calibration = _Calibration(-normal_quantile(np.maximum(tail, 1e-300)), self.score)
 
     def limits(self, level: float) -> tuple[Array, Array]:
-        """Lower and upper limits (V); NaN where the value is undefined or no sample can move it."""
         z = np.full(self._slope.shape, two_sided_z(level))
         ends = self._near.at_score(self._calibration.score_at(z)), -self._far.at_score(z)
         first, second = (end * self._slope for end in ends)
@@ -78,11 +104,7 @@ class PairedScore:
         within = self.p >= 1.0 - level
         return np.where(within, np.minimum(low, 0.0), low), np.where(within, np.maximum(high, 0.0), high)
 
-    def chance_above(self, threshold: Array | float) -> Array:
-        """How sure it is that the differences (V) are larger than thresholds: 1 less the one-sided p of these.
-
-        At 0 that is the exact mid-p.
-        """
+    def chance_above(self, threshold: Array) -> Array:
         with silently():
             place = threshold / self._slope
         below = place < self._near.total
@@ -103,7 +125,7 @@ class _Side:
         better: (V, K).
         worse: (V, K).
         weights: (V, K), at most 1.
-        sizes: (K).
+        sizes: (V, K).
         total: (V) the sum.
     """
 
@@ -207,16 +229,20 @@ def _solved(function: Callable[[Array], tuple[Array, Array]], solvable: Mask, lo
 
 
 def _scales(better: Array, worse: Array, rest: Array, pull: Array) -> Array:
-    """The v of ``_Side._fit``, by Newton's method from below, where the sum of the shares is above 1 and convex."""
+    """The v of ``_Side._fit``, by Newton's method from below, where the sum of the shares is above 1 and convex.
+
+    What has settled no longer moves, so that it is the same whatever else is looked at.
+    """
     v = np.maximum(np.maximum(pull + worse, rest), better - pull)
     for _ in range(_NEWTON_STEPS):
         down = np.where(worse > 0.0, v - pull, np.inf)
         up = v + pull
         shares = better / up, worse / down, rest / v
         step = (shares[0] + shares[1] + shares[2] - 1.0) / (shares[0] / up + shares[1] / down + shares[2] / v)
-        v = v + np.maximum(step, 0.0)
-        if every(~(step > _SETTLED * v)):
+        moving = step > _SETTLED * v
+        if not some(moving):
             break
+        v = np.where(moving, v + step, v)
     return v
 
 

@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.hull import upper_hull
+from app.kernel.numerics.isotonic import falling_means
 from app.kernel.samples.calibration import Bins, equal_width
-from app.kernel.samples.curves import Cuts, cuts_of
+from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.uncertainty.design import generator
 from app.kernel.uncertainty.intervals import Limits, wilson
 
 Codes = NDArray[np.intp]
+# Simulated outcomes that are looked at in one go.
+_AT_ONCE = 1 << 18
 # From the samples of a resample, falling, to the heights (m) of its curve at the points asked for.
 Reading = Callable[[Ranking], Array]
 # From simulated rates to the lowest and the highest curve (2, m) that they allow at the points asked for.
@@ -258,24 +260,17 @@ def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, sett
 
 def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> Array:
     """Isotonic regressions (D, m) of simulated outcomes, as `consistency_band` draws them."""
-    random = generator(seed)
+    random, n = generator(seed), ranking.values.size
+    step = max(1, _AT_ONCE // n)
+    ends = ranking.last
+    starts, falling = np.concatenate([[0], ends[:-1] + 1]), ranking.values.take(ends)
+    places = falling.size - 1 - np.searchsorted(falling[::-1], at, side="left")
     found = np.empty((draws, at.size))
-    for number in range(draws):
-        happened = random.random(ranking.values.size) < ranking.values
-        cuts = cuts_of(Ranking(ranking.values, happened))
-        found[number] = isotonic_at(cuts, at)
+    for start in range(0, draws, step):
+        happened = random.random((min(step, draws - start), n)) < ranking.values
+        sums = np.add.reduceat(happened, starts, axis=1, dtype=np.float64)
+        found[start : start + step] = falling_means(sums, np.diff(starts, append=n).astype(np.float64))[:, places]
     return found
-
-
-def isotonic_at(cuts: Cuts, at: Array) -> Array:
-    """The isotonic regression of the outcomes at probabilities (m) that occur."""
-    tp, fp = upper_hull(cuts.tp, cuts.fp)
-    up, right = np.diff(tp), np.diff(fp)
-    falling = cuts.thresholds[1:]
-    place = falling.size - np.searchsorted(falling[::-1], at, side="left")
-    level = np.searchsorted(tp + fp, (cuts.tp + cuts.fp)[place], side="left") - 1
-    regression: Array = (up / (up + right)).take(level)
-    return regression
 
 
 def bins_band(bins: Bins, filled: Codes, settings: BandSettings) -> Limits:
