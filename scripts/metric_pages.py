@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.domain.expressions.expressions import describe, write_value
+from app.domain.expressions.expressions import write_value
+from app.domain.expressions.parameters import describe
 from app.kernel.metrics.card import (
     INPUTS_OF_CLASSES,
     AnyMetric,

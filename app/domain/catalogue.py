@@ -12,21 +12,10 @@ from app.domain.expressions.names import suggest
 from app.domain.inputs.labels import shown
 from app.domain.inputs.units.rankings import CUTOFFS
 from app.domain.members import LEFT_OUT
-from app.kernel.metrics.card import (
-    AnyMetric,
-    Card,
-    Choice,
-    DecisionName,
-    Inputs,
-    Number,
-    Orientation,
-    Parameter,
-    Prevalence,
-    Scope,
-    Task,
-)
+from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
+from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
 
 

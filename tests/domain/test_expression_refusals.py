@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
-from app.domain.expressions.expressions import describe, parse, render
+from app.domain.expressions.expressions import parse, render
 from app.domain.expressions.names import suggest
+from app.domain.expressions.parameters import describe
 from app.domain.expressions.syntax import DEEPEST, LONGEST
-from app.kernel.metrics.card import Choice, Inputs, Number, Scope
+from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
+from app.kernel.metrics.parameters import Choice, Number
 from tests.domain.test_expressions import LABELS, NON_NEGATIVE, PLAIN, measure
 
 

@@ -3,64 +3,36 @@
 ``recall@D``, ``f_beta(beta=2)``, ``gps(recall@*, precision@D)``: see ``grammar.lark``.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
 from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.names import nearest_labels, suggest
+from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import (
-    LONGEST_SHOWN,
     WORD,
     Assignment,
     Call,
     Literal,
     Selector,
-    TokenKind,
     quote,
     read,
     shown,
     write_label,
 )
-from app.domain.expressions.weights import matrix_of, weights_of, write_matrix, write_number, write_weights
-from app.kernel.metrics.card import (
-    AnyMetric,
-    Card,
-    Choice,
-    Decision,
-    DecisionName,
-    Inputs,
-    MatrixOf,
-    Number,
-    Parameter,
-    Scope,
-    Task,
-)
+from app.domain.expressions.weights import weights_of, write_matrix, write_number, write_weights
+from app.kernel.metrics.card import AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
+from app.kernel.metrics.parameters import Decision, Number
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
 _WEIGHTS: Final = "weights"
 # More labels than this are not listed in a message.
 _MOST_LISTED: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What names are looked up in."""
-
-    labels: Sequence[str]
-    positive: int | None
-    inputs: Collection[Inputs]
-    complete: bool
-    task: Task | None
-    assumed: Mapping[str, Any]
-    decisions: Sequence[str] | None
 
 
 def parse(
@@ -92,7 +64,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), _Context(labels, positive, inputs, complete, task, assumed, decisions))
+    return _bind(read(text), Context(labels, positive, inputs, complete, task, assumed, decisions))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -142,7 +114,7 @@ def write_value(value: Any) -> str:
     return f'"{write_matrix(value)}"' if isinstance(value, tuple) else write_number(value)
 
 
-def _bind(call: Call, context: _Context) -> Expression:
+def _bind(call: Call, context: Context) -> Expression:
     if call.name in COMBINATIONS:
         return _combination(call, context)
     metric = catalogue().named(call.name, context.task)
@@ -161,10 +133,10 @@ def _bind(call: Call, context: _Context) -> Expression:
             f"{metric.key} needs {metric.card.inputs}; there is only {' and '.join(sorted(context.inputs))}",
             position=call.position,
         )
-    return Measure(metric, _parameters(metric.card, call, context), _class(metric, call, context))
+    return Measure(metric, parameters_of(metric.card, call, context), _class(metric, call, context))
 
 
-def _combination(call: Call, context: _Context) -> Combination:
+def _combination(call: Call, context: Context) -> Combination:
     card = COMBINATIONS[call.name]
     example = _example(card)
     if call.arguments is None:
@@ -202,7 +174,7 @@ def _example(card: CombinationCard) -> str:
     return f"{card.key}(recall@*{weights})"
 
 
-def _values(parts: Sequence[Expression], context: _Context) -> list[int | None] | None:
+def _values(parts: Sequence[Expression], context: Context) -> list[int | None] | None:
     """The class of each value of the parts, None for one of no class; None as a whole where nobody knows."""
     found: list[int | None] = []
     for part in parts:
@@ -235,11 +207,11 @@ def _numbers_of(
     call: Call,
     written: Mapping[str, Assignment],
     values: Sequence[int | None] | None,
-    context: _Context,
+    context: Context,
 ) -> Mapping[str, Any]:
     """The numbers of a function of metrics, and the weights of its values."""
     found: dict[str, Any] = {
-        one.name: _value(card.key, one, written[one.name].value, context) if one.name in written else one.default
+        one.name: value_of(card.key, one, written[one.name].value, context) if one.name in written else one.default
         for one in card.parameters
     }
     if card.weighted is not None:
@@ -262,7 +234,7 @@ def _no_parameter(card: CombinationCard, name: str) -> str:
     return f"{card.key} takes no parameter {shown(name)}; it takes {accepted}"
 
 
-def _part(function: str, argument: Call | Literal, context: _Context) -> Expression:
+def _part(function: str, argument: Call | Literal, context: Context) -> Expression:
     match argument:
         case Call():
             return _bind(argument, context)
@@ -291,7 +263,7 @@ def _require_non_negative(function: CombinationCard, part: Expression, position:
     )
 
 
-def _class(metric: AnyMetric, call: Call, context: _Context) -> int | Every | None:
+def _class(metric: AnyMetric, call: Call, context: Context) -> int | Every | None:
     if metric.card.scope is Scope.OVERALL:
         if call.selector is not None:
             twin = f"{metric.key}_ovr"
@@ -311,7 +283,7 @@ def _class(metric: AnyMetric, call: Call, context: _Context) -> int | Every | No
     return context.positive
 
 
-def _selected(selector: Selector, context: _Context) -> int | Every:
+def _selected(selector: Selector, context: Context) -> int | Every:
     if isinstance(selector.label, Every):
         return selector.label
     if selector.label in context.labels:
@@ -329,148 +301,7 @@ def _selected(selector: Selector, context: _Context) -> int | Every:
     )
 
 
-def _parameters(card: Card, call: Call, context: _Context) -> Mapping[str, Any]:
-    by_name = {parameter.name: parameter for parameter in card.parameters}
-    values: dict[str, Any] = {}
-    for argument in call.arguments or ():
-        if not isinstance(argument, Assignment):
-            raise _misplaced(card, call, argument, context)
-        parameter = by_name.get(argument.name)
-        if parameter is None:
-            raise InvalidParameter(
-                f"{card.key} takes no parameter {shown(argument.name)}; {_accepted(card)}", position=argument.position
-            )
-        if argument.name in values:
-            raise InvalidParameter(
-                f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
-            )
-        values[argument.name] = _value(card.key, parameter, argument.value, context)
-    assumed = {name: context.assumed[name] for name in by_name.keys() & context.assumed.keys()}
-    found = {**card.defaults, **assumed, **values}
-    _require_costs(card, found, call, context)
-    for one in card.parameters:
-        if isinstance(one, DecisionName) and found[one.name] is one.default:
-            known = "" if context.decisions is None else f": {_listed_decisions(context.decisions)}"
-            raise InvalidParameter(f"{card.key} needs {one.name}{known}", position=call.position)
-    for smaller, larger in pairwise(card.rising):
-        if found[smaller] >= found[larger]:
-            raise InvalidParameter(
-                f"{smaller} of {card.key} has to lie below {larger}, which is {found[larger]:g}", position=call.position
-            )
-    return MappingProxyType(found)
-
-
-def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: _Context) -> None:
-    """Where decisions are no classes nobody knows which of them are mistakes."""
-    if context.decisions is None:
-        return
-    for one in card.parameters:
-        if isinstance(one, Choice) and one.matrix is MatrixOf.COSTS and isinstance(found[one.name], str):
-            raise InvalidParameter(
-                f"{card.key} needs {one.name}, since what is decided are no classes, and nothing says which decisions "
-                f"are mistakes: a row for each actual class with {len(context.decisions)} numbers, as "
-                f'{one.name}="0,1,2;5,0,1", or in the options of the evaluation',
-                position=call.position,
-            )
-
-
-def _misplaced(card: Card, call: Call, argument: Call | Literal, context: _Context) -> InvalidExpression:
-    """What to say of something in a metric's brackets that is no ``name=value``."""
-    text = argument.name if isinstance(argument, Call) else argument.text
-    if card.scope is Scope.CLASS and text in context.labels:
-        return InvalidExpression(
-            f"a class stands behind an @: write {call.name}@{write_label(text)}", position=argument.position
-        )
-    if card.parameters and isinstance(argument, Literal):
-        name = card.parameters[0].name
-        return InvalidParameter(
-            f"parameters have names: write {call.name}({name}={text[:LONGEST_SHOWN]})", position=argument.position
-        )
-    return InvalidExpression(
-        f"{card.key} is a metric and not a function of others; {_accepted(card)}", position=argument.position
-    )
-
-
-def _accepted(card: Card) -> str:
-    if not card.parameters:
-        return "it takes none"
-    return "it takes " + ", ".join([f"{parameter.name} ({describe(parameter)})" for parameter in card.parameters])
-
-
-def describe(parameter: Parameter) -> str:
-    """What a parameter takes, in words."""
-    if isinstance(parameter, DecisionName):
-        return "the name of a decision"
-    if isinstance(parameter, Choice):
-        return " or ".join(parameter.options) + (", or a matrix as '0,1; 1,0'" if parameter.matrix is not None else "")
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (
-            ("above", parameter.above),
-            ("from", parameter.minimum),
-            ("below", parameter.below),
-            ("up to", parameter.maximum),
-        )
-        if bound is not None
-    ]
-    text = " ".join(["a whole number" if parameter.integral else "a number", *bounds])
-    return text + (", inf or -inf" if parameter.infinite else "")
-
-
-def _value(key: str, parameter: Parameter, literal: Literal, context: _Context) -> Any:
-    refused = InvalidParameter(
-        f"{parameter.name} of {key} is {describe(parameter)}, not {shown(literal.text)}",
-        position=literal.position,
-    )
-    if isinstance(parameter, Choice):
-        if literal.text in parameter.options:
-            return literal.text
-        if parameter.matrix is not None and literal.kind is TokenKind.QUOTED and not literal.text.strip().isalpha():
-            size = len(context.labels) if context.complete else None
-            width = None if context.decisions is None else len(context.decisions)
-            return matrix_of(f"{parameter.name} of {key}", literal, parameter.matrix, size, width)
-        raise refused
-    if isinstance(parameter, DecisionName):
-        return _decision(key, parameter, literal, context)
-    if literal.kind is not TokenKind.NUMBER:
-        raise refused
-    value = float(literal.text)
-    if not _within(parameter, value, written_infinite="inf" in literal.text):
-        raise refused
-    return value
-
-
-def _decision(key: str, parameter: DecisionName, literal: Literal, context: _Context) -> Decision:
-    """One of those that are known; any name where none are."""
-    if context.decisions is None:
-        return Decision(literal.text, 0)
-    if literal.text not in context.decisions:
-        raise InvalidParameter(
-            f"{parameter.name} of {key} is one of {_listed_decisions(context.decisions)}, not {shown(literal.text)}",
-            position=literal.position,
-        )
-    return Decision(literal.text, context.decisions.index(literal.text))
-
-
-def _listed_decisions(decisions: Sequence[str]) -> str:
-    some = [shown(one) for one in decisions[:_MOST_LISTED]]
-    return ", ".join(some) + (f" and {len(decisions) - len(some)} more" if len(decisions) > len(some) else "")
-
-
-def _within(parameter: Number, value: float, *, written_infinite: bool) -> bool:
-    if not math.isfinite(value):
-        # 1e400 is too large for a double; that it reads as infinite is not what was written.
-        return parameter.infinite and written_infinite and not math.isnan(value)
-    return (
-        (value.is_integer() or not parameter.integral)
-        and (parameter.minimum is None or value >= parameter.minimum)
-        and (parameter.maximum is None or value <= parameter.maximum)
-        and (parameter.above is None or value > parameter.above)
-        and (parameter.below is None or value < parameter.below)
-    )
-
-
-def _unknown_metric(call: Call, context: _Context) -> UnknownMetric:
+def _unknown_metric(call: Call, context: Context) -> UnknownMetric:
     names = suggest(call.name)
     if call.name in context.labels:
         hint = f"it is a class, and a class stands behind an @, as in recall@{write_label(call.name)}"

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, NamedTuple, TypeGuard, TypeVar
+from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
 
 import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.exact import Exact
+from app.kernel.metrics.parameters import Parameter
 from app.kernel.metrics.proportion import Cells, Proportion
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.weighted_units import Terms
@@ -135,67 +136,6 @@ class Condition(Generic[Data]):
     reason: str
     holds: Callable[[Data], Mask]
     overall: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A numeric parameter with its bounds; ``None`` is unbounded. ``integral`` asks for a whole number, and one that is
-    ``written`` stands in the canonical text of an expression even where it is the default.
-    """
-
-    name: str
-    default: float
-    description: str
-    minimum: float | None = None
-    maximum: float | None = None
-    above: float | None = None
-    below: float | None = None
-    infinite: bool = False
-    integral: bool = False
-    written: bool = False
-
-
-class MatrixOf(StrEnum):
-    """What the numbers of a matrix among the parameters are, actual classes as rows."""
-
-    WEIGHTS = "weights"
-    COSTS = "costs"
-    COSTS_OF_ANYTHING = "costs_of_anything"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A parameter with named values. ``matrix`` allows one of numbers too, as a tuple of its K rows: K columns, or any
-    number of them where what is decided need not be a class.
-    """
-
-    name: str
-    default: str
-    description: str
-    options: tuple[str, ...]
-    matrix: MatrixOf | None = None
-
-
-class Decision(NamedTuple):
-    """Something that can be decided, with its place among the columns; 0 where these are not known yet."""
-
-    name: str
-    place: int
-
-
-NO_DECISION = Decision("", 0)
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionName:
-    """A parameter that is something that can be decided, by its name. It has to be given."""
-
-    name: str
-    description: str
-    default: Decision = NO_DECISION
-
-
-Parameter = Number | Choice | DecisionName
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, MatrixOf
+from app.kernel.metrics.parameters import Choice, MatrixOf
 from app.kernel.numerics.arrays import Array
 
 # One word for 1 per mistake, or costs by rows.

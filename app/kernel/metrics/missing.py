@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice
+from app.kernel.metrics.parameters import Choice
 from app.kernel.numerics.arrays import Array
 
 UNDEFINED = Choice(

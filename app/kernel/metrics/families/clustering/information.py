@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.contingency import Contingency
-from app.kernel.metrics.card import Choice, Inputs, Number, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Prevalence, Scope, metric
 from app.kernel.metrics.families.clustering.pairs import NO_SAMPLES, overall
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, Mask, ratio
 
 _AVERAGE = Choice(

@@ -6,9 +6,10 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import OVER_LABELS, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
 from app.kernel.metrics.exact import Exact
+from app.kernel.metrics.parameters import Number
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics import special
 from app.kernel.numerics.arrays import Array, total

@@ -13,7 +13,7 @@ from app.kernel.matrix import aickin
 from app.kernel.matrix.disagreement import Weights, disagreements, weighted_alpha_parts
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import CLUSTERINGS, Choice, MatrixOf, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import CLUSTERINGS, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_SAMPLES,
@@ -30,6 +30,7 @@ from app.kernel.metrics.exact import (
     krippendorff_agreement,
     signed_square,
 )
+from app.kernel.metrics.parameters import Choice, MatrixOf
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import Array, each, inner, ones, total

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import OVER_LABELS, Choice, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -20,6 +20,7 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
 from app.kernel.metrics.missing import UNDEFINED, filled
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 

@@ -4,21 +4,9 @@ from collections.abc import Callable
 from functools import partial
 
 from app.kernel.matrix.contingency import Contingency
-from app.kernel.metrics.card import (
-    NO_DECISION,
-    Better,
-    Choice,
-    Condition,
-    Decision,
-    DecisionName,
-    Inputs,
-    Metric,
-    Part,
-    Prevalence,
-    Scope,
-    metric,
-)
+from app.kernel.metrics.card import Better, Condition, Inputs, Metric, Part, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_SAMPLES
+from app.kernel.metrics.parameters import NO_DECISION, Choice, Decision, DecisionName
 from app.kernel.metrics.proportion import Cells
 from app.kernel.numerics.arrays import Array, each, ratio
 

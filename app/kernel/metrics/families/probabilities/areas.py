@@ -4,9 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, WEIGHTED
 from app.kernel.metrics.families.probabilities import ranking
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, total
 from app.kernel.samples.partial_areas import (
     area_between,

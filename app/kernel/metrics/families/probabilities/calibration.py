@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Gaps, Inputs, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_WEIGHT, NOT_PROBABILITIES
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, mean
 from app.kernel.samples.calibration import Bins, equal_mass, equal_width
 from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance

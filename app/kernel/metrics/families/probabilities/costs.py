@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, MatrixOf, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.metrics.costs import COSTS, Costs, matrix_of_costs
+from app.kernel.metrics.parameters import MatrixOf
 from app.kernel.numerics.arrays import Array, ratio, total
 from app.kernel.samples.influence import Parameters, mean_of
 from app.kernel.samples.losses import Codes

@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Number, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST
+from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.operating_points import precision_at_recall, recall_at_specificity, specificity_at_recall
 from app.kernel.samples.scores import Scores

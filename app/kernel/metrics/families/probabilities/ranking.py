@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import OVER_LABELS, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Inputs, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES
+from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
 from app.kernel.samples.areas import centred, micro_influence, pair_influence

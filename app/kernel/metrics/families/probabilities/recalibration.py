@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     CERTAIN,
     CONSTANT,
@@ -15,6 +15,7 @@ from app.kernel.metrics.conditions import (
     NOT_PROBABILITIES,
     SEPARATED,
 )
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, Mask, ratio
 from app.kernel.samples import recalibration
 from app.kernel.samples.areas import centred

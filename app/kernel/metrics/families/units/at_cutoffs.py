@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence
+from app.kernel.metrics.card import Inputs, Orientation, Prevalence
 from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_QUERIES, NO_RELEVANT
 from app.kernel.metrics.over_units import over_units
+from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.units.queries import Queries
 from app.kernel.units.ties import chance_of_a_hit
