@@ -24,7 +24,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.paired.predictive import PredictiveCounts, p_of, predictive_values
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator
-from app.services.compare.cost_ranges import between_groups
+from app.services.compare.pairs.cost_ranges import between_groups
 from benchmarks.coverage import print_table
 
 ALPHA = 0.05

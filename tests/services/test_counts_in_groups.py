@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.domain.errors import OutOfReach
-from app.services.compare import paired_tests
+from app.services.compare.pairs import paired_tests
 
 
 def test_many_samples_in_groups_are_tested_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

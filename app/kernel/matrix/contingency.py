@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.matrix.expected_information import expected_information, table_information
+from app.kernel.matrix.coefficients.expected_information import expected_information, table_information
 from app.kernel.numerics.arrays import ABOVE_MINUS_ONE, TINY, Array, Mask, each, inner, lazy, total
 
 # Where a share is above it, its logarithm comes from what is missing to 1.

@@ -9,10 +9,10 @@ from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.many.multiplicity import Adjustment
 from app.kernel.uncertainty.design import Alternative
-from app.services.compare.cost_ranges import CostComparison
-from app.services.compare.fold_tests import FoldTest
-from app.services.compare.paired_tests import PairedTests
-from app.services.compare.recall_order import RecallOrder
+from app.services.compare.pairs.cost_ranges import CostComparison
+from app.services.compare.pairs.fold_tests import FoldTest
+from app.services.compare.pairs.paired_tests import PairedTests
+from app.services.compare.pairs.recall_order import RecallOrder
 from app.services.estimands import Better
 from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, ResamplingDesign

@@ -22,12 +22,12 @@ from app.services.compare.answers import (
     Ranking,
     RunComparison,
 )
-from app.services.compare.cost_ranges import CostQuestion, cost_comparisons
 from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
-from app.services.compare.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
-from app.services.compare.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
-from app.services.compare.recall_order import recall_orders
+from app.services.compare.pairs.cost_ranges import CostQuestion, cost_comparisons
+from app.services.compare.pairs.fold_tests import FoldTest, fold_findings, fold_test
+from app.services.compare.pairs.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
+from app.services.compare.pairs.recall_order import recall_orders
 from app.services.progress import progressed
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference

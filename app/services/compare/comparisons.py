@@ -18,9 +18,9 @@ from app.services.acting import made_id
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
-from app.services.compare.cost_ranges import CostQuestion as CostQuestion
-from app.services.compare.cost_ranges import check_costs
 from app.services.compare.kept_answers import KeptAnswers
+from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
+from app.services.compare.pairs.cost_ranges import check_costs
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds.registry import usual_metrics
 from app.services.ports import EvaluationStore

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix import aickin
-from app.kernel.matrix.disagreement import Weights, disagreements, weighted_alpha_parts
+from app.kernel.matrix.coefficients import aickin
+from app.kernel.matrix.coefficients.disagreement import Weights, disagreements, weighted_alpha_parts
 from app.kernel.matrix.gradient import AdditiveGradient
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import CLUSTERINGS, Orientation, Prevalence, Scale, Scope, metric

@@ -1,0 +1,1 @@
+"""Arithmetic of single coefficients that takes more than the table of a matrix."""
