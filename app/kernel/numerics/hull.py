@@ -3,9 +3,15 @@
 Its slopes are those of the isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array
+
+# Counts as floats, or as whole numbers where their products need all digits.
+Amounts = NDArray[Any]
 
 # Points that a coarse hull covers are dropped in stretches of this length.
 STRETCH = 64
@@ -14,7 +20,7 @@ _FEW = 256
 _SLACK = 1e-12
 
 
-def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
+def upper_hull(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
     """Vertices of the hull of points that rise in both coordinates, from the first to the last."""
     # A point that is there twice would count as lying below the line between its neighbours.
     moves = (tp[1:] != tp[:-1]) | (fp[1:] != fp[:-1])
@@ -34,9 +40,9 @@ def upper_hull(tp: Array, fp: Array) -> tuple[Array, Array]:
     return _chain(tp, fp)
 
 
-def _chain(tp: Array, fp: Array) -> tuple[Array, Array]:
+def _chain(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
     """The same by a monotone chain, point by point."""
-    hull: list[tuple[float, float]] = []
+    hull: list[tuple[Any, Any]] = []
     for y, x in zip(tp.tolist(), fp.tolist(), strict=True):
         while len(hull) >= 2:
             (y1, x1), (y2, x2) = hull[-2], hull[-1]
@@ -44,11 +50,11 @@ def _chain(tp: Array, fp: Array) -> tuple[Array, Array]:
                 break
             hull.pop()
         hull.append((y, x))
-    vertices = np.array(hull)
+    vertices = np.array(hull, dtype=tp.dtype)
     return vertices[:, 0], vertices[:, 1]
 
 
-def outside(tp: Array, fp: Array, hull: tuple[Array, Array]) -> tuple[Array, Array]:
+def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amounts, Amounts]:
     """Those of some points in order that a hull of other points of the same curve does not cover."""
     stretches = tp.size // STRETCH
     whole = stretches * STRETCH

@@ -132,11 +132,20 @@ def partial_auc(row: Row, max_fpr: float) -> float:
     for start in range(0, inside, BLOCK):
         tp, fp, tp_before, fp_before = row.part(start, min(start + BLOCK, inside))
         area += float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
-    if inside < row.size:
-        tp, fp, tp_before, fp_before = row.part(inside, inside + 1)
+    edge = row.part(inside, inside + 1) if inside < row.size else None
+    return standardised_partial_area(area, edge, row.positives, row.negatives, max_fpr)
+
+
+def standardised_partial_area(
+    area: float, edge: tuple[Array, Array, Array, Array] | None, positives: float, negatives: float, max_fpr: float
+) -> float:
+    """The same by the area in pairs of the cuts that lie within the limit, and the first cut beyond it, if any."""
+    limit = max_fpr * negatives
+    if edge is not None:
+        tp, fp, tp_before, fp_before = edge
         if fp_before[0] < limit:
             run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
             area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
-    area /= row.positives * row.negatives
+    area /= positives * negatives
     lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
     return 0.5 * (1.0 + (area - lowest) / (highest - lowest))

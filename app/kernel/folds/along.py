@@ -1,0 +1,201 @@
+"""What adds up along the cuts of a ranking, from the highest score down.
+
+Counts are whole numbers, and sums of what is no whole number are exact until the end, so nothing here depends on where
+one block ends and the next begins.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from app.kernel.folds.runs import Counts, Cuts
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
+from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull
+from app.kernel.samples.rankings.cuts import Block, precision_at
+
+# Halves of whole numbers, such that their products with counts add up to less than 2^63.
+_HALF = 20
+_LOW = (1 << _HALF) - 1
+# Relative width within which a cumulative count stands exactly at a quantile, as in memory.
+_SLACK = 1e-12
+# Products of counts below it are exact in 64 bits.
+_EXACT = 1 << 62
+# Points that are brought to the hull at once.
+_POINTS = 1 << 16
+
+
+class _Part(NamedTuple):
+    """Distinct scores (c), falling; members and others with each, and with at least each."""
+
+    scores: Array
+    members: Counts
+    others: Counts
+    tp: Counts
+    fp: Counts
+
+
+class Along:
+    """The cuts of one ranking.
+
+    Attributes:
+        twice_lost: Twice the pairs in which the other one has the higher score, ties once.
+        gap: The largest TPR - FPR.
+        crossing: The first cut with TPR + FPR >= 1.
+        edge: The first cut beyond the largest false positive rate.
+    """
+
+    def __init__(self, positives: int, negatives: int, max_fpr: float, quantiles: tuple[float, ...]) -> None:
+        self.positives, self.negatives = positives, negatives
+        self.twice_lost = 0
+        self.gap = 0.0
+        # Nothing is predicted yet.
+        self.crossing = Block(*np.zeros((5, 1)))
+        self.edge: Block | None = None
+        slack = _SLACK * positives
+        self._sought = {
+            quantile: (
+                _Sought((1.0 - quantile) * positives + slack, "right"),
+                _Sought((1.0 - quantile) * positives - slack, "left"),
+            )
+            for quantile in quantiles
+        }
+        self._max_fpr = max_fpr
+        self._reached = 0, 0
+        # Members within the largest rate, and twice the pairs that they lose there.
+        self._inside = 0, 0
+        # Over the members: precision, twice its trapezoid, share of the others above and its square. Over the others:
+        # share of the members above, and its square.
+        self._of_members, self._of_others = ExactSums((4,)), ExactSums((2,))
+        exact = np.int64 if positives * negatives < _EXACT else object
+        self._hull: tuple[Amounts, Amounts] = np.array([0, positives], exact), np.array([0, negatives], exact)
+
+    @property
+    def hull(self) -> tuple[Array, Array]:
+        """Vertices (tp, fp) of the upper convex hull of the ROC curve."""
+        tp, fp = self._hull
+        return tp.astype(np.float64), fp.astype(np.float64)
+
+    @property
+    def area_inside(self) -> float:
+        """Area in pairs under the cuts up to the largest false positive rate."""
+        members, lost = self._inside
+        return float(members * Fraction(self._max_fpr * self.negatives) - Fraction(lost, 2))
+
+    @property
+    def quantiles(self) -> dict[float, tuple[float, float]]:
+        """Scores of the members at each quantile, from below and from above."""
+        return {quantile: (below.score, above.score) for quantile, (below, above) in self._sought.items()}
+
+    def precision(self) -> tuple[float, float]:
+        """Sum of precision at the members, and the same by trapezoids."""
+        sums = self._of_members.rounded()
+        return float(sums[0]), float(0.5 * sums[1])
+
+    def area_variance(self) -> float:
+        """DeLong's variance of the area; NaN without members or others."""
+        if not self.positives or not self.negatives:
+            return float("nan")
+        (_, _, lost, lost_squared), (above, above_squared) = self._of_members.exact(), self._of_others.exact()
+        of_members = spread(lost, lost_squared, self.positives)
+        return of_members / self.positives + spread(above, above_squared, self.negatives) / self.negatives
+
+    def add(self, cuts: Cuts) -> None:
+        """Go on with the next lower scores."""
+        tp, fp = np.cumsum(cuts.members), np.cumsum(cuts.others)
+        tp += self._reached[0]
+        fp += self._reached[1]
+        self._reached = int(tp[-1]), int(fp[-1])
+        for start in range(0, tp.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            self._add(_Part(cuts.scores[part], cuts.members[part], cuts.others[part], tp[part], fp[part]))
+        if self.positives and self.negatives:
+            for start in range(0, tp.size, _POINTS):
+                part = slice(start, start + _POINTS)
+                self._add_to_hull(tp[part], fp[part])
+
+    def _add(self, part: _Part) -> None:
+        at = np.flatnonzero(part.members)
+        if at.size:
+            held, others, tp, fp = (values.take(at) for values in part[1:])
+            fp_before = fp - others
+            block = Block(*(values.astype(np.float64) for values in (tp, fp, tp - held, fp_before, held)))
+            twice = fp + fp_before
+            self.twice_lost += _exact_dot(held, twice)
+            self._add_precision(block, held)
+            for sought in chain.from_iterable(self._sought.values()):
+                sought.look(part.scores.take(at), block)
+            if self.negatives:
+                self._add_rates(block, held, twice)
+        if self.positives and self.negatives:
+            self._add_others(part)
+
+    def _add_precision(self, block: Block, held: Counts) -> None:
+        heights = precision_at(block.tp, block.fp)
+        lost = (block.fp + block.fp_before) * (0.5 / max(self.negatives, 1))
+        values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before), lost, lost * lost])
+        self._of_members.add(values * held, _total)
+
+    def _add_others(self, part: _Part) -> None:
+        at = np.flatnonzero(part.others)
+        above = (part.tp - 0.5 * part.members).take(at) / self.positives
+        self._of_others.add(np.stack([above, above * above]) * part.others.take(at), _total)
+
+    def _add_rates(self, block: Block, held: Counts, twice: Counts) -> None:
+        self.gap = max(self.gap, float((block.tp * (1.0 / self.positives) - block.fp * (1.0 / self.negatives)).max()))
+        fpr = block.fp / self.negatives
+        if not self._crossed(self.crossing).any():
+            there = self._crossed(block)
+            self.crossing = _cut(block, int(there.argmax()) if there.any() else there.size - 1)
+        if self.edge is None:
+            inside = int(np.searchsorted(fpr, self._max_fpr, side="right"))
+            members, lost = self._inside
+            self._inside = members + int(held[:inside].sum()), lost + _exact_dot(held[:inside], twice[:inside])
+            self.edge = _cut(block, inside) if inside < fpr.size else None
+
+    def _crossed(self, block: Block) -> Mask:
+        crossed: Mask = block.fp / self.negatives + block.tp / self.positives >= 1.0
+        return crossed
+
+    def _add_to_hull(self, tp: Counts, fp: Counts) -> None:
+        # What lies inside a hull of some of the points goes by rounded numbers; of what is left whole numbers tell.
+        some = slice(None, None, STRETCH)
+        coarse = upper_hull(*_inserted(self.hull, tp[some], fp[some]))
+        self._hull = upper_hull(*_inserted(self._hull, *outside(tp, fp, coarse)))
+
+
+class _Sought:
+    """The score of the first cut with at least so many members, or with more; of the last cut if there is none."""
+
+    def __init__(self, members: float, side: Literal["left", "right"]) -> None:
+        self.score = np.nan
+        self._members, self._side, self._found = members, side, False
+
+    def look(self, scores: Array, block: Block) -> None:
+        if not self._found:
+            at = int(np.searchsorted(block.tp, self._members, side=self._side))
+            self._found = at < scores.size
+            self.score = float(scores[min(at, scores.size - 1)])
+
+
+def _inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterator[Amounts]:
+    """Points of the hull that ends at the last of all samples, with others before that one."""
+    for side, new in zip(hull, (tp, fp), strict=True):
+        yield np.concatenate([side[:-1], new.astype(side.dtype), side[-1:]])
+
+
+def _exact_dot(first: Counts, second: Counts) -> int:
+    """Sum of products of counts, of any size."""
+    return (int(first @ (second >> _HALF)) << _HALF) + int(first @ (second & _LOW))
+
+
+def _cut(block: Block, at: int) -> Block:
+    return Block(*(side[at : at + 1] for side in block if side is not None))
+
+
+def _total(values: Array) -> Array:
+    summed: Array = values.sum(axis=-1)
+    return summed

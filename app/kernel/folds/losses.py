@@ -1,0 +1,115 @@
+"""What is added up over the samples: losses with their squares, phi and shares, exactly."""
+
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.keys import Probabilities
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
+from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of_truth, phi_of, sums_by_code
+
+# Up to so many classes a product with the one-hot truth is faster than counting.
+_BY_PRODUCT = 8
+# What is summed; the squares follow in the same order.
+LOG_LOSS, SQUARED_ERROR, COSINE, PHI = range(4)
+_KINDS = 4
+_EMPTY: tuple[float, float] = (np.inf, -np.inf)
+
+
+class LossSums:
+    """Sums over the samples of each class.
+
+    Every value is made by operations that are rounded in one way wherever a sample stands, so sums are the same
+    whatever comes together.
+
+    Attributes:
+        counts: Samples, those with p_true > 1/2, with p_true < 1/K and with p_true < 2^-52, (4, K).
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+        self.counts: NDArray[np.int64] = np.zeros((4, n_classes), dtype=np.int64)
+        self._sums = ExactSums((2 * _KINDS, n_classes))
+        self._range = _EMPTY
+        self._one_hot = np.eye(n_classes)
+
+    def add(self, probabilities: Probabilities, y: Codes) -> None:
+        """Add rows (n, K) with codes (n); of two classes (n) of class 1 do."""
+        for start in range(0, y.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            self._add(probabilities[part], y[part])
+
+    def merge(self, other: Self) -> None:
+        """Take in the sums of others."""
+        self.counts = self.counts + other.counts
+        self._sums.merge(other._sums)
+        self._range = min(self._range[0], other._range[0]), max(self._range[1], other._range[1])
+
+    def losses(self) -> Losses:
+        """As metrics take them."""
+        sums = self._sums.rounded()
+        _, sure, ruled_out, _ = self.counts.astype(np.float64)
+        return Losses(sums[LOG_LOSS], sums[SQUARED_ERROR], sums[COSINE], sure, ruled_out, *self._range)
+
+    def phi(self) -> Array:
+        """Sum of phi over the samples of each class (K)."""
+        return np.asarray(self._sums.rounded()[PHI])
+
+    def variance(self, kind: int) -> float:
+        """Variance over n - 1 of a kind of values of all samples."""
+        exact = self._sums.exact()
+        rows = (exact[row * self.n_classes :][: self.n_classes] for row in (kind, kind + _KINDS))
+        first, second = (sum(row, start=Fraction(0)) for row in rows)
+        return spread(first, second, int(self.counts[0].sum()))
+
+    def variances(self, kind: int) -> Array:
+        """The same within each class (K)."""
+        exact, size = self._sums.exact(), self.n_classes
+        rows = zip(exact[kind * size :][:size], exact[(kind + _KINDS) * size :][:size], self.counts[0], strict=True)
+        return np.array([spread(first, second, int(count)) for first, second, count in rows])
+
+    def _add(self, probabilities: Probabilities, y: Codes) -> None:
+        values = np.empty((2 * _KINDS, y.size))
+        p_true, squared_length = self._rows(probabilities, y, values[SQUARED_ERROR])
+        low, high = float(p_true.min()), float(p_true.max())
+        self._range = min(self._range[0], low), max(self._range[1], high)
+        np.log(np.maximum(p_true, CLIP, out=values[LOG_LOSS]), out=values[LOG_LOSS])
+        np.negative(values[LOG_LOSS], out=values[LOG_LOSS])
+        np.divide(p_true, np.sqrt(squared_length, out=squared_length), out=values[COSINE])
+        phi_of(p_true, out=values[PHI])
+        np.multiply(values[:_KINDS], values[:_KINDS], out=values[_KINDS:])
+        self._count(p_true, y)
+        if self.n_classes <= _BY_PRODUCT:
+            truth = self._one_hot.take(y, axis=0)
+            self._sums.add(values, lambda pieces: pieces @ truth)
+        else:
+            self._sums.add(values, lambda pieces: sums_by_code(y, pieces, self.n_classes))
+
+    def _rows(self, probabilities: Probabilities, y: Codes, squared_error: Array) -> tuple[Array, Array]:
+        """p_true and the squared length of each row; the squared error goes to where it belongs."""
+        if probabilities.ndim == 1:
+            one = probabilities.astype(np.float64, copy=False)
+            zero = 1.0 - one
+            np.subtract(one, y, out=squared_error)
+            np.square(squared_error, out=squared_error)
+            return np.where(y, one, zero), one * one + zero * zero
+        columns = np.array(probabilities.T, order="C", dtype=np.float64)
+        # One column after the other, since products of matrices add in an order of their own.
+        squared_length = np.zeros(y.size)
+        squared_error[:] = 0.0
+        for code, column in enumerate(columns):
+            squared_length += column * column
+            if self.n_classes > 2 or code == 1:
+                away = column - (y == code)
+                squared_error += away * away
+        return entries_of_truth(np.ascontiguousarray(probabilities, dtype=np.float64), y), squared_length
+
+    def _count(self, p_true: Array, y: Codes) -> None:
+        for row, which in enumerate(self._regions(p_true)):
+            self.counts[row] += np.bincount(y if which is None else y[which], minlength=self.n_classes)
+
+    def _regions(self, p_true: Array) -> tuple[Mask | None, Mask, Mask, Mask]:
+        return None, p_true > 0.5 + TOLERANCE, p_true < 1.0 / self.n_classes - TOLERANCE, p_true < CLIP

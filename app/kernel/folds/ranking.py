@@ -1,0 +1,84 @@
+"""A ranking of samples that nobody holds: what is read off the cuts while they go by, from the highest score down."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from app.kernel.folds.along import Along
+from app.kernel.folds.runs import Cuts
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
+from app.kernel.samples.rankings.ranking import Ranking
+
+
+class NotFolded(AttributeError):
+    """Something that needs all samples at once was asked of samples that went by."""
+
+
+class FoldedRanking(Ranking):
+    """What metrics read off a ranking, at their default parameters. What needs the samples again is ``NotFolded``.
+
+    Attributes:
+        area_variance: DeLong's variance of the area.
+
+    Args:
+        blocks: All samples by falling score.
+        positives: Members, known before.
+        negatives: Others.
+        max_fpr: Where the partial area ends.
+        quantiles: Of the scores of the members.
+    """
+
+    def __init__(
+        self, blocks: Iterable[Cuts], positives: int, negatives: int, max_fpr: float, quantiles: tuple[float, ...]
+    ) -> None:
+        along = Along(positives, negatives, max_fpr, quantiles)
+        for cuts in blocks:
+            along.add(cuts)
+        self.weights = None
+        self.area_variance = along.area_variance()
+        self._along, self._max_fpr = along, max_fpr
+        pairs, lost = positives * negatives, along.twice_lost
+        precision, trapezoid = along.precision()
+        # Whole numbers of any size are divided once.
+        made = {
+            "positives": float(positives),
+            "negatives": float(negatives),
+            "losses": lost / 2,
+            "wins": (2 * pairs - lost) / 2,
+            "auc": (2 * pairs - lost) / (2 * pairs) if pairs else np.nan,
+            "average_precision": precision / positives if positives else np.nan,
+            "precision_sum": trapezoid,
+            "ks": along.gap if pairs else np.nan,
+            "equal_error_rate": self._equal_error_rate() if pairs else np.nan,
+        }
+        self.__dict__.update({name: np.asarray(value) for name, value in made.items()})
+        self.__dict__["hulls"] = [along.hull]
+
+    def partial_auc(self, max_fpr: float) -> Array:
+        """Standardised area up to the false positive rate that was looked at."""
+        along = self._along
+        if max_fpr != self._max_fpr:
+            raise NotFolded(f"the area was folded up to {self._max_fpr}, not {max_fpr}")
+        if not along.positives or not along.negatives:
+            return np.asarray(np.nan)
+        edge = None if along.edge is None else along.edge[:4]
+        sizes = float(along.positives), float(along.negatives)
+        return np.asarray(standardised_partial_area(along.area_inside, edge, *sizes, max_fpr))
+
+    def member_quantile(self, quantile: float) -> tuple[Array, Array]:
+        """Scores of the members at one of the quantiles that were looked at."""
+        if quantile not in self._along.quantiles:
+            raise NotFolded(f"a quantile of {quantile} was not folded")
+        lower, upper = self._along.quantiles[quantile]
+        return np.asarray(lower), np.asarray(upper)
+
+    def _equal_error_rate(self) -> float:
+        """The one cut at which the rates meet is all that is looked at."""
+        along = self._along
+        sizes = {"positives": float(along.positives), "negatives": float(along.negatives)}
+        return equal_error_rate(Row(lambda *_: along.crossing, 1, (), **sizes))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotFolded(f"{name} needs the samples of a ranking, which were folded")

@@ -1,0 +1,174 @@
+"""Probabilities of samples folded: parts come in any order and number, and what is left is small."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.folded import FoldedScores, Order
+from app.kernel.folds.keys import Probabilities
+from app.kernel.folds.losses import LossSums
+from app.kernel.folds.runs import SortedRuns
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.samples.losses import Codes
+
+# Rows looked at at once, so that what is made of them stays in the cache.
+_BLOCK = 1 << 15
+
+
+class ScoresFold:
+    """What a model said about samples of K classes, folded: all metrics that need no sample twice.
+
+    States of parts are merged in any order and give the same answers, bit for bit, as long as logarithms are computed
+    by the same code: machines with other instructions may differ in their last digit. A state can be pickled; its files
+    go with it by their paths, and belong to whom it is merged into. It deletes its files at the end of a ``with``.
+
+    Args:
+        classes: K, at least 2.
+        budget: Bytes of memory, about, that the order of the samples may take; more goes into files, of which a key
+            in sqrt(budget / 64) stays in memory.
+        folder: Where files are made.
+
+    Raises:
+        ValueError: there are fewer than two classes.
+    """
+
+    def __init__(self, classes: int, budget: int, folder: Path) -> None:
+        if classes < 2:
+            raise ValueError(f"expected at least two classes, got {classes}")
+        self.classes, self.budget, self.folder = classes, budget, folder
+        self.confusion: NDArray[np.int64] = np.zeros((classes, classes), dtype=np.int64)
+        self.ties = 0
+        self._losses = LossSums(classes)
+        # Rows p, 1 - p of two classes need one order, all others one for each class.
+        self._paired = SortedRuns(budget, folder) if classes == 2 else None
+        self._columns: list[SortedRuns] = []
+
+    @property
+    def rows(self) -> int:
+        """Samples so far."""
+        return int(self.confusion.sum())
+
+    def add(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> Self:
+        """Add samples.
+
+        Args:
+            actual: Codes 0..K-1, shape (n,).
+            probabilities: Float32 or float64 in [0, 1], shape (n, K); of two classes (n,), that of class 1, does, and
+                that of class 0 is 1 minus it in float64.
+
+        Raises:
+            ValueError: the shapes do not fit, a code is out of range, or an entry is no number in [0, 1]. Nothing was
+                added then.
+        """
+        given, codes = _checked(actual, probabilities, self.classes)
+        for start in range(0, codes.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            self._add(codes[part], given[part])
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Take in another state of the same classes, which is not to be used any more.
+
+        Raises:
+            ValueError: it has another number of classes.
+        """
+        if other.classes != self.classes:
+            raise ValueError(f"states of {self.classes} and of {other.classes} classes cannot be merged")
+        self.confusion = self.confusion + other.confusion
+        self.ties += other.ties
+        self._losses.merge(other._losses)
+        if self._paired is not None and other._paired is not None:
+            self._paired.merge(other._paired)
+        if other._columns:
+            for own, others in zip(self._own_columns(), other._columns, strict=True):
+                own.merge(others)
+        return self
+
+    def finish(self) -> FoldedScores:
+        """Everything that the samples say; the state stays as it is, and can go on.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        if not self.rows:
+            raise ValueError("expected at least one sample")
+        stores = [store for store in (self._paired, *self._columns) if store is not None]
+        for store in stores:
+            store.release()
+        orders = []
+        for code in range(self.classes):
+            own = self._columns[code].runs if self._columns else []
+            paired = [] if self._paired is None else self._paired.runs
+            orders.append(Order([*own, *paired], []) if code else Order(own, paired))
+        return FoldedScores(self.confusion, self.ties, self._losses, orders, self.budget)
+
+    def close(self) -> None:
+        """Delete the files."""
+        for store in (self._paired, *self._columns):
+            if store is not None:
+                store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _own_columns(self) -> list[SortedRuns]:
+        if not self._columns:
+            stores = self.classes if self._paired is None else self.classes + 1
+            self._columns = [SortedRuns(self.budget // stores, self.folder) for _ in range(self.classes)]
+            if self._paired is not None:
+                self._paired.budget = self.budget // stores
+        return self._columns
+
+    def _add(self, codes: Codes, given: Probabilities) -> None:
+        predicted, ties = _decided(given)
+        self.confusion += confusion_counts(codes, predicted, self.classes)
+        self.ties += ties
+        self._losses.add(given, codes)
+        if self._paired is not None and given.ndim == 1:
+            self._paired.add(given, codes == 1)
+            return
+        if self._paired is not None:
+            zero, one = (column.astype(np.float64, copy=False) for column in given.T)
+            if (zero == 1.0 - one).all():
+                self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1)
+                return
+        for code, store in enumerate(self._own_columns()):
+            store.add(np.ascontiguousarray(given[:, code]), codes == code)
+
+
+def _checked(actual: NDArray[Any], probabilities: NDArray[Any], classes: int) -> tuple[Probabilities, Codes]:
+    narrow = probabilities.dtype == np.float32
+    given: Probabilities = probabilities if narrow else np.asarray(probabilities, dtype=np.float64)
+    shapes = [(actual.size, classes), *([(actual.size,)] if classes == 2 else [])]
+    if actual.ndim != 1 or given.shape not in shapes:
+        raise ValueError(f"expected probabilities of shape {shapes[-1]} beside {actual.size} codes, got {given.shape}")
+    if actual.dtype.kind not in "biu":
+        raise ValueError(f"class codes must be whole numbers, got {actual.dtype}")
+    codes = actual.astype(np.intp, copy=False)
+    if codes.size and not (codes.min() >= 0 and codes.max() < classes):
+        raise ValueError(f"class codes must lie in 0..{classes - 1}")
+    if given.size and not (given.min() >= 0.0 and given.max() <= 1.0):
+        raise ValueError("probabilities must be numbers in [0, 1]")
+    return given, codes
+
+
+def _decided(given: Probabilities) -> tuple[Codes, int]:
+    """The most probable classes, the first of equals, and in how many rows there are equals."""
+    if given.ndim == 1:
+        zero = 1.0 - given.astype(np.float64, copy=False)
+        return (given > zero).astype(np.intp), int(np.count_nonzero(given == zero))
+    best, codes = given[:, 0].copy(), np.zeros(len(given), dtype=np.intp)
+    for code in range(1, given.shape[1]):
+        column = given[:, code]
+        np.putmask(codes, column > best, code)
+        np.maximum(best, column, out=best)
+    at_top = np.count_nonzero(given == best[:, None], axis=1)
+    return codes, int(np.count_nonzero(at_top > 1))

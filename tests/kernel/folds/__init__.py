@@ -1,0 +1,1 @@
+"""Samples folded in parts."""
