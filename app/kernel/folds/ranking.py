@@ -42,19 +42,22 @@ class FoldedRanking(Ranking):
         pairs, lost = positives * negatives, along.twice_lost
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.
-        made = {
-            "positives": float(positives),
-            "negatives": float(negatives),
-            "losses": lost / 2,
-            "wins": (2 * pairs - lost) / 2,
-            "auc": (2 * pairs - lost) / (2 * pairs) if pairs else np.nan,
-            "average_precision": precision / positives if positives else np.nan,
-            "precision_sum": trapezoid,
-            "ks": along.gap if pairs else np.nan,
-            "equal_error_rate": self._equal_error_rate() if pairs else np.nan,
-        }
-        self.__dict__.update({name: np.asarray(value) for name, value in made.items()})
-        self.__dict__["hulls"] = [along.hull]
+        self._read(
+            positives=float(positives),
+            negatives=float(negatives),
+            losses=lost / 2,
+            wins=(2 * pairs - lost) / 2,
+            auc=(2 * pairs - lost) / (2 * pairs) if pairs else np.nan,
+            average_precision=precision / positives if positives else np.nan,
+            precision_sum=trapezoid,
+            ks=along.gap if pairs else np.nan,
+            equal_error_rate=self._equal_error_rate() if pairs else np.nan,
+        )
+        self.__dict__.update(hulls=[along.hull])
+
+    def _read(self, **attributes: float) -> None:
+        """Attributes that are computed at first use are there already."""
+        self.__dict__.update({name: np.asarray(value) for name, value in attributes.items()})
 
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area up to the false positive rate that was looked at."""

@@ -17,7 +17,7 @@ class Problem(NamedTuple):
 
     @property
     def classes(self) -> int:
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 def drawn(n: int, classes: int, seed: int, *, decimals: int | None = None) -> Problem:

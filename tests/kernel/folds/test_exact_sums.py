@@ -15,7 +15,7 @@ WIDE = {"moderate": 1.0, "wide": 30.0, "very wide": 120.0}
 
 
 def _total(pieces: Array) -> Array:
-    return pieces.sum(axis=-1)
+    return np.asarray(pieces.sum(axis=-1))
 
 
 def _summed(*parts: Array) -> ExactSums:
