@@ -18,7 +18,6 @@ from app.services.access.keys import KeyService
 from app.services.admission import Admission
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
-from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
 from app.services.gate.gates import GateService
@@ -27,12 +26,13 @@ from app.services.inventory.inventory import InventoryService
 from app.services.inventory.retention import Retention
 from app.services.jobs.jobs import JobService
 from app.services.jobs.running import JobRunner, Requests
+from app.services.processes.compute import ComputePool
+from app.services.processes.rendering import Renderer
+from app.services.processes.worker import Limits
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
-from app.services.rendering import Renderer
 from app.services.webhooks.sending import Sender
 from app.services.webhooks.webhooks import WebhookService
-from app.services.worker import Limits
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore

@@ -26,16 +26,16 @@ from app.services.access.keys import KeyService
 from app.services.acting import act_as
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
-from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory.inventory import InventoryService
 from app.services.jobs.jobs import JobService
 from app.services.ports import Readiness
+from app.services.processes.compute import ComputePool
+from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
-from app.services.rendering import Renderer
 from app.services.webhooks.webhooks import WebhookService
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.services.admission import Admission
-from app.services.compute import ComputePool
+from app.services.processes.compute import ComputePool
 from app.store.evaluations.writer import EvaluationWriter
 from app.telemetry.metrics import ServiceMetrics
 from app.telemetry.sampling import Level

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.services.compute import ComputePool
+from app.services.processes.compute import ComputePool
 from app.settings import Authentication, Settings
 from tests.serving import Served
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.api.bodies.columns import byte_size, parse_large_body
 from app.api.v1.requests.evaluations import BatchRequest
-from app.services.compute import ComputePool
+from app.services.processes.compute import ComputePool
 from tests.api.answers import check_problem, compute, evaluation
 from tests.api.test_probabilities import make, make_scores
 

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
-from app.services.compute import ComputePool
+from app.services.processes.compute import ComputePool
 from app.settings import Settings
 from tests.api.answers import check_problem
 from tests.serving import Served

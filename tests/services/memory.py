@@ -35,14 +35,14 @@ from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament
 from app.services.compare.comparisons import ComparisonService, NewComparison
 from app.services.compare.tournaments import TournamentService
-from app.services.compute import ComputePool
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
 from app.services.gate.answers import CheckAnswer
 from app.services.gate.gates import GateService
 from app.services.ports import SampleLabels
+from app.services.processes.compute import ComputePool
+from app.services.processes.worker import Limits
 from app.services.rank.leaderboards import LeaderboardService
 from app.services.rank.ranking import LeaderboardQuery
-from app.services.worker import Limits
 
 Answer = TypeVar("Answer")
 Json = dict[str, Any]

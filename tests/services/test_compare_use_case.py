@@ -9,7 +9,7 @@ import pytest
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
-from app.services.progress import tell_progress
+from app.services.processes.progress import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from tests.kernel.compare.tango import tango_interval

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
-from app.services.compute import ComputePool
-from app.services.progress import progressed, tell_progress
-from app.services.worker import Limits, Worker
+from app.services.processes.compute import ComputePool
+from app.services.processes.progress import progressed, tell_progress
+from app.services.processes.worker import Limits, Worker
 
 SECONDS = 3.0
 

@@ -15,7 +15,7 @@ from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.services.gate.gate_check import check_gate
 from app.services.gate.rule_estimates import rule_estimands
-from app.services.progress import tell_progress
+from app.services.processes.progress import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 

@@ -15,7 +15,7 @@ from app.domain.jobs import JobEnd, JobStatus, KeptRequest, Task
 from app.services.acting import actor, made_id, make_part
 from app.services.jobs.running import Answered, JobRunner
 from app.services.ports import StoreUnavailableError, Waits
-from app.services.progress import listener, progressed
+from app.services.processes.progress import listener, progressed
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})

@@ -11,12 +11,12 @@ from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import IntervalChoice, Options, Report
-from app.services.compute import ComputePool
 from app.services.evaluate import batching as reports
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.questions import Question
 from app.services.evaluate.reports import evaluate
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
+from app.services.processes.compute import ComputePool
 from tests.services.memory import Here
 
 PLAIN = Options()

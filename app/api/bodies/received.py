@@ -19,7 +19,7 @@ from app.api.bodies.columns import ARRAYS, Model, parse_large_body
 from app.api.bodies.keyed import received
 from app.api.bodies.multipart import Upload, is_multipart, parse_upload, read_upload, write_upload
 from app.api.bodies.parsing import Body, as_utf8, check_media_type, parse_body
-from app.services.compute import ComputePool
+from app.services.processes.compute import ComputePool
 
 # From here on a body lies in a file and is read by a process of its own.
 HEAVY_BYTES = 256 * 1024

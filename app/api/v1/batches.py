@@ -39,7 +39,7 @@ from app.services.acting import make_part
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports import KeyTakenError
-from app.services.progress import progressed
+from app.services.processes.progress import progressed
 
 router = routes("evaluations")
 # As many as one pass over the metrics takes: `services.evaluate.batching`.

@@ -28,7 +28,7 @@ from app.services.compare.pairs.cost_ranges import CostQuestion, cost_comparison
 from app.services.compare.pairs.fold_tests import FoldTest, fold_findings, fold_test
 from app.services.compare.pairs.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
 from app.services.compare.pairs.recall_order import recall_orders
-from app.services.progress import progressed
+from app.services.processes.progress import progressed
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
 from app.services.runs.propriety import improper_preferences

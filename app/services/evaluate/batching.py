@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Headline, Options, Report, Section, SectionName, Value
-from app.services.compute import ComputePool
 from app.services.evaluate.headline import headline_alone, headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from app.services.observing import Observers, Tally, share, tally
+from app.services.processes.compute import ComputePool
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 _HEAVY_ENTRIES = 64 * 64

@@ -31,12 +31,12 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
 from app.services.admission import Admission
-from app.services.compute import ComputePool
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.marks import marks_of
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 from app.services.ports import EvaluationStore
+from app.services.processes.compute import ComputePool
 from app.services.stored import options_as_json, refuse_kind, stored_request
 
 # Matrices of a list that are in memory together: one alone can have a million cells.

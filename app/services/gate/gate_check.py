@@ -29,7 +29,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult
 from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates, less_is_better
-from app.services.progress import progressed
+from app.services.processes.progress import progressed
 from app.services.runs.aligned import Runs
 from app.services.runs.propriety import improper_preferences
 from app.services.runs.resampling import CommonPrevalence

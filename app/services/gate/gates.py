@@ -15,12 +15,12 @@ from app.domain.rules import Definition, check_rules, definition_of
 from app.kernel.uncertainty.design import seed_of
 from app.services.acting import made_id
 from app.services.admission import Admission
-from app.services.compute import ComputePool
 from app.services.estimands import Estimand
 from app.services.gate.answers import CheckAnswer, CheckedGate, CheckedRun
 from app.services.gate.gate_check import EXIT_CODES, check_gate
 from app.services.gate.rule_estimates import rule_estimands
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode

@@ -11,7 +11,7 @@ from app.domain.errors import DomainError, JobLost
 from app.domain.jobs import JobEnd, JobResult, JobStatus, Task
 from app.services.acting import act_as, make_as
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
-from app.services.progress import tell_progress
+from app.services.processes.progress import tell_progress
 
 # Between two notes of how far a job is.
 _NOTE_SECONDS: Final = 0.5

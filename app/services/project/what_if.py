@@ -15,9 +15,9 @@ from app.domain.wording import significant
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
-from app.services.compute import ComputePool
 from app.services.estimands import Estimand, parse_estimands, pointer_to
 from app.services.ports import EvaluationStore
+from app.services.processes.compute import ComputePool
 from app.services.project.answers import Projection
 from app.services.project.crossings import changes_of_place
 from app.services.project.prevalence_estimate import (

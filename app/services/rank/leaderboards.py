@@ -15,10 +15,10 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import of_probabilities
 from app.kernel.uncertainty.design import ProportionInterval
-from app.services.compute import ComputePool
 from app.services.estimands import Better, preference, stored_key
 from app.services.kinds.registry import ranked_by
 from app.services.ports import EvaluationStore, PairedLabels
+from app.services.processes.compute import ComputePool
 from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
 from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_scored, read_labels
 from app.services.stored import stored_input

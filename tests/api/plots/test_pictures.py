@@ -7,8 +7,8 @@ import httpx
 import psutil
 import pytest
 
-from app.services import rendering
-from app.services.rendering import Picture, Renderer
+from app.services.processes import rendering
+from app.services.processes.rendering import Picture, Renderer
 from tests.api.answers import check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, confused, keep_matrix
 from tests.api.test_probabilities import make

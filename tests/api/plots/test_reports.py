@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from app.api.report.numbers import p_value, shown_interval, shown_value, signed_value
-from app.services import rendering
+from app.services.processes import rendering
 from tests.api.answers import FOUR_CLASSES, check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, confused, keep_matrix
 from tests.api.test_probabilities import make

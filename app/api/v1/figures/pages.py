@@ -16,7 +16,7 @@ from app.api.report.writing import HEADERS, comparison_report, evaluation_report
 from app.api.v1.figures.sources import swept
 from app.domain.errors import NoSamples, OutOfReach
 from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING, SETS
-from app.services.rendering import Picture as Form
+from app.services.processes.rendering import Picture as Form
 
 # In the order of the page: of classes, of probabilities, and at other class shares.
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")

@@ -21,7 +21,7 @@ from app.api.v1.figures.sources import run_of, swept
 from app.api.v1.requests.curves import MOST_OTHERS, identifiers_in
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.errors import NoFigure
-from app.services.rendering import Picture
+from app.services.processes.rendering import Picture
 
 router = routes("plots")
 _SMALLEST, _LARGEST = 40, 4000

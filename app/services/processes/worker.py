@@ -23,7 +23,7 @@ from traceback import format_exc
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from app.services.progress import Tell, tell_progress
+from app.services.processes.progress import Tell, tell_progress
 
 # Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
 # locks and connections that a fork of the service itself would copy.

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TypeVar
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
 from app.services.admission import Admission
 from app.services.observing import UNOBSERVED, Observers, kind_of
-from app.services.progress import Tell, listener
-from app.services.worker import Ending, Limits, Worker
+from app.services.processes.progress import Tell, listener
+from app.services.processes.worker import Ending, Limits, Worker
 
 Result = TypeVar("Result")
 _log = logging.getLogger("prevail.compute")

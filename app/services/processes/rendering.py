@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import Final
 
 from app.domain.errors import NotInstalled
-from app.services.compute import ComputePool
-from app.services.worker import Limits
+from app.services.processes.compute import ComputePool
+from app.services.processes.worker import Limits
 
 # The engine reserves far more than it uses, and grows with its first picture.
 MEMORY_BYTES: Final = 4 << 30
