@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.domain.access import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
+from app.domain.operations.access import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
 from app.services.access.keys import KeyService
 from app.services.acting import act_as
 from app.store.database.engine import create_engine

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.access import DEFAULT_PROJECT, Actor, is_project_name
 from app.domain.errors import DomainError
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.operations.access import DEFAULT_PROJECT, Actor, is_project_name
 from app.domain.report import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.acting import act_as

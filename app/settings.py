@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.domain.access import is_project_name
+from app.domain.operations.access import is_project_name
 
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})

@@ -19,8 +19,8 @@ from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
 from app.api.wire.etags import unless_known
-from app.domain.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.domain.errors import Fault
+from app.domain.operations.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.services.access.guard import Asking, Guard
 from app.services.access.keys import KeyService
 from app.services.acting import act_as

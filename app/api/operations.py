@@ -13,9 +13,9 @@ from app.api.deps import UseContext, let_pass
 from app.api.documentation import PROBLEMS
 from app.api.problem_types import PROBLEM_TYPES
 from app.api.problems import Problem, respond
-from app.domain.access import Scope
 from app.domain.errors import NotFound
 from app.domain.members import SPREAD, members, named
+from app.domain.operations.access import Scope
 
 # Of Prometheus: text, and the version of its format.
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

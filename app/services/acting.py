@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from typing import Final
 from uuid import UUID
 
-from app.domain.access import Actor
 from app.domain.identifiers import new_id
+from app.domain.operations.access import Actor
 
 # Nobody said who: the service is open to this machine, or a test calls.
 _LOCAL: Final = Actor("local")

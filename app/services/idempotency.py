@@ -17,8 +17,8 @@ from typing import Final
 from uuid import UUID
 
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
-from app.domain.idempotency import KeptResult
 from app.domain.identifiers import new_id
+from app.domain.operations.idempotency import KeptResult
 from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
 
 PURGE_SECONDS: Final = 300.0

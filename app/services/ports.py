@@ -10,7 +10,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.access import ApiKey, AuditEntry
 from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
@@ -23,11 +22,12 @@ from app.domain.evaluation import (
     Standing,
     ValueCondition,
 )
-from app.domain.idempotency import ClaimOutcome, KeptResult
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, ModelFacts
-from app.domain.jobs import Job, JobEnd, JobResult, NewJob, Task
-from app.domain.webhooks import Delivery, DeliveryStatus, Event, Order, Outgoing, Sent, Webhook
+from app.domain.operations.access import ApiKey, AuditEntry
+from app.domain.operations.idempotency import ClaimOutcome, KeptResult
+from app.domain.operations.jobs import Job, JobEnd, JobResult, NewJob, Task
+from app.domain.operations.webhooks import Delivery, DeliveryStatus, Event, Order, Outgoing, Sent, Webhook
 
 
 class StoreUnavailableError(Exception):

@@ -9,11 +9,11 @@ from sqlalchemy import ARRAY, Row, Select, Text, func, literal, select, true
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Change, Kind
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
-from app.domain.webhooks import Event, Happening
+from app.domain.operations.access import Change, Kind
+from app.domain.operations.webhooks import Event, Happening
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import reading, writing

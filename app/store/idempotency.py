@@ -28,8 +28,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.sql.dml import ReturningInsert
 
-from app.domain.access import Kind
-from app.domain.idempotency import ClaimOutcome, KeptResult
+from app.domain.operations.access import Kind
+from app.domain.operations.idempotency import ClaimOutcome, KeptResult
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
 from app.store.database.engine import reading, require_room, writing

@@ -10,12 +10,12 @@ from uuid import UUID
 from sqlalchemy import Row, case, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Actor, Change, Kind
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
-from app.domain.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
-from app.domain.webhooks import Event, Happening
+from app.domain.operations.access import Actor, Change, Kind
+from app.domain.operations.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.domain.operations.webhooks import Event, Happening
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.access import ApiKey, AuditEntry, Change, Kind, Scope
 from app.domain.evaluation import Page
+from app.domain.operations.access import ApiKey, AuditEntry, Change, Kind, Scope
 from app.store.audit import note, read_entries
 from app.store.database.engine import reading, writing
 from app.store.database.tables import api_keys, key_usage

@@ -17,11 +17,11 @@ from sqlalchemy import ColumnElement, Row, Uuid, any_, delete, func, literal, li
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Change, Kind
 from app.domain.errors import TooManyWebhooks
 from app.domain.evaluation import Page
 from app.domain.members import as_json, rfc3339
-from app.domain.webhooks import Delivery, DeliveryStatus, Event, Happening, Order, Outgoing, Sent, Webhook
+from app.domain.operations.access import Change, Kind
+from app.domain.operations.webhooks import Delivery, DeliveryStatus, Event, Happening, Order, Outgoing, Sent, Webhook
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import webhook_deliveries, webhooks

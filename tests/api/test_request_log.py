@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.wire.request_log import LOGGER
-from app.domain.access import KeyMade
+from app.domain.operations.access import KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation
 from tests.api.keys import bearer, make_key

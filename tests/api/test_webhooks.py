@@ -13,7 +13,7 @@ import pytest
 import standardwebhooks
 from pydantic import SecretStr
 
-from app.domain.webhooks import Delivery, DeliveryRetry, WebhookFacts, WebhookPut
+from app.domain.operations.webhooks import Delivery, DeliveryRetry, WebhookFacts, WebhookPut
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, check_shape, evaluation
 from tests.api.jobs import ended, put_aside

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.access import ApiKey, Scope
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
 from app.domain.identifiers import new_id
+from app.domain.operations.access import ApiKey, Scope
 from app.services.access import guard as guards
 from app.services.access.guard import Asking, Guard
 from app.services.access.tokens import make_token

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import standardwebhooks
 
-from app.domain.webhooks import DeliveryStatus, Order, Outgoing, Sent
+from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
 from app.services.ports import Waits
 from app.services.webhooks.sending import PAUSES, Sender

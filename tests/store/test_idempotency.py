@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.access import Kind
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
-from app.domain.idempotency import KeptResult
 from app.domain.identifiers import new_id
+from app.domain.operations.access import Kind
+from app.domain.operations.idempotency import KeptResult
 from app.services.idempotency import IdempotencyService, KeyedWork, Mark, keep_under
 from app.services.ports import KeyTakenError
 from app.store.database.tables import evaluations, idempotency_claims, idempotency_results

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.access import Actor
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
+from app.domain.operations.access import Actor
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services.acting import act_as

@@ -15,7 +15,7 @@ from app.api.deps import CARRIED_OUT_BY, Services
 from app.api.jobs.deferral import ADMINISTERS
 from app.api.problems import Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
-from app.domain.jobs import Task
+from app.domain.operations.jobs import Task
 from app.services.jobs.running import Answered
 
 

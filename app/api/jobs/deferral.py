@@ -21,7 +21,7 @@ from app.api.bodies.parsing import check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import Context
 from app.api.presentation import AS_USUAL, Kind, view_of
-from app.domain.jobs import Job, KeptRequest
+from app.domain.operations.jobs import Job, KeptRequest
 
 Parameters = ParamSpec("Parameters")
 Endpoint = Callable[Parameters, Awaitable[Response]]

@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from app.api.deps import StrictRoute, let_pass_as
 from app.api.problems import REFUSALS, Problem, refusal_of, refused_parameters, request_id
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
-from app.domain.access import Scope
 from app.domain.errors import Unauthenticated
+from app.domain.operations.access import Scope
 
 NOT_GOOD: Final = "The key is not good: it is none, expired or revoked."
 _TITLES: Final = {

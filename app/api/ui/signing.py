@@ -13,8 +13,8 @@ from app.api.deps import let_pass_as
 from app.api.problems import REFUSALS, Problem, refusal_of
 from app.api.ui.routing import NOT_GOOD, refused
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
-from app.domain.access import Scope
 from app.domain.errors import Unauthenticated
+from app.domain.operations.access import Scope
 
 _LONGEST_FORM: Final = 8192
 # A page of ours, from the root: no other host, nothing that climbs.

@@ -18,7 +18,7 @@ from app.api.presentation import View
 from app.api.v1.requests import evaluations as requests
 from app.domain.errors import Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.idempotency import KeptResult
+from app.domain.operations.idempotency import KeptResult
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,

@@ -13,9 +13,9 @@ from app.api.deps import Context, context
 from app.api.jobs.deferral import accepted
 from app.api.presentation import requested_view
 from app.api.v1.evaluating import deleted, evaluation_answer, kept_evaluation
-from app.domain.access import Kind
 from app.domain.errors import NotFound, ShownOnce
-from app.domain.idempotency import KeptResult
+from app.domain.operations.access import Kind
+from app.domain.operations.idempotency import KeptResult
 
 
 async def replay(request: Request, error: Exception) -> Response:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.domain.access import Actor
 from app.domain.evaluation import EvaluationQuery
+from app.domain.operations.access import Actor
 from app.services.acting import act_as
 from app.services.inventory.inventory import InventoryService
 from app.services.ports import StoreFullError, StoreUnavailableError, Trail

@@ -6,7 +6,7 @@ from uuid import UUID
 from app.domain.errors import JobEnded, NotFound
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
-from app.domain.jobs import Job, JobResult, KeptRequest, NewJob
+from app.domain.operations.jobs import Job, JobResult, KeptRequest, NewJob
 from app.services.acting import actor
 from app.services.ports import JobStore
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from app.domain.errors import DomainError, JobLost
-from app.domain.jobs import JobEnd, JobResult, JobStatus, Task
+from app.domain.operations.jobs import JobEnd, JobResult, JobStatus, Task
 from app.services.acting import act_as, make_as
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
 from app.services.processes.progress import tell_progress

@@ -11,7 +11,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 
-from app.domain.webhooks import DeliveryStatus, Order, Outgoing, Sent
+from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
 from app.services.ports import Outbox, Poster, Waits
 from app.services.webhooks.signing import signed_headers

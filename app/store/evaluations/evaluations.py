@@ -11,7 +11,6 @@ from sqlalchemy import Row, Select, delete, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Change, Kind
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -26,7 +25,8 @@ from app.domain.evaluation import (
 from app.domain.inputs.samples import Samples
 from app.domain.members import as_json
 from app.domain.named_metrics import HEADLINE
-from app.domain.webhooks import Event, Happening
+from app.domain.operations.access import Change, Kind
+from app.domain.operations.webhooks import Event, Happening
 from app.services.idempotency import present_mark
 from app.services.ports import SampleLabels
 from app.store.audit import note

@@ -7,7 +7,6 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Row, Select, Table, Uuid, delete, func, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Change, Kind
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
 from app.domain.inventory import (
@@ -17,6 +16,7 @@ from app.domain.inventory import (
     ModelVersionFacts,
     NewestEvaluation,
 )
+from app.domain.operations.access import Change, Kind
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import datasets, evaluations, models

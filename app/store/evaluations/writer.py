@@ -17,7 +17,7 @@ from sqlalchemy import Text, bindparam, cast, literal_column
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.access import Change, Kind
+from app.domain.operations.access import Change, Kind
 from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.engine import watch_of

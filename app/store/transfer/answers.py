@@ -9,8 +9,8 @@ from sqlalchemy import Column, Table, Uuid, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.domain.access import Change, Kind
 from app.domain.identifiers import read_id
+from app.domain.operations.access import Change, Kind
 from app.services.ports import ArchiveConflictError, ArchiveKind
 from app.store.audit import note
 from app.store.database.tables import comparisons, gate_checks, gates

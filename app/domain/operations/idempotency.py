@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.domain.access import Kind
+from app.domain.operations.access import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

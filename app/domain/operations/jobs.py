@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from app.domain.access import Actor
+from app.domain.operations.access import Actor
 
 
 class JobStatus(StrEnum):
