@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.domain.operations.access import is_project_name
+from app.outbound.data.addresses import read_prefix
 
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})
@@ -120,6 +121,12 @@ def _retention(value: Any) -> Any:
             raise ValueError(f"expected projects and days, such as fraud=90,churn=365, got {part!r}")
         days[project.strip()] = number.strip()
     return days
+
+
+def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    for prefix in prefixes:
+        read_prefix(prefix)
+    return prefixes
 
 
 Days = Annotated[int, Field(ge=1, le=36_500)]
@@ -278,6 +285,26 @@ class Settings(BaseSettings):
         1536 * 1024 * 1024,
         ge=64 * 1024 * 1024,
         description="Memory that the heavy arithmetic of one request may take; more is answered `413`.",
+    )
+
+    data_prefixes: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated), AfterValidator(_prefixes)] = Field(
+        (),
+        description="Where data may lie that requests name, such as `s3://bucket/preds,/srv/data`, with commas between "
+        "them: everything below is read for whoever may write. Unset: nothing is.",
+    )
+    data_s3_endpoint: str | None = Field(
+        None,
+        description="A store that speaks the protocol of S3, such as `http://minio:9000`. Unset: Amazon's. Credentials "
+        "are found as those of Amazon always are (`AWS_ACCESS_KEY_ID`, …).",
+    )
+    data_memory_bytes: int = Field(
+        1024 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Memory that the columns of data may take that requests name. Predictions without ids, groups and "
+        "weights need none of it, however many rows they have.",
+    )
+    data_seconds: float = Field(
+        4 * 3600.0, gt=0, description="Reading data that a request names, and evaluating it, is ended after so long."
     )
 
     figure_seconds: float = Field(

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from app.api.deps import Services
+from app.api.deps import NamedData, Services
 from app.api.problem_types import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.outbound.data.places import DataPlaces
 from app.outbound.posting import WebhookPoster
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
@@ -130,7 +131,9 @@ async def build_services(
         sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
         exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
-    def services_with(compute: ComputePool, admission: Admission) -> Services:
+    places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
+
+    def services_with(compute: ComputePool, admission: Admission, data: ComputePool) -> Services:
         return Services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
@@ -145,6 +148,7 @@ async def build_services(
             idempotency=idempotency,
             guard=guard,
             compute=compute,
+            data=NamedData(places, data, settings.data_memory_bytes),
             renderer=renderer,
             readiness=readiness,
             exposition=exposition,
@@ -162,9 +166,11 @@ async def build_services(
         async with contextlib.AsyncExitStack() as stack:
             if requests is not None and settings.job_concurrency:
                 compute_apart = _pool_of_jobs(settings)
-                apart = services_with(compute_apart, _admission_of_jobs(settings))
+                compute_data = _pool_of_data(settings)
+                apart = services_with(compute_apart, _admission_of_jobs(settings), compute_data)
                 runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts)
                 stack.callback(compute_apart.close)
+                stack.callback(compute_data.close)
                 keep_seconds = settings.job_keep_hours * 3600.0
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
@@ -175,7 +181,8 @@ async def build_services(
                 on_deliveries = work_on_deliveries(webhooks, sender.send, keep=keep)
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(_at_work(worker, on_deliveries))
-            yield services_with(compute, admission)
+            # Data that is named is read by jobs only.
+            yield services_with(compute, admission, compute)
     finally:
         if sampler is not None:
             await sampler.stop()
@@ -194,6 +201,14 @@ def _pool_of_jobs(settings: Settings) -> ComputePool:
     processes = max(settings.job_concurrency, settings.compute_processes)
     # Nobody holds a connection meanwhile.
     return ComputePool(processes, limits, wait_seconds=settings.job_seconds, modules=("app.forked",))
+
+
+def _pool_of_data(settings: Settings) -> ComputePool:
+    """Processes that may take longer and hold more: columns, and what is computed of them."""
+    memory = settings.compute_memory_bytes + 2 * settings.data_memory_bytes
+    limits = Limits(seconds=settings.data_seconds, memory_bytes=memory)
+    # As many as jobs, none of which waits for another.
+    return ComputePool(settings.job_concurrency, limits, wait_seconds=settings.data_seconds, modules=("app.forked",))
 
 
 def _admission_of_jobs(settings: Settings) -> Admission:

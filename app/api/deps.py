@@ -31,7 +31,7 @@ from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory.inventory import InventoryService
 from app.services.jobs.jobs import JobService
-from app.services.ports import Readiness
+from app.services.ports import DataSource, Readiness
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
@@ -51,6 +51,20 @@ class Exposition(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedData:
+    """What reads data that requests name.
+
+    Attributes:
+        compute: Where it is read, which may take longer than other work.
+        memory_bytes: That columns may take.
+    """
+
+    source: DataSource
+    compute: ComputePool
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Everything the routes may use, built once by the wiring."""
 
@@ -67,6 +81,7 @@ class Services:
     guard: Guard
     idempotency: IdempotencyService
     compute: ComputePool
+    data: NamedData
     renderer: Renderer
     readiness: Readiness
     exposition: Exposition | None = None

@@ -141,12 +141,22 @@ _WITHOUT_ARRAYS = (
 _BODIES: dict[str, type[BaseModel]] = {}
 
 
-def body_schema(model: type[BaseModel], examples: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
-    """The request body of a route: its model, and named examples; ``with_file`` also as a form with a file."""
-    _BODIES[model.__name__] = model
+def body_schema(
+    model: type[BaseModel],
+    examples: Mapping[str, Any],
+    *,
+    with_file: bool = False,
+    otherwise: type[BaseModel] | None = None,
+) -> dict[str, Any]:
+    """The request body of a route: its model, and named examples; ``with_file`` also as a form with a file, and
+    ``otherwise`` another model that it may have.
+    """
+    models = [model] if otherwise is None else [model, otherwise]
+    _BODIES.update({one.__name__: one for one in models})
+    shapes = [{"$ref": f"#/components/schemas/{one.__name__}"} for one in models]
     content: dict[str, Any] = {
         "application/json": {
-            "schema": {"$ref": f"#/components/schemas/{model.__name__}"},
+            "schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes},
             "examples": {name: {"value": value} for name, value in examples.items()},
         }
     }

@@ -16,6 +16,7 @@ PROBLEM_TYPES = {
     "unauthenticated": "An API key is needed, as Authorization: Bearer pv_…; the one that was sent, if any, is not "
     "valid.",
     "forbidden": "The key is valid, but lacks the scope or acts in another project than the one named.",
+    "data_not_allowed": "The data does not lie where the operator lets the service read: PREVAIL_DATA_PREFIXES.",
     "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
     "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
     "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was kept; see `Retry-After`.",

@@ -69,6 +69,12 @@ class Forbidden(DomainError):
     code = "forbidden"
 
 
+class DataNotAllowed(Forbidden):
+    """Data that a request names does not lie where the operator lets the service read."""
+
+    code = "data_not_allowed"
+
+
 class TooManyRequests(DomainError):
     """A key was used more often than it may be: so many ``times`` in ``window`` seconds. Nothing was kept."""
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.data import DataListing
 from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
@@ -544,4 +545,26 @@ class Poster(Protocol):
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
         """Send a body. Whatever happens is an answer, not an error."""
+        ...
+
+
+class DataSource(Protocol):
+    """Finds and opens data that requests name, where the operator allows it. Can be sent to another process."""
+
+    def check(self, uri: str) -> bool:
+        """Whether the data lies on this machine, so that looking at it is quick.
+
+        Raises:
+            DataNotAllowed: it lies where the operator does not allow it.
+        """
+        ...
+
+    def files(self, uri: str) -> DataListing:
+        """The files that an address names, in the order of their paths.
+
+        Raises:
+            DataNotAllowed: one of them lies where the operator does not allow it.
+            InvalidInput: there are none, or too many.
+            OSError: the place of storage does not answer.
+        """
         ...

@@ -84,12 +84,22 @@ def read_columns(
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
         TooLarge: it holds too much.
     """
-    if kind in _OTHER_KINDS:
-        with _reading():
-            return _OTHER_KINDS[kind](_open(file, columns, labels), labels)
-    _check_kind(kind, "/input/kind")
     with _reading():
-        return _Picked(_open(file, columns, labels), kind, labels).read()
+        return columns_of(_opened(file), kind, labels, columns)
+
+
+def columns_of(
+    file: TableFile, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
+) -> dict[str, Any]:
+    """The same of a file whose columns are known already.
+
+    Raises:
+        InvalidInput, TooLarge: as before.
+    """
+    if kind in _OTHER_KINDS:
+        return _OTHER_KINDS[kind](_named(file, columns, labels, apart=True), labels)
+    _check_kind(kind, "/input/kind")
+    return _Picked(_named(file, columns, labels), kind, labels).read()
 
 
 def read_folds(
@@ -105,7 +115,7 @@ def read_folds(
     if kind is not None:
         _check_kind(kind, "/input/fold/kind")
     with _reading():
-        source = _open(file, columns, labels)
+        source = _named(_opened(file), columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
         found = kind or next((told[name] for name in source.names if name in told), _PROBABILITIES)
         read = _Picked(source, found, labels, besides=(_FOLD,)).read()
@@ -122,12 +132,15 @@ def _check_kind(kind: str, pointer: str) -> None:
         )
 
 
-def _open(file: BinaryIO, columns: Mapped | None, labels: Sequence[str] | None) -> TableFile:
+def _opened(file: BinaryIO) -> TableFile:
     start = file.read(8)
     file.seek(0)
     reader = next((reader for magic, reader in _READERS if start.startswith(magic)), open_csv)
-    opened = reader(file)
-    return opened if columns is None else mapped_file(opened, columns, labels)
+    return reader(file)
+
+
+def _named(file: TableFile, columns: Mapped | None, labels: Sequence[str] | None, *, apart: bool = False) -> TableFile:
+    return file if columns is None else mapped_file(file, columns, labels, apart=apart)
 
 
 @contextmanager

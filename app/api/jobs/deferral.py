@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.multipart import is_multipart
-from app.api.bodies.parsing import check_media_type, parse_body, read_body
+from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import Context
 from app.api.presentation import AS_USUAL, Kind, view_of
@@ -34,14 +34,14 @@ ADMINISTERS: Final = ":administers"
 LATER: Final[dict[int | str, dict[str, Any]]] = {
     HTTPStatus.ACCEPTED.value: {
         **answers(Job)[HTTPStatus.OK.value],
-        "description": "With `Prefer: respond-async`: it is answered later.",
+        "description": "With `Prefer: respond-async`, and always for data by reference: it is answered later.",
         "headers": {
             "Location": {
                 "description": "The address of the job.",
                 "required": True,
                 "schema": {"type": "string", "format": "uri-reference"},
             },
-            "Preference-Applied": {"required": True, "schema": {"type": "string", "const": PREFERENCE}},
+            "Preference-Applied": {"schema": {"type": "string", "const": PREFERENCE}},
         },
         "links": {
             use: {"operationId": use, "parameters": {"identifier": "$response.body#/id"}}
@@ -59,10 +59,16 @@ class _Form:
     written: Kind | None
     large: bool
     files: bool
+    admit: Callable[[Context, Body], Awaitable[object]] | None
 
 
 def deferrable(
-    model: type[BaseModel], written: Kind | None = None, *, large: bool = False, files: bool = False
+    model: type[BaseModel],
+    written: Kind | None = None,
+    *,
+    large: bool = False,
+    files: bool = False,
+    admit: Callable[[Context, Body], Awaitable[object]] | None = None,
 ) -> Callable[[Endpoint[Parameters]], Endpoint[Parameters]]:
     """A route that may be answered later, if the request prefers that.
 
@@ -71,8 +77,9 @@ def deferrable(
         written: The kind of its answer, where `Accept` decides how it is written.
         large: It takes bodies with columns of samples.
         files: It takes forms with a file.
+        admit: Looks at a small body that is of another form than the model; None comes of one that is not.
     """
-    form = _Form(model, written, large, files)
+    form = _Form(model, written, large, files, admit)
 
     def decorate(endpoint: Endpoint[Parameters]) -> Endpoint[Parameters]:
         @wraps(endpoint)
@@ -111,7 +118,7 @@ async def _put_aside(request: Request, context: Context, form: _Form) -> Respons
     elif form.large:
         check_media_type(request)
         async with put_down(request) as body:
-            if isinstance(body, bytearray):
+            if isinstance(body, bytearray) and (form.admit is None or await form.admit(context, body) is None):
                 parse_body(body, form.model)
             job = await jobs.take(context.project, kept, BytesIO(body) if isinstance(body, bytearray) else body)
     else:
@@ -121,8 +128,20 @@ async def _put_aside(request: Request, context: Context, form: _Form) -> Respons
     return accepted(job)
 
 
+async def put_aside(request: Request, context: Context, body: Body) -> Response:
+    """Take a request as a job whose body has been looked at; it need not prefer that.
+
+    Raises:
+        TooManyJobs, Overloaded: too many wait.
+    """
+    jobs = context.services.jobs
+    await jobs.require_room(context.project)
+    job = await jobs.take(context.project, _kept(request), BytesIO(body))
+    return json_response(job, HTTPStatus.ACCEPTED, {"Location": f"/v1/jobs/{job.id}"})
+
+
 def accepted(job: Job) -> Response:
-    """What a request is answered that was put aside."""
+    """What a request is answered that was put aside as it preferred."""
     headers = {"Location": f"/v1/jobs/{job.id}", "Preference-Applied": PREFERENCE}
     return json_response(job, HTTPStatus.ACCEPTED, headers)
 

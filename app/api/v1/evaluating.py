@@ -101,17 +101,17 @@ def kept_as(context: Context, *, keep: bool) -> KeptAs:
 
 def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     """The answer, and the record if there is an id to keep it under."""
-    check_moment(new, keep=kept.identifier is not None, dated=kept.dated)
+    check_moment(new.created_at, keep=kept.identifier is not None, dated=kept.dated)
     if kept.identifier is not None:
-        require_names(new)
+        require_names(new.model, new.dataset)
     evaluation, record = evaluate_alone(new, kept.identifier)
     return view.write(evaluation), record
 
 
 async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> PendingWrite:
     """Begin to keep an evaluation that has names. Its answer has what the view shows."""
-    check_moment(new, keep=True, dated=context.administers)
-    model, dataset = require_names(new)
+    check_moment(new.created_at, keep=True, dated=context.administers)
+    model, dataset = require_names(new.model, new.dataset)
     evaluations = context.services.evaluations
     create = evaluations.create_briefly if view.is_within(EvaluationHeadline) else evaluations.create
     return await create(context.project, new, model=model, dataset=dataset)
@@ -119,35 +119,35 @@ async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> P
 
 async def compute_evaluation(context: Context, new: NewEvaluation) -> Evaluation:
     """Compute what is not to be kept."""
-    check_moment(new, keep=False, dated=context.administers)
+    check_moment(new.created_at, keep=False, dated=context.administers)
     return await context.services.evaluations.compute(new)
 
 
-def check_moment(new: NewEvaluation, *, keep: bool, dated: bool) -> None:
+def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:
     """Whether an evaluation may say when it was made.
 
     Raises:
         Forbidden: only those may who administer the service.
         InvalidInput: it is not to be kept, or the moment is yet to come.
     """
-    if new.created_at is None:
+    if moment is None:
         return
     if not keep:
         raise InvalidInput.at("/created_at", "not_kept", "expected none with store=false: only what is kept has one")
     if not dated:
         raise Forbidden("expected a key of the scope admin, which alone may say when an evaluation was made")
-    if new.created_at > datetime.now(UTC):
+    if moment > datetime.now(UTC):
         raise InvalidInput.at("/created_at", "in_the_future", "expected a moment that is past")
 
 
-def require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:
+def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[ModelRef, DatasetRef]:
     """Whose evaluation it is.
 
     Raises:
         InvalidInput: that is not said.
     """
-    if new.model is None or new.dataset is None:
-        absent = [name for name, value in (("model", new.model), ("dataset", new.dataset)) if value is None]
+    if model is None or dataset is None:
+        absent = [name for name, value in (("model", model), ("dataset", dataset)) if value is None]
         raise InvalidInput(
             [
                 Fault(
@@ -158,4 +158,4 @@ def require_names(new: NewEvaluation) -> tuple[ModelRef, DatasetRef]:
                 for name in absent
             ]
         )
-    return new.model, new.dataset
+    return model, dataset

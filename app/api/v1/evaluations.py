@@ -23,7 +23,9 @@ from app.api.v1.evaluating import (
     keep_evaluation,
 )
 from app.api.v1.figures.pages import evaluation_page
+from app.api.v1.referenced import admit_reference, evaluate_reference
 from app.api.v1.requests import evaluations as requests
+from app.api.v1.requests.referenced import ReferencedRequest
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,
@@ -46,11 +48,13 @@ _USES = (
         made(Evaluation, _USES, {"identifier": "$response.body#/id"}) | answers(Evaluation, description="Not kept."),
     )
     | LATER,
-    openapi_extra=body_schema(requests.EvaluationRequest, requests.EVALUATIONS, with_file=True),
+    openapi_extra=body_schema(
+        requests.EvaluationRequest, requests.EVALUATIONS, with_file=True, otherwise=ReferencedRequest
+    ),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
-@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True)
+@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
 async def create_evaluation(
     request: Request,
     context: UseContext,
@@ -63,6 +67,8 @@ async def create_evaluation(
     async with receive(request, forms=True) as body:
         if isinstance(body, LargeBody):
             return await evaluate_large(context, body, view, keep=store)
+        if (answer := await evaluate_reference(request, context, body, view, keep=store)) is not None:
+            return answer
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
         return await evaluation_answer(view, await compute_evaluation(context, new))
@@ -77,11 +83,13 @@ async def create_evaluation(
 @router.post(
     "/metrics/compute",
     responses=written_as(EVALUATION) | LATER,
-    openapi_extra=body_schema(requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True),
+    openapi_extra=body_schema(
+        requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True, otherwise=ReferencedRequest
+    ),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
-@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True)
+@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
 async def compute_metrics(
     request: Request,
     context: UseContext,
@@ -92,8 +100,10 @@ async def compute_metrics(
     async with receive(request, forms=True) as body:
         if isinstance(body, LargeBody):
             return await evaluate_large(context, body, view, keep=False)
+        if (answer := await evaluate_reference(request, context, body, view, keep=False)) is not None:
+            return answer
         new = parse_body(body, requests.EvaluationRequest).to_domain()
-    check_moment(new, keep=False, dated=context.administers)
+    check_moment(new.created_at, keep=False, dated=context.administers)
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.compute_headline(new))
     return await evaluation_answer(view, await compute_evaluation(context, new))

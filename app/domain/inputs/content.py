@@ -1,7 +1,7 @@
 """What the entries of a matrix are, and what is noted of an input beside its numbers."""
 
 from enum import StrEnum
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class Content(StrEnum):
@@ -10,6 +10,27 @@ class Content(StrEnum):
     counts = "counts"
     weights = "weights"
     rates = "rates"
+
+
+class DataFacts(TypedDict):
+    """Data that was named, and not sent.
+
+    Attributes:
+        uri: As it was named, and so are the next three.
+        rows: That were read, after the filter.
+        files: How many.
+        bytes: Of all files together.
+        digest: SHA-256 of the paths, sizes and versions (moments of the last change, of HTTP the `ETag`) of the files.
+    """
+
+    uri: str
+    format: str
+    columns: NotRequired[dict[str, str | list[str]]]
+    filter: NotRequired[str]
+    rows: int
+    files: int
+    bytes: int
+    digest: str
 
 
 class InputFacts(TypedDict, total=False):
@@ -41,6 +62,7 @@ class InputFacts(TypedDict, total=False):
         cluster_sizes: How many samples each cluster has.
         exact_matches: Of regions and answers: how many items were predicted exactly.
         class_sizes: How many items each class has.
+        data: Of data that was named by a reference: what was read.
     """
 
     rows: int
@@ -67,6 +89,7 @@ class InputFacts(TypedDict, total=False):
     cluster_sizes: list[int]
     exact_matches: int
     class_sizes: list[int]
+    data: DataFacts
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
@@ -75,6 +98,8 @@ GROUPS_FACT = "n_groups"
 IGNORED_FACT = "ignored"
 # Among the facts of an input whose samples have weights, which are at hand where they are kept: what they are worth.
 WEIGHTS_FACT = "effective_samples"
+# Among the facts of an input that was named by a reference: what was read.
+DATA_FACT = "data"
 # Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
 # Among the facts of folds of which those of one repetition do not follow each other: that it is so.

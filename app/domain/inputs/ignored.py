@@ -11,6 +11,7 @@ from app.domain.errors import Fault, InvalidInput
 from app.domain.inputs.labels import Label, check_lengths, encode, label_text, listed, shown, taken
 
 _TRUTH = "y_true"
+TIMES = "times"
 Made = TypeVar("Made")
 
 
@@ -24,7 +25,8 @@ def without_ignored(
 
     Args:
         ignore: Labels; none of them has to occur.
-        columns: By name, one entry per sample or None; ``y_true`` has the actual classes.
+        columns: By name, one entry per sample or None; ``y_true`` has the actual classes, and ``times``, if it is
+            there, how many samples each entry stands for.
         make: Refuses an input with pointers into the columns it was given, which come out as pointers into all.
         pointer: JSON pointer to the object that holds the columns.
 
@@ -33,7 +35,8 @@ def without_ignored(
     """
     size = check_lengths(columns[_TRUTH], columns, pointer)
     coded = encode({_TRUTH: columns[_TRUTH]}, None, pointer)
-    counts = np.bincount(coded.codes[_TRUTH], minlength=len(coded.labels)).tolist()
+    times = columns.get(TIMES)
+    counts = np.bincount(coded.codes[_TRUTH], times, minlength=len(coded.labels)).astype(np.int64).tolist()
     found = dict(zip(coded.labels, counts, strict=True))
     left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
     kept = np.array([text not in left_out for text in coded.labels])

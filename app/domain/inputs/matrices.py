@@ -273,9 +273,13 @@ def from_predictions(
     sample_ids: Column | None,
     sample_weight: Numbers | None,
     group_ids: Column | None = None,
+    times: NDArray[np.int64] | None = None,
     pointer: str,
 ) -> MatrixInput:
-    """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted."""
+    """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted.
+
+    With ``times`` an entry stands for so many samples that say the same; they have no ids, weights and groups then.
+    """
     columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
     size = check_lengths(y_true, columns, pointer)
     weights = None if sample_weight is None else read_weights(sample_weight, f"{pointer}/sample_weight")
@@ -285,7 +289,9 @@ def from_predictions(
     coded = encode({"y_true": y_true, "y_pred": y_pred}, declared, pointer)
     if declared is None:
         check_found_labels(coded, pointer)
-    counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), weights)
+    # Whole numbers, and sums of them, are exact as doubles.
+    each = weights if times is None else times.astype(np.float64)
+    counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), each)
     if weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
     return MatrixInput(
@@ -293,7 +299,7 @@ def from_predictions(
         labels=coded.labels,
         positive=positive_index(positive, coded.labels, f"{pointer}/positive"),
         content=Content.counts if weights is None else Content.weights,
-        counts=counts,
+        counts=counts if times is None else counts.astype(np.int64),
         facts={**({"rows": size} if weights is not None else {}), **weight_facts(weights), **group_facts(groups)},
         samples=None
         if ids is None and groups is None and weights is None

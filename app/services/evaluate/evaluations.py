@@ -23,6 +23,7 @@ from app.domain.evaluation import (
 )
 from app.domain.findings import FindingMark
 from app.domain.identifiers import id_at
+from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
@@ -62,6 +63,15 @@ class NewEvaluation:
         """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
         fresh = fresh or made_id()
         return fresh if self.created_at is None else id_at(self.created_at, fresh)
+
+
+def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
+    """The same of data that was named: it is said what was read, and samples are not kept."""
+    return replace(
+        new,
+        source=replace(new.source, facts={**new.source.facts, DATA_FACT: facts}),
+        options=replace(new.options, retain=Retain.NONE),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import CodedTexts, Column
 
 _BLOCK = 1 << 20
-_IDS = frozenset({"sample_id", "group_id"})
+IDS = frozenset({"sample_id", "group_id"})
 # As pandas and JSON write booleans.
 _BOOLEANS = ({"True", "False"}, {"true", "false"})
 _FRACTION = r"\.[0-9]*[1-9]"
@@ -51,7 +51,7 @@ def open_csv(file: BinaryIO) -> TableFile:
             raise InvalidInput.at("/data", "not_numbers", f"expected numbers: {error}"[:300]) from None
         read = arrow_table(rows, table.column, len(types))
         return Table(
-            rows, lambda name: _as_written(table.column(name), ids=name in _IDS), read.numbers, read.matrix, read.flags
+            rows, lambda name: as_written(table.column(name), ids=name in IDS), read.numbers, read.matrix, read.flags
         )
 
     return TableFile(names, load)
@@ -65,7 +65,7 @@ def _reader(file: BinaryIO, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamin
     )
 
 
-def _as_written(column: pa.ChunkedArray, *, ids: bool) -> Column:
+def as_written(column: pa.ChunkedArray, *, ids: bool) -> Column:
     """Labels written as integers, other numbers or booleans as such, so that 2 comes before 10; all others as texts.
 
     Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.

@@ -12,7 +12,7 @@ Mapped = Mapping[str, str | Sequence[str]]
 _WHERE = "/input/columns"
 
 
-def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None) -> TableFile:
+def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None, *, apart: bool = False) -> TableFile:
     """The file with the names of the service: what is named is there, everything else is left aside.
 
     Args:
@@ -20,11 +20,12 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None)
         columns: By the name of the service the name in the file; of `probabilities` and `scores` also a list, one for
             every class.
         classes: The classes that a list is about.
+        apart: Several lists may be about them: a column is called by its list and its class, as `y_true.cat`.
 
     Raises:
         InvalidInput: a column is not there, or a list does not have one for every class.
     """
-    names = _names(columns, classes)
+    names = _names(columns, classes, apart=apart)
     absent = [(ours, theirs) for ours, theirs in names.items() if theirs not in file.names]
     if absent:
         have = f"there are only {listed(file.names)}" if file.names else "there are none"
@@ -43,7 +44,7 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None)
     return TableFile(list(names), load)
 
 
-def _names(columns: Mapped, classes: Sequence[str] | None) -> dict[str, str]:
+def _names(columns: Mapped, classes: Sequence[str] | None, *, apart: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     for ours, theirs in columns.items():
         if isinstance(theirs, str):
@@ -53,5 +54,6 @@ def _names(columns: Mapped, classes: Sequence[str] | None) -> dict[str, str]:
             have = "they are not declared" if classes is None else f"there are {len(classes)}"
             detail = f"expected a column for each class that labels declares, got {len(theirs)} and {have}"
             raise InvalidInput.at(f"{_WHERE}/{ours}", "wrong_length", detail)
-        found |= {normalized(label): column for label, column in zip(classes, theirs, strict=True)}
+        start = f"{ours}." if apart else ""
+        found |= {f"{start}{normalized(label)}": column for label, column in zip(classes, theirs, strict=True)}
     return found

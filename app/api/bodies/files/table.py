@@ -51,10 +51,10 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int)
     check_rows(rows, columns)
     return Table(
         rows=rows,
-        labels=lambda name: _labels(_complete(read(name), name), name),
-        numbers=lambda name: _numbers(_complete(read(name), name), name),
-        matrix=lambda name: _numbers(_complete(read(name), name), name),
-        flags=lambda name: _flags(_complete(read(name), name), name),
+        labels=lambda name: _labels(refuse_missing(read(name), name), name),
+        numbers=lambda name: _numbers(refuse_missing(read(name), name), name),
+        matrix=lambda name: _numbers(refuse_missing(read(name), name), name),
+        flags=lambda name: _flags(refuse_missing(read(name), name), name),
     )
 
 
@@ -63,9 +63,14 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _complete(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def refuse_missing(column: pa.ChunkedArray, name: str, before: int = 0) -> pa.ChunkedArray:
+    """The column, which has a value in every row; ``before`` rows of others came first.
+
+    Raises:
+        InvalidInput: one is missing.
+    """
     if column.null_count:
-        index = pc.index(column.is_null(), True).as_py()
+        index = before + pc.index(column.is_null(), True).as_py()
         raise InvalidInput.at(
             "/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}"
         )

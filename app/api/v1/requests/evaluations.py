@@ -5,6 +5,8 @@ The answers are models for the documentation and the tests; what is sent is buil
 
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
@@ -19,7 +21,7 @@ from app.api.v1.requests.fields import (
     Tags,
     check_one_sided,
 )
-from app.api.v1.requests.inputs import AnyInput
+from app.api.v1.requests.inputs import AnyInput, PredictionsInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import (
     DRAWS,
@@ -175,13 +177,16 @@ class EvaluationRequest(Wire):
         "kept to the millisecond in UTC. Needs the scope `admin`. Now when left out.",
     )
 
-    def to_domain(self) -> NewEvaluation:
-        """The request as the services know it.
+    def to_domain(self, times: NDArray[np.int64] | None = None) -> NewEvaluation:
+        """The request as the services know it; with ``times`` every entry of predictions stands for so many samples.
 
         Raises:
             InvalidInput: the input has the right form but cannot be evaluated.
         """
-        source = self.input.to_domain("/input")
+        if isinstance(self.input, PredictionsInput):
+            source = self.input.to_domain("/input", times)
+        else:
+            source = self.input.to_domain("/input")
         return NewEvaluation(
             source=source,
             options=self.options.to_domain(grouped=source.is_grouped),

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
@@ -25,7 +27,7 @@ from app.api.v1.requests.unit_inputs import ClusteringInput, MultilabelInput, Ra
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.decisions import from_matrix_of
 from app.domain.inputs.folds import pooled
-from app.domain.inputs.ignored import without_ignored
+from app.domain.inputs.ignored import TIMES, without_ignored
 from app.domain.inputs.matrices import (
     MOST_CLASSES,
     MatrixInput,
@@ -156,10 +158,10 @@ class PredictionsInput(_SamplesInput):
     kind: Literal["predictions"]
     y_pred: LabelColumn = Field(description="The predicted classes.")
 
-    def to_domain(self, pointer: str) -> MatrixInput:
-        """The canonical form."""
+    def to_domain(self, pointer: str, times: NDArray[np.int64] | None = None) -> MatrixInput:
+        """The canonical form; with ``times`` every entry stands for so many samples."""
         return self._of_samples(
-            {"y_pred": self.y_pred},
+            {"y_pred": self.y_pred, TIMES: times},
             lambda columns: from_predictions(**columns, labels=self.labels, positive=self.positive, pointer=pointer),
             pointer,
         )

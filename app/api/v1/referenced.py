@@ -1,0 +1,64 @@
+"""Evaluations of data that is named: taken as jobs whatever the sender prefers, and carried out where jobs are."""
+
+from functools import partial
+from http import HTTPStatus
+
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.bodies.parsing import Body
+from app.api.bodies.referenced import Asked, check_data, read_data
+from app.api.deps import CARRIED_OUT_BY, Context
+from app.api.jobs.deferral import put_aside
+from app.api.presentation import View
+from app.api.v1.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
+from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns
+from app.domain.evaluation import EvaluationRecord
+from app.services.ports import DataSource
+
+
+async def admit_reference(context: Context, body: Body) -> ReferencedRequest | None:
+    """The request if it names data, and what can be refused at once is refused; None if it does not.
+
+    Raises:
+        MalformedRequest, InvalidInput: it is of another form, or the data does not fit and lies on this machine.
+        DataNotAllowed: the data does not lie where the operator allows it.
+    """
+    request = referenced(body)
+    if request is None:
+        return None
+    data = context.services.data
+    asked = request.asked(data.memory_bytes)
+    if data.source.check(asked.reference.uri):
+        await context.services.compute.run(partial(check_data, data.source, asked))
+    return request
+
+
+async def evaluate_reference(http: Request, context: Context, body: Body, view: View, *, keep: bool) -> Response | None:
+    """What a request that names data is answered: 202, or the evaluation when it is carried out as a job; None when it
+    names none.
+    """
+    request = referenced(body)
+    if request is None:
+        return None
+    if CARRIED_OUT_BY not in http.scope["state"]:
+        await admit_reference(context, body)
+        check_moment(request.created_at, keep=keep, dated=context.administers)
+        if keep:
+            require_names(*request.names())
+        return await put_aside(http, context, body)
+    data = context.services.data
+    work = partial(
+        _evaluated, bytes(body), data.source, request.asked(data.memory_bytes), kept_as(context, keep=keep), view
+    )
+    written, record = await data.compute.run(work)
+    if record is None:
+        return view.response(written)
+    await context.services.evaluations.keep(context.project, record)
+    return view.response(written, HTTPStatus.CREATED, {"Location": f"/v1/evaluations/{record.id}"})
+
+
+def _evaluated(
+    body: bytes, source: DataSource, asked: Asked, kept: KeptAs, view: View
+) -> tuple[bytes, EvaluationRecord | None]:
+    return evaluated(with_columns(body, read_data(source, asked)), kept, view)

@@ -1,0 +1,171 @@
+"""Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field, create_model
+
+from app.api.bodies.columns import ARRAYS
+from app.api.bodies.files.filters import LONGEST, read_filter
+from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
+from app.api.bodies.referenced import Asked, ReadData, of_rows
+from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
+from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
+from app.api.v1.requests.inputs import PredictionsInput, ProbabilitiesInput, ScoresInput
+from app.api.v1.requests.unit_inputs import MultilabelInput, RankingInput
+from app.domain.data import DataFormat, DataReference
+from app.domain.errors import InvalidInput
+from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.inputs.labels import label_text
+from app.domain.inputs.names import LONGEST_NAME
+from app.domain.report import Retain
+from app.services.evaluate.evaluations import NewEvaluation, with_data
+
+_MEMBER = b'"data"'
+_SUFFIXES = {
+    DataFormat.PARQUET: (".parquet", ".pq"),
+    DataFormat.ARROW: (".arrow", ".feather", ".ipc"),
+    DataFormat.CSV: (".csv",),
+}
+_ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+class DataField(Wire):
+    """Where the data lies, and what of it is read."""
+
+    uri: str = Field(
+        min_length=1,
+        max_length=2000,
+        description="A file, a folder or a pattern (`*` within a part of the path, `**` for any number of parts) below "
+        "a prefix that the operator of the service allows: `s3://bucket/preds/*.parquet`. A path of the service's own "
+        "machine, `s3://`, `gs://`, `http://` or `https://`. Plain text, without credentials.",
+    )
+    format: Literal["parquet", "arrow", "csv"] | None = Field(
+        None, description="How the files are written (`arrow`: IPC files); by the end of their names when left out."
+    )
+    columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
+        None,
+        description="What columns are called in the files: `y_true`, `y_pred`, `score`, `probabilities`, `sample_id`, "
+        "`group_id`, `sample_weight`, `query_id`, `relevance`, `rank`, each with a name, or a list with one for every "
+        "class of `labels`. All others are left aside. When left out they have the names of the service.",
+        json_schema_extra={"maxProperties": 1000},
+    )
+    filter: str | None = Field(
+        None,
+        min_length=1,
+        max_length=LONGEST,
+        description="Which rows: comparisons of columns with literals, `and`, `or`, `not`, `in (…)`, `is null`, such "
+        "as `day >= '2026-01-01' and country in ('ch', 'li')`.",
+    )
+
+    def to_domain(self) -> DataReference:
+        """The domain's form.
+
+        Raises:
+            InvalidInput: the filter is none, or nothing says how the files are written.
+        """
+        if self.filter is not None:
+            read_filter(self.filter)
+        return DataReference(self.uri, self._format(), self.columns, self.filter)
+
+    def _format(self) -> DataFormat:
+        if self.format is not None:
+            return DataFormat(self.format)
+        found = next((one for one, ends in _SUFFIXES.items() if self.uri.lower().endswith(ends)), None)
+        if found is None:
+            raise InvalidInput.at("/input/data/format", "missing", "expected parquet, arrow or csv")
+        return found
+
+
+def _referenced(model: type[Wire]) -> Any:
+    """A kind of input with a reference in place of its arrays; all else is as it is there."""
+    kept: dict[str, Any] = {
+        name: (field.rebuild_annotation(), field) for name, field in model.model_fields.items() if name not in ARRAYS
+    }
+    return create_model(
+        f"Referenced{model.__name__}",
+        __base__=Wire,
+        __doc__=f"{model.__doc__} The samples lie elsewhere.",
+        data=(DataField, Field(description="In place of the arrays: where they lie. Such a request is always a job.")),
+        **kept,
+    )
+
+
+ReferencedInput: Any = Annotated[
+    _referenced(PredictionsInput)
+    | _referenced(ProbabilitiesInput)
+    | _referenced(ScoresInput)
+    | _referenced(MultilabelInput)
+    | _referenced(RankingInput),
+    Field(discriminator="kind"),
+]
+
+
+class ReferencedRequest(Wire):
+    """An evaluation of data that is named and not sent. It is made by a job."""
+
+    input: ReferencedInput
+    model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
+    dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
+    tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
+    options: OptionsField = Field(
+        default_factory=OptionsField, description="As elsewhere, but samples are never kept: `retain` is `none`."
+    )
+    created_at: PastMoment | None = Field(None, description="When it was made. Needs the scope `admin`.")
+
+    @property
+    def reference(self) -> DataReference:
+        """What is to be read. Raises as `DataField.to_domain`."""
+        data: DataField = self.input.data
+        return data.to_domain()
+
+    def names(self) -> tuple[ModelRef | None, DatasetRef | None]:
+        """Whose evaluation it is."""
+        return self.model.to_domain() if self.model else None, self.dataset.to_domain() if self.dataset else None
+
+    def asked(self, memory_bytes: int) -> Asked:
+        """What decides about the columns.
+
+        Raises:
+            InvalidInput: the filter is none, or the samples are to be kept.
+        """
+        if "retain" in self.options.model_fields_set and self.options.retain != Retain.NONE.value:
+            raise InvalidInput.at(
+                "/options/retain", "not_kept", "expected none: samples that are named by a reference are never kept"
+            )
+        labels = getattr(self.input, "labels", None)
+        texts = None if labels is None else [*map(label_text, labels)]
+        return Asked(self.reference, self.input.kind, texts, memory_bytes)
+
+
+def referenced(body: Body) -> ReferencedRequest | None:
+    """The request, if it names its data; None if it does not.
+
+    Raises:
+        MalformedRequest: it does, and is of another form.
+    """
+    if _MEMBER not in body or not _names_data(body):
+        return None
+    return parse_body(body, ReferencedRequest)
+
+
+def _names_data(body: Body) -> bool:
+    try:
+        request = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(request, dict) and isinstance(request.get("input"), dict) and "data" in request["input"]
+
+
+def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
+    """What is asked for, with what was read in its place.
+
+    Raises:
+        MalformedRequest, InvalidInput: a member has no meaning together with these columns, or an entry none by itself.
+    """
+    request = orjson.loads(body)
+    source = {name: value for name, value in request["input"].items() if name != "data"}
+    # Classes that are declared keep their order; the columns say no other.
+    filled = {**request, "input": {**read.columns, **source}}
+    with of_rows(read):
+        return with_data(parse_value(filled, EvaluationRequest).to_domain(read.times), read.facts)

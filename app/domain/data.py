@@ -1,0 +1,57 @@
+"""Data that a request names instead of sending it: where it lies, and what was read of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class DataFormat(StrEnum):
+    """How the files are written."""
+
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class DataReference:
+    """What is to be read.
+
+    Attributes:
+        uri: A file, a folder, or a pattern of files.
+        columns: By the name of the service the name in the files, or one for each class; None where they have the
+            names of the service.
+        filter: A condition on the rows.
+    """
+
+    uri: str
+    format: DataFormat
+    columns: Mapping[str, str | Sequence[str]] | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file, as it was when it was listed.
+
+    Attributes:
+        path: As its place of storage has it.
+        version: Changes when the file does: the moment of the last change, or the `ETag` of HTTP.
+    """
+
+    path: str
+    size: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataListing:
+    """Files in the order in which they are read.
+
+    Attributes:
+        open: Opens the file of a path, to be read from any place, as a file of pyarrow.
+    """
+
+    files: tuple[DataFile, ...]
+    open: Callable[[str], Any]

@@ -1,0 +1,142 @@
+"""Where data lies: files are listed and opened there, below the prefixes of the operator and nowhere else."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from app.domain.data import DataFile, DataListing
+from app.domain.errors import DataNotAllowed, InvalidInput
+from app.outbound.data.addresses import FILE, S3, WEB, WILDCARD, Address, allowed_address, read_prefix
+from app.outbound.data.http_files import HttpFile
+
+_WHERE: Final = "/input/data/uri"
+_MOST_FILES: Final = 10_000
+_REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+# As writers of data mark what is none: `_SUCCESS`, `.crc`.
+_ASIDE: Final = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlaces:
+    """Everything that the operator allows; can be sent to another process.
+
+    Attributes:
+        prefixes: Below which data may lie.
+        s3_endpoint: Of a store that speaks the protocol of S3 and is not Amazon's.
+    """
+
+    prefixes: tuple[str, ...] = ()
+    s3_endpoint: str | None = None
+
+    def check(self, uri: str) -> bool:
+        """Whether the data lies on this machine, so that looking at it is quick.
+
+        Raises:
+            DataNotAllowed: it does not lie below a prefix.
+        """
+        return self._allowed(uri).scheme == FILE
+
+    def files(self, uri: str) -> DataListing:
+        """The files that an address names, in the order of their paths.
+
+        Raises:
+            DataNotAllowed: one of them does not lie below a prefix, wherever links lead.
+            InvalidInput: there are none, or too many.
+            OSError: the place of storage does not answer.
+        """
+        address = self._allowed(uri)
+        if address.scheme in WEB:
+            return self._of_web(address)
+        filesystem = self._filesystem(address)
+        try:
+            found = sorted(_listed(filesystem, address), key=lambda file: file.path)
+        except FileNotFoundError:
+            found = []
+        if not found:
+            raise InvalidInput.at(_WHERE, "no_such_data", "expected one file at least at this address, there is none")
+        if len(found) > _MOST_FILES:
+            raise InvalidInput.at(_WHERE, "too_many_files", f"expected at most {_MOST_FILES} files, got {len(found)}")
+        if address.scheme == FILE:
+            self._check_links(file.path for file in found)
+        return DataListing(tuple(found), filesystem.open_input_file)
+
+    def _allowed(self, uri: str) -> Address:
+        return allowed_address(uri, [read_prefix(prefix) for prefix in self.prefixes])
+
+    def _check_links(self, paths: Iterable[str]) -> None:
+        prefixes = [read_prefix(prefix) for prefix in self.prefixes]
+        roots = [Path(prefix.path).resolve() for prefix in prefixes if prefix.scheme == FILE]
+        for path in paths:
+            place = Path(path).resolve()
+            if not any(place.is_relative_to(root) for root in roots):
+                raise DataNotAllowed("expected files below a prefix that the operator allows, a link leads elsewhere")
+
+    def _filesystem(self, address: Address) -> Any:
+        # Imported when it is used: starting with all of it takes the time of a hundred requests.
+        from pyarrow import fs
+
+        if address.scheme == FILE:
+            return fs.LocalFileSystem()
+        if address.scheme != S3:
+            return fs.GcsFileSystem()
+        chosen = next((os.environ[name] for name in _REGION if os.environ.get(name)), None)
+        if self.s3_endpoint is None:
+            return fs.S3FileSystem(region=chosen or fs.resolve_s3_region(address.host))
+        return fs.S3FileSystem(region=chosen or "us-east-1", endpoint_override=self.s3_endpoint)
+
+    @staticmethod
+    def _of_web(address: Address) -> DataListing:
+        if WILDCARD in address.path:
+            raise InvalidInput.at(_WHERE, "no_listing", "expected one file: HTTP has no lists of files, so no patterns")
+        url = f"{address.scheme}://{address.host}{address.path}"
+        try:
+            with HttpFile(url) as file:
+                listed = file.listed(url)
+        except FileNotFoundError:
+            raise InvalidInput.at(_WHERE, "no_such_data", "expected a file at this address, there is none") from None
+        return DataListing((listed,), _open_web)
+
+
+def _open_web(url: str) -> Any:
+    import pyarrow as pa
+
+    return pa.PythonFile(HttpFile(url), mode="r")
+
+
+def _listed(filesystem: Any, address: Address) -> Iterator[DataFile]:
+    """Files of a pattern, of a folder, or the one that is named."""
+    from pyarrow import fs
+
+    fixed = next((place for place, one in enumerate(address.segments) if WILDCARD in one), len(address.segments))
+    base = Address(address.scheme, address.host, address.segments[:fixed])
+    pattern = address.segments[fixed:]
+    if not pattern:
+        info = filesystem.get_file_info(base.path)
+        if info.type == fs.FileType.File:
+            yield _file(info)
+            return
+    deep = len(pattern) > 1 or not pattern or "**" in pattern
+    matches = _matcher(pattern or ("**", "*"))
+    for info in filesystem.get_file_info(fs.FileSelector(base.path, recursive=deep)):
+        inner = info.path[len(base.path) :].strip("/")
+        if info.type == fs.FileType.File and matches.fullmatch(inner) and not _is_aside(inner):
+            yield _file(info)
+
+
+def _is_aside(path: str) -> bool:
+    return any(segment.startswith(_ASIDE) for segment in path.split("/"))
+
+
+def _matcher(pattern: tuple[str, ...]) -> re.Pattern[str]:
+    """`*` within a part of a path, `**` any number of parts."""
+    parts = [
+        "(?:[^/]+/)*" if segment == "**" else re.escape(segment).replace(r"\*", "[^/]*") + "/" for segment in pattern
+    ]
+    return re.compile("".join(parts).removesuffix("/") if pattern[-1] != "**" else "".join(parts) + "[^/]+")
+
+
+def _file(info: Any) -> DataFile:
+    return DataFile(info.path, info.size, str(info.mtime_ns))
