@@ -23,6 +23,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "what a developer calls, this test among it",
     "docs/answers.md": "test_examples.py",
     "docs/client.md": "the list of commands is a text; test_python_of_the_client",
+    "docs/data.md": "test_data.py",
     "docs/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",

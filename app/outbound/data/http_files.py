@@ -38,6 +38,14 @@ class HttpFile(io.RawIOBase):
         """What it was when it was opened."""
         return DataFile(path, self._size, self._version)
 
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
     def tell(self) -> int:
         """The place of the next byte."""
         return self._place
