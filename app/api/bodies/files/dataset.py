@@ -23,7 +23,7 @@ from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.labels import shown
 from app.domain.inputs.matrices import MOST_CLASSES
-from app.services.progress import progressed
+from app.services.processes.progress import progressed
 
 _BATCH_ROWS: Final = 1 << 17
 # Row groups are read together up to so many rows.
