@@ -1,7 +1,7 @@
 """Every error as problem+json (RFC 9457): one shape, a stable code, and for inputs a pointer to each fault."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from app.api.access import rate_headers
 from app.api.answers import write_json
+from app.api.problem_words import worded
 from app.domain.errors import (
     DeadlinePassed,
     DomainError,
@@ -312,45 +313,6 @@ def internal_error(error: Exception, request_id: str) -> Problem:
         code="internal_error",
         detail="the service failed; its log has the cause under the id in `instance`",
     )
-
-
-def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = None) -> str:
-    """What pydantic found, in our words where its own are for programmers; with a plain value that came."""
-    words = _WORDS.get(kind)
-    if words is not None:
-        return words(context)
-    text = message.replace("Input should be", "expected").removeprefix("Value error, ")
-    came = f", got {str(given)[:_MOST_SHOWN]}" if isinstance(given, int | float | str) and kind in _OF_NUMBERS else ""
-    return text[:1].lower() + text[1:] + came
-
-
-_MOST_SHOWN = 40
-_OF_NUMBERS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"})
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def _expected_object(_: Mapping[str, Any]) -> str:
-    return "expected an object"
-
-
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "finite_number": lambda _: "expected a finite number, got NaN, Infinity or one too large for a double",
-    "missing": lambda _: "expected this field, it is missing",
-    "extra_forbidden": lambda _: "unknown field",
-    "union_tag_invalid": lambda c: f"expected kind to be one of {c['expected_tags']}, got {c['tag'][:60]!r}",
-    "union_tag_not_found": lambda _: "expected a field kind that says what the input is",
-    "model_attributes_type": _expected_object,
-    "model_type": _expected_object,
-    "dict_type": _expected_object,
-    "list_type": lambda _: "expected an array",
-    "too_short": lambda c: f"expected at least {_count(c['min_length'], 'entry', 'entries')}, got {c['actual_length']}",
-    "too_long": lambda c: f"expected at most {_count(c['max_length'], 'entry', 'entries')}, got more",
-    "string_too_short": lambda c: f"expected at least {_count(c['min_length'], 'character', 'characters')}",
-    "string_too_long": lambda c: f"expected at most {c['max_length']} characters",
-}
 
 
 def respond(problem: Problem, request: Request) -> Response:

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
-from app.api.problems import MalformedRequest, worded
+from app.api.problem_words import worded
+from app.api.problems import MalformedRequest
 from app.domain.errors import Fault
 
 Model = TypeVar("Model", bound=BaseModel)
