@@ -320,7 +320,7 @@ def run_on_database(settings: Settings, run: Callable[[str], Result], *refused: 
     Raises:
         CommandError: it cannot be done; the message says why.
     """
-    from app.services.ports import StoreFullError, StoreUnavailableError
+    from app.services.ports.state import StoreFullError, StoreUnavailableError
 
     with _terminable(), contextlib.ExitStack() as stack:
         url = settings.database_url

@@ -27,7 +27,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
 from app.services.compare.comparisons import NewComparison, compare, understood
 from app.services.evaluate.reports import evaluate
-from app.services.ports import SampleLabels
+from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 

@@ -17,7 +17,7 @@ from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.uncertainty.design import generator
 from app.services.compare.comparisons import NewComparison, compare, understood
-from app.services.ports import SampleLabels
+from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from app.services.runs.reading import KeptSamples

@@ -31,7 +31,8 @@ from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory.inventory import InventoryService
 from app.services.jobs.jobs import JobService
-from app.services.ports import DataSource, Readiness
+from app.services.ports.data import DataSource
+from app.services.ports.state import Readiness
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService

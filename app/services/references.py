@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery, Reference
-from app.services.ports import EvaluationStore
+from app.services.ports.evaluations import EvaluationStore
 
 # How a run is named where one is asked for.
 Named = UUID | Reference

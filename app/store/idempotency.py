@@ -1,4 +1,4 @@
-"""Keys of requests in Postgres: the port `app.services.ports.IdempotencyStore`, and results beside what is kept."""
+"""Keys of requests in Postgres: the port `IdempotencyStore` of `app.services.ports`; results beside what is kept."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -31,7 +31,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.domain.operations.access import Kind
 from app.domain.operations.idempotency import ClaimOutcome, KeptResult
 from app.services.idempotency import Mark, present_mark
-from app.services.ports import KeyTakenError
+from app.services.ports.requests import KeyTakenError
 from app.store.database.engine import reading, require_room, writing
 from app.store.database.failures import translated
 from app.store.database.tables import idempotency_claims, idempotency_results

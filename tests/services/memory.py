@@ -38,7 +38,7 @@ from app.services.compare.tournaments import TournamentService
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
 from app.services.gate.answers import CheckAnswer
 from app.services.gate.gates import GateService
-from app.services.ports import SampleLabels
+from app.services.ports.evaluations import SampleLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits
 from app.services.rank.leaderboards import LeaderboardService

@@ -15,7 +15,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.services.estimands import parse_estimands
 from app.services.gate.gate_check import check_gate
 from app.services.gate.rule_estimates import rule_estimands
-from app.services.ports import SampleLabels
+from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference

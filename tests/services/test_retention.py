@@ -14,7 +14,7 @@ from app.services.acting import actor
 from app.services.inventory import retention
 from app.services.inventory.inventory import InventoryService
 from app.services.inventory.retention import Retention
-from app.services.ports import StoreUnavailableError
+from app.services.ports.state import StoreUnavailableError
 
 NOW = datetime.now(UTC)
 

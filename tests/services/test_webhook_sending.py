@@ -10,7 +10,7 @@ import standardwebhooks
 
 from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
-from app.services.ports import Waits
+from app.services.ports.messages import Waits
 from app.services.webhooks.sending import PAUSES, Sender
 from app.services.webhooks.signing import is_secret, make_secret, signed_headers
 

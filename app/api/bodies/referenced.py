@@ -17,7 +17,7 @@ from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataReference
 from app.domain.errors import DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
-from app.services.ports import DataSource
+from app.services.ports.data import DataSource
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"

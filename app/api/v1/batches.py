@@ -38,7 +38,7 @@ from app.domain.members import LEFT_OUT, typed
 from app.services.acting import make_part
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
-from app.services.ports import KeyTakenError
+from app.services.ports.requests import KeyTakenError
 from app.services.processes.progress import progressed
 
 router = routes("evaluations")

@@ -14,7 +14,7 @@ from app.api.presentation import View
 from app.api.v1.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
 from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns
 from app.domain.evaluation import EvaluationRecord
-from app.services.ports import DataSource
+from app.services.ports.data import DataSource
 
 
 async def admit_reference(context: Context, body: Body) -> ReferencedRequest | None:

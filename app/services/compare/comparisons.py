@@ -23,7 +23,7 @@ from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.pairs.cost_ranges import check_costs
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds.registry import usual_metrics
-from app.services.ports import EvaluationStore
+from app.services.ports.evaluations import EvaluationStore
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison

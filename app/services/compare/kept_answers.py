@@ -10,7 +10,8 @@ from app.domain.members import as_json
 from app.services.admission import Admission
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
-from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.ports.decisions import ComparisonStore
+from app.services.ports.evaluations import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 
 _Answer = TypeVar("_Answer", RunComparison, ModelComparison)

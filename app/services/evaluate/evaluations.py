@@ -36,7 +36,7 @@ from app.services.evaluate.batching import Reports
 from app.services.evaluate.marks import marks_of
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
-from app.services.ports import EvaluationStore
+from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.stored import options_as_json, refuse_kind, stored_request
 

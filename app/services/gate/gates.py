@@ -19,7 +19,8 @@ from app.services.estimands import Estimand
 from app.services.gate.answers import CheckAnswer, CheckedGate, CheckedRun
 from app.services.gate.gate_check import EXIT_CODES, check_gate
 from app.services.gate.rule_estimates import rule_estimands
-from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.ports.decisions import GateStore
+from app.services.ports.evaluations import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs

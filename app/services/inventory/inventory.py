@@ -8,7 +8,7 @@ from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
 from app.domain.inventory import DatasetFacts, ModelFacts, Removal
-from app.services.ports import Inventory
+from app.services.ports.evaluations import Inventory
 
 # Removed in one transaction: it takes tens of milliseconds, for which those wait who change the same evaluations.
 _AT_ONCE: Final = 200

@@ -13,7 +13,8 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.operations.access import Actor
 from app.services.acting import act_as
 from app.services.inventory.inventory import InventoryService
-from app.services.ports import StoreFullError, StoreUnavailableError, Trail
+from app.services.ports.keys import Trail
+from app.services.ports.state import StoreFullError, StoreUnavailableError
 
 _EVERY_SECONDS: Final = 3600.0
 # In one transaction.

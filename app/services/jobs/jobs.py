@@ -8,7 +8,7 @@ from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.domain.operations.jobs import Job, JobResult, KeptRequest, NewJob
 from app.services.acting import actor
-from app.services.ports import JobStore
+from app.services.ports.requests import JobStore
 
 
 class JobService:

@@ -10,7 +10,9 @@ from uuid import UUID
 from app.domain.errors import DomainError, JobLost
 from app.domain.operations.jobs import JobEnd, JobResult, JobStatus, Task
 from app.services.acting import act_as, make_as
-from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
+from app.services.ports.messages import Waits
+from app.services.ports.requests import JobStore
+from app.services.ports.state import StoreFullError, StoreUnavailableError
 from app.services.processes.progress import tell_progress
 
 # Between two notes of how far a job is.

@@ -16,7 +16,7 @@ from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand, parse_estimands, pointer_to
-from app.services.ports import EvaluationStore
+from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.project.answers import Projection
 from app.services.project.crossings import changes_of_place

@@ -17,7 +17,7 @@ from app.kernel.metrics.expression import of_probabilities
 from app.kernel.uncertainty.design import ProportionInterval
 from app.services.estimands import Better, preference, stored_key
 from app.services.kinds.registry import ranked_by
-from app.services.ports import EvaluationStore, PairedLabels
+from app.services.ports.evaluations import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
 from app.services.runs.reading import MOST_ENTRIES, KeptSamples, entries_of, is_scored, read_labels

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
-from app.services.ports import SampleLabels
+from app.services.ports.evaluations import SampleLabels
 
 
 class PairingMode(StrEnum):

@@ -11,7 +11,7 @@ from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.samples import Samples
-from app.services.ports import PairedLabels, SampleLabels
+from app.services.ports.evaluations import PairedLabels, SampleLabels
 from app.services.stored import stored_input
 
 # Samples of all runs together whose labels are read to pair them: some hundred megabytes.

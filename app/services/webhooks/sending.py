@@ -13,7 +13,7 @@ from typing import Final
 
 from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
-from app.services.ports import Outbox, Poster, Waits
+from app.services.ports.messages import Outbox, Poster, Waits
 from app.services.webhooks.signing import signed_headers
 
 # Seconds between an attempt and the next one; after the last of them a delivery has failed. A day and a half in all.

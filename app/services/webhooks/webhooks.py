@@ -6,7 +6,7 @@ from uuid import UUID
 from app.domain.errors import NotFound
 from app.domain.evaluation import Page
 from app.domain.operations.webhooks import Delivery, DeliveryRetry, DeliveryStatus, Event, WebhookFacts, WebhookPut
-from app.services.ports import WebhookStore
+from app.services.ports.messages import WebhookStore
 from app.services.webhooks.signing import make_secret
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.services.ports import StoreFullError
+from app.services.ports.state import StoreFullError
 from app.store.database.failures import NO_SPACE, translated
 from app.store.database.sealing import seal
 from app.store.database.watch import DatabaseWatch

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.services.ports import StoreFullError, StoreUnavailableError
+from app.services.ports.state import StoreFullError, StoreUnavailableError
 from app.store.database.engine import require_room
 from app.store.database.tables import evaluations, extreme_scopes, extreme_values
 from app.store.lists.partitions import LARGE, Partition
