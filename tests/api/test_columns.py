@@ -12,7 +12,7 @@ from app.api.bodies import columns
 from app.api.bodies.columns import COLUMNS, MOST_BESIDE, parse_large_body, split_columns
 from app.api.problems import MalformedRequest
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.api.v1.requests.inputs import FoldsInput, ProbabilitiesInput
+from app.api.v1.requests.inputs.any_input import FoldsInput, ProbabilitiesInput
 
 ROWS = np.random.default_rng(0).dirichlet(np.ones(3), 500)
 TEXTS = ["a", "", " ", ",", "]", "[", '"', "\\", '\\"', '", "', '"],', "é", "\n", '{"y_true": [1]}', "x" * 50]

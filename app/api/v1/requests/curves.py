@@ -10,7 +10,7 @@ from app.api.bodies.parsing import Wire
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
 from app.api.v1.requests.fields import Expression, LabelField
-from app.api.v1.requests.inputs import AnyInput
+from app.api.v1.requests.inputs.any_input import AnyInput
 from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion

@@ -21,7 +21,7 @@ from app.api.v1.requests.fields import (
     Tags,
     check_one_sided,
 )
-from app.api.v1.requests.inputs import AnyInput, PredictionsInput
+from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.report import (
     DRAWS,

@@ -11,8 +11,8 @@ from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
 from app.api.bodies.referenced import Asked, ReadData, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
 from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
-from app.api.v1.requests.inputs import PredictionsInput, ProbabilitiesInput, ScoresInput
-from app.api.v1.requests.unit_inputs import MultilabelInput, RankingInput
+from app.api.v1.requests.inputs.any_input import PredictionsInput, ProbabilitiesInput, ScoresInput
+from app.api.v1.requests.inputs.units import MultilabelInput, RankingInput
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef

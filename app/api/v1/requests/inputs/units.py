@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.columns import (
+from app.api.v1.requests.fields import LabelField
+from app.api.v1.requests.inputs.columns import (
     FEW,
     GROUPS,
     MOST_LABELS,
@@ -23,7 +24,6 @@ from app.api.v1.requests.columns import (
     SampleIds,
     WeightColumn,
 )
-from app.api.v1.requests.fields import LabelField
 from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MOST_CLASSES, MatrixInput
 from app.domain.inputs.units import clustering, overlaps

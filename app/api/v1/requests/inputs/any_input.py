@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.columns import (
+from app.api.v1.requests.fields import LabelField
+from app.api.v1.requests.inputs.columns import (
     CLASSES,
     GROUPS,
     MOST_LABELS,
@@ -22,8 +23,7 @@ from app.api.v1.requests.columns import (
     ScoreColumn,
     WeightColumn,
 )
-from app.api.v1.requests.fields import LabelField
-from app.api.v1.requests.unit_inputs import ClusteringInput, MultilabelInput, RankingInput, SetsInput
+from app.api.v1.requests.inputs.units import ClusteringInput, MultilabelInput, RankingInput, SetsInput
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.decisions import from_matrix_of
 from app.domain.inputs.folds import pooled

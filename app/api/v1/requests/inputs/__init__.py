@@ -1,0 +1,1 @@
+"""Inputs of every kind as JSON, and their way to the domain."""
