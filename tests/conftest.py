@@ -10,13 +10,11 @@ import contextlib
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from multiprocessing.connection import Client, Listener
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +27,7 @@ from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
 from tests.api.generated.profile import LONG
+from tests.folders import server_folder
 
 # Settings of the developer's shell must not decide what the tests see.
 EXTERNAL_URL = os.environ.pop("PREVAIL_TEST_DATABASE_URL", None)
@@ -93,10 +92,8 @@ class Provider:
         if EXTERNAL_URL is not None:
             admin_url = normalize_database_url(EXTERNAL_URL)
         else:
-            # Not pytest's own folder: that is closed to the user as whom the server runs.
-            folder = Path(tempfile.mkdtemp(prefix="prevail-tests-"))
+            folder = server_folder("tests")
             self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            folder.chmod(0o711)
             server = self._stack.enter_context(EmbeddedPostgres.start(folder / "data", durable=False))
             admin_url = normalize_database_url(server.dsn("postgres"))
         template = Template(admin_url, f"prevail_template_{secrets.token_hex(6)}")

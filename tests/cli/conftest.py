@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import pytest
 from app import cli
 from app.embedded import EmbeddedPostgres
 from app.embedded.cluster import processes_of, wait_until
+from tests.folders import server_folder
 
 APP = Path(cli.__file__).parent
 APPLICATION = """
@@ -92,8 +92,7 @@ def write(path: Path, text: str) -> None:
 @pytest.fixture(scope="module")
 def house() -> Iterator[Path]:
     """A folder with the doors of the service, from which `python -m app` runs."""
-    house = Path(tempfile.mkdtemp(prefix="prevail-house-")).resolve()
-    house.chmod(0o755)
+    house = server_folder("house")
     shutil.copytree(APP, house / "app", ignore=shutil.ignore_patterns("__pycache__", "store", "wiring.py"))
     write(house / "app" / "main.py", APPLICATION)
     write(house / "alembic.ini", "[alembic]\nscript_location = %(here)s/alembic\n")
@@ -185,8 +184,7 @@ class Service:
 
 @pytest.fixture
 def service(house: Path) -> Iterator[Service]:
-    folder = Path(tempfile.mkdtemp(prefix="prevail-data-")).resolve()
-    folder.chmod(0o755)
+    folder = server_folder("data")
     service = Service(house, folder / "data")
     yield service
     if service.process is not None and service.process.poll() is None:
@@ -197,8 +195,7 @@ def service(house: Path) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def made_data(house: Path) -> Iterator[Path]:
     """A data folder with a migrated database, to be copied: making one takes seconds."""
-    folder = Path(tempfile.mkdtemp(prefix="prevail-made-")).resolve()
-    folder.chmod(0o755)
+    folder = server_folder("made")
     made = Service(house, folder / "data").command("migrate")
     assert made.returncode == 0, made.stdout
     yield folder / "data"
@@ -215,8 +212,7 @@ def made_service(service: Service, made_data: Path) -> Service:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
     """A Postgres that a service is told of by its URL."""
-    folder = Path(tempfile.mkdtemp(prefix="prevail-external-")).resolve()
-    folder.chmod(0o755)
+    folder = server_folder("external")
     with EmbeddedPostgres.start(folder / "data", durable=False) as server:
         yield server
     shutil.rmtree(folder, ignore_errors=True)

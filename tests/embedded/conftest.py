@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +9,13 @@ import asyncpg
 import pytest
 
 from app.embedded import folders
+from tests.folders import server_folder
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user can enter (pytest's own is closed to others)."""
-    path = Path(tempfile.mkdtemp(prefix="prevail-embedded-")).resolve()
-    path.chmod(0o755)
+    """A folder that every user can enter."""
+    path = server_folder("embedded")
     yield path
     shutil.rmtree(path, ignore_errors=True)
 

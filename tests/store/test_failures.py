@@ -5,7 +5,6 @@ import errno
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from app.store.database.engine import Disk, create_engine, require_room, writing
 from app.store.database.failures import is_full, is_unavailable, translated
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
+from tests.folders import server_folder
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
@@ -120,8 +120,7 @@ async def test_a_folder_that_is_gone_is_a_database_that_is_gone(database_url: st
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A server of this module's own, which is brought back when it ends: from here, an external one."""
-    folder = Path(tempfile.mkdtemp(prefix="prevail-failures-")).resolve()
-    folder.chmod(0o755)
+    folder = server_folder("failures")
     with EmbeddedPostgres.start(folder / "data", durable=True) as server:
         server.create_database()
         upgrade(SecretStr(normalize_database_url(server.dsn())), "head")
