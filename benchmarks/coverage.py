@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import Prior, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws, summarise
 from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions
+from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
 from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
 from app.kernel.uncertainty.of_matrices.headline import Refusal, headlines
 from app.kernel.uncertainty.of_matrices.mover import undercovers
@@ -45,6 +46,15 @@ HARD_SIZES = ((3, 25), (5, 25), (10, 10), (10, 25), (10, 100), (20, 100), (35, 2
 FEW_CLASSES = (2, 3, 10)
 FEW_RECALLS = ((0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8))
 FEW_SIZES = ((50, 2), (50, 4), (500, 4), (100, 8), (20, 20))
+# Samples of the classes, the first of which is the frequent one.
+UNEVEN = (
+    (500, 500),
+    (950, 50),
+    (980, 20),
+    (500, 100, 25),
+    (400, 400, 10),
+    (400, 300, 200, 150, 100, 80, 60, 40, 30, 20),
+)
 FAILING = {Caution.MANY_SMALL_CLASSES, Caution.PERFECT_SMALL_CLASSES, Caution.FEWER_THAN_FIVE}
 
 
@@ -183,6 +193,27 @@ def few_table(replicates: int) -> list[list[object]]:
     return table
 
 
+def equal_shares_table(replicates: int) -> list[list[object]]:
+    """Closed forms at equal class shares, of data with uneven ones; class counts fixed."""
+    keys, table = ("macro_f1", "mcc", "cohen_kappa"), list[list[object]]()
+    for actual in UNEVEN:
+        for name in (".80 to .99", "one .30, rest .95"):
+            rows = true_rows(HARD[name](len(actual)))
+            random = generator(sum(actual))
+            counts = random.multinomial(actual, rows, size=(replicates, len(actual))).astype(np.float64)[:, None]
+            truth = values(rows, keys)
+            pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
+            found = equal_share_headlines(pairs, headlines(pairs, LEVEL, of=(slice(None), slice(1))))
+            hits = dict.fromkeys(keys, 0)
+            for own in found:
+                for one in own:
+                    if one.key in hits:
+                        hits[one.key] += bool(one.low <= truth[keys.index(one.key)] <= one.high)
+            sizes = f"{actual[0]:,} to {actual[-1]:,}"
+            table.append([len(actual), sizes, name, *(hits[key] / replicates for key in keys)])
+    return table
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=2000)
@@ -192,6 +223,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_table(["true recalls", *metrics, "closed A", "closed H", "warned"], hard_table(replicates))
     drawn = [f"{name} drawn" for name in ("macro F1", "MCC", "kappa")]
     print_table(["K", "true recalls", "per class", "macro F1", "MCC", "kappa", *drawn], few_table(replicates))
+    head = ["K", "samples of each class", "true recalls", "macro F1", "MCC", "kappa"]
+    print_table(head, equal_shares_table(replicates))
     print_table(
         ["prior", "K=2, 30: A", "H", "K=10, 25: A", "H", "K=35, 25: A", "H"],
         [[name, *shown] for name, shown in prior_table(replicates)],

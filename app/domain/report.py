@@ -351,6 +351,7 @@ class Section:
         values: Overall values by key, as they are stored for lists.
         requested: Values of metric expressions by their text.
         intervals: By expression.
+        balanced_intervals: The same of values at balanced prevalence.
         folds: Over the folds, where there are some.
         interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
@@ -361,6 +362,7 @@ class Section:
     values: Mapping[str, Value] = field(default_factory=dict)
     requested: Requested = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    balanced_intervals: Mapping[str, Interval] = field(default_factory=dict)
     undefined: tuple[Undefined, ...] = ()
     findings: tuple[Finding, ...] = ()
     folds: Mapping[str, FoldValues] | None = None
@@ -445,6 +447,8 @@ class Report:
     Attributes:
         headline: The usual metrics and what was requested, value and limits side by side.
         values: Overall metrics by key, as they are kept for lists.
+        balanced_intervals: Of values in `at_balanced_prevalence`: those of the headline, with intervals of everything
+            all, by metric, or as `precision@D`.
         of_samples: What needs the samples, apart: kept where the samples are not.
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
         groups: For samples with group_ids.
@@ -461,6 +465,9 @@ class Report:
     values: Mapping[str, Value] = field(metadata=HIDDEN)
     requested: Mapping[str, Value | Mapping[str, Value]] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    balanced_intervals: Mapping[str, Interval] = field(
+        default_factory=dict, metadata=named("intervals_at_balanced_prevalence")
+    )
     undefined: Sequence[Undefined] = ()
     findings: Sequence[Finding] = ()
     of_samples: Mapping[SectionName, Section] = field(default_factory=dict, metadata=HIDDEN)

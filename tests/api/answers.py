@@ -22,6 +22,7 @@ _NAMED_BY_CALLERS = {
     "per_class",
     "prevalence",
     "intervals",
+    "intervals_at_balanced_prevalence",
     "interpretation",
     "tags",
     "ignored",

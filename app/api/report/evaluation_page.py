@@ -47,6 +47,7 @@ class ValueRow:
     interval: str
     track: Json | None
     twin: str
+    twin_interval: str
     twin_track: Json | None
     reason: str
 
@@ -160,6 +161,7 @@ def _row(answer: Json, key: str, value: float | None = None, *, known: bool = Fa
     found = value if known else value_of(answer, key)[1]
     low, high = ends_of(answer, key)
     twin = answer["metrics"].get("at_balanced_prevalence", {}).get(key)
+    below, above = _balanced_ends(answer, key)
     digits = decimals(low, high)
     name, sentence = _card(key.partition("(")[0]) if "@" not in key else (key, "")
     return ValueRow(
@@ -170,9 +172,16 @@ def _row(answer: Json, key: str, value: float | None = None, *, known: bool = Fa
         interval=shown_interval(low, high),
         track=strip(found, low, high),
         twin="" if twin is None else shown_value(twin, digits),
-        twin_track=strip(twin, None, None),
+        twin_interval=shown_interval(below, above),
+        twin_track=strip(twin, below, above),
         reason=_reason(answer, key) if found is None else "",
     )
+
+
+def _balanced_ends(answer: Json, key: str) -> tuple[float | None, float | None]:
+    """The interval of a value at equal class shares; answers that were kept before there were any have none."""
+    found = answer.get("intervals_at_balanced_prevalence", {}).get(key)
+    return (None, None) if found is None else (found["low"], found["high"])
 
 
 def _reason(answer: Json, key: str) -> str:

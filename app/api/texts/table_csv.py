@@ -34,6 +34,7 @@ class _Lines:
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._answer, self._intervals = answer, answer["intervals"]
+        self._balanced = answer.get("intervals_at_balanced_prevalence", {})
         self._reasons = {
             (one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]
         }
@@ -67,8 +68,8 @@ class _Lines:
     def _line(
         self, scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""
     ) -> Sequence[Cell]:
-        # A twin at equal class sizes has no interval of its own.
-        found = self._intervals.get(metric + of, {}) if group != "at_balanced_prevalence" else {}
+        of_group = self._balanced if group == "at_balanced_prevalence" else self._intervals
+        found = of_group.get(metric + of, {})
         reason = None
         if value is None:
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))

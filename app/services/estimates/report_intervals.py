@@ -1,7 +1,7 @@
 """The intervals of a report: closed forms that every report has, or those of everything, by expression."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -10,17 +10,28 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
-from app.domain.report import Interval, IntervalChoice, Options
-from app.kernel.matrix.table import Table
+from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options
+from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure, needs_counts
+from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, needs_counts
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_matrices.headline import OverallInterval, RateIntervals, catalogue_rates, headlines
+from app.kernel.uncertainty.design import Alternative, Shares
+from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
+from app.kernel.uncertainty.of_matrices.headline import (
+    Headlines,
+    OverallInterval,
+    RateIntervals,
+    catalogue_rates,
+    headlines,
+)
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates.estimate import Estimate, Estimates, LimitSettings
-from app.services.estimates.estimates import estimate
+from app.services.estimates.class_shares import ClassShares
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimates import estimate, estimate_at
+from app.services.estimates.methods import of_matrix, shifted_matrix
 from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.run_data import RunData
 from app.services.kinds.kind import Reported
@@ -42,7 +53,22 @@ def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: f
     They are those of `estimate`, of many matrices of independent samples at once, and written out as they are answered:
     a report has more than a hundred. A rate with denominator 0 has none.
     """
-    found = headlines(table, level, of=_FIRST)
+    return written_headlines(first_headlines(table, level), labels)
+
+
+def first_headlines(table: Table, level: float) -> Headlines:
+    """Those of the first matrix of each pair as they are computed."""
+    return headlines(table, level, of=_FIRST)
+
+
+def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interval]]:
+    """Intervals of the second matrix of each pair, the first at balanced prevalence, by overall metric."""
+    return [{form.key: _overall(form, found.level) for form in own} for own in equal_share_headlines(table, found)]
+
+
+def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[dict[str, Interval]]:
+    """Intervals by expression as they are answered."""
+    level = found.level
     # One matrix after another, and in it rate by rate.
     lows, highs = (ends[:, :, 0].transpose(1, 0, 2).tolist() for ends in (found.rates.low, found.rates.high))
     gaps: Any = np.isnan(found.rates.low).any(axis=(0, 2, 3))
@@ -128,15 +154,7 @@ def estimate_for_report(
         options: Of the report.
     """
     everything = options.intervals is IntervalChoice.ALL
-    settings = LimitSettings(
-        level=options.level,
-        seed=options.seed,
-        simulate=everything,
-        sampling=options.sampling,
-        proportions=options.proportion_interval,
-        areas=options.area_interval,
-        alternative=options.alternative,
-    )
+    settings = settings_of(options)
     labels, task = run.source.labels, run.source.task
     if not run.is_counted and run.source.is_weighted:
         metrics = [metric for metric in metrics if not metric.card.needs_counts]
@@ -151,6 +169,64 @@ def estimate_for_report(
             known |= set(estimand.names)
     found = estimate(estimands, run, settings)
     return ReportEstimates(dict(zip(estimands, found, strict=True)), aliases)
+
+
+def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
+    """Intervals of the values at balanced prevalence of a run of classes: closed forms of the headline where these are
+    what is asked for and samples are independent, else as `estimate_at` makes them at equal class shares.
+    """
+    everything = options.intervals is IntervalChoice.ALL
+    # There is one way to simulate other class shares.
+    sampling = replace(options.sampling, method=IntervalMethod.POSTERIOR, shares=Shares.OBSERVED)
+    settings = replace(settings_of(options), sampling=sampling)
+    twins = [one for one in matrix_metrics(options) if one.card.has_twin(run.n_classes)]
+    if run.groups is None and run.weighted is None and not everything:
+        counts = run.counts[None, None]
+        with silently():
+            pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
+        forms = equal_share_headlines(pairs, first_headlines(pairs, settings.level_of_each))[0]
+        bounds = {one.key: one.card.range for one in twins}
+        return {form.key: _one_sided(form, settings, bounds[form.key]) for form in forms}
+    if not everything:
+        twins = [one for one in twins if one.card.inference.headline]
+    labels = run.source.labels
+    estimands = [_every_value(one, labels, run.source.task) for one in twins]
+    shares = ClassShares(np.full((1, run.n_classes), 1.0 / run.n_classes))
+    grouped = run.groups is not None
+    form = of_matrix.simulation(run, settings) if grouped else shifted_matrix.simulation(run, shares, settings)
+    if (run.counts.sum(axis=1) == 0).any():
+        nothing = form.without_limits(NoLimits.UNDEFINED).as_interval()
+        return {one.key: nothing for one in twins if one.card.scope is Scope.OVERALL}
+    found = {}
+    for estimand, (at_equal,) in zip(estimands, estimate_at(estimands, run, shares, settings), strict=True):
+        for name, one in zip(estimand.names, at_equal, strict=True):
+            if not estimand.is_list or isfinite(one.value):
+                known = replace(one, method=one.method or form.method, given=one.given or form.given)
+                found[name] = known.as_interval()
+    return found
+
+
+def _one_sided(form: OverallInterval, settings: LimitSettings, bounds: Bounds) -> Interval:
+    interval = _overall(form, settings.level)
+    if settings.alternative is Alternative.TWO_SIDED or form.refusal is not None:
+        return interval
+    low, high = settings.alternative.opened(form.low, form.high, bounds)
+    interval["low"], interval["high"] = low if isfinite(low) else None, high if isfinite(high) else None
+    interval["alternative"] = settings.alternative.value
+    return interval
+
+
+def settings_of(options: Options) -> LimitSettings:
+    """How the limits of a report are to be made."""
+    return LimitSettings(
+        level=options.level,
+        seed=options.seed,
+        simulate=options.intervals is IntervalChoice.ALL,
+        sampling=options.sampling,
+        proportions=options.proportion_interval,
+        areas=options.area_interval,
+        alternative=options.alternative,
+    )
 
 
 def _every_value(of: AnyMetric | Reported, labels: Sequence[str], task: Task | None) -> Estimand:

@@ -115,11 +115,14 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """All headline intervals of a batch of B matrices: those of the overall metrics one matrix after another."""
+    """All headline intervals of a batch of B matrices: those of the overall metrics one matrix after another, and the
+    limits (..., K) of the recalls that those of their means follow from.
+    """
 
     level: float
     overall: tuple[tuple[OverallInterval, ...], ...]
     rates: RateIntervals
+    recalls: Limits
 
 
 # Which matrices of a batch, as an index of its leading axes.
@@ -247,8 +250,9 @@ def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headl
     """
     with silently():
         rates = rate_intervals(table, level, of=of)
-        parts = (*_shares(table, level, of), *_recall_means(table, level, of), *_smooth_metrics(table, level, of))
-    return Headlines(level, tuple(zip(*parts, strict=True)), rates)
+        recalls = jeffreys(table.tp[of], table.actual[of], level)
+        parts = (*_shares(table, level, of), *_recall_means(table, recalls, of), *_smooth_metrics(table, level, of))
+    return Headlines(level, tuple(zip(*parts, strict=True)), rates, recalls)
 
 
 def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
@@ -275,8 +279,8 @@ def _shares(table: Table, level: float, of: Selection) -> Iterator[list[OverallI
         yield _intervals(metric.key, low, high, Method.WILSON, Given.SAMPLES)
 
 
-def _recall_means(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
-    ends = mover.mean_limits(table.recall[of], *jeffreys(table.tp[of], table.actual[of], level))
+def _recall_means(table: Table, recalls: Limits, of: Selection) -> Iterator[list[OverallInterval]]:
+    ends = mover.mean_limits(table.recall[of], *recalls)
     for metric, mean in headline_metrics().means:
         low, high = ends[mean]
         yield _intervals(metric.key, low, high, Method.MOVER, Given.ACTUAL)

@@ -74,11 +74,13 @@ def simulated(
     form = simulation(run, shares, settings)
     if not form.draws or form.seed is None:
         return [[form.of_values(one) for one in of_estimand] for of_estimand in values]
-    draw = partial(draw_matrices, run.counts, prior=settings.sampling.prior, squares=run.squares)
+    sampling = settings.sampling
+    custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
+    draw = partial(draw_matrices, run.counts, prior=sampling.prior, custom=custom, squares=run.squares)
     matrices = np.concatenate(list(draw(draws=form.draws, random=generator(form.seed))))
     center = None
     if run.n_classes >= CURVED_CLASSES:
-        center = mean_matrix(run.counts, prior=settings.sampling.prior, squares=run.squares)
+        center = mean_matrix(run.counts, prior=sampling.prior, custom=custom, squares=run.squares)
     found: list[list[Estimates]] = [[] for _ in estimands]
     for point, drawn_at in enumerate(shares.drawn(form.draws, form.seed)):
         drawn = values_at(matrices, estimands, drawn_at)

@@ -11,7 +11,7 @@ from app.domain.wording import rounded
 from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.of_groups.clusters import FEW_GROUPS
-from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
+from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings
 from app.services.evaluate.questions import Question
@@ -40,7 +40,12 @@ def group_section(question: Question, run: RunData) -> Section:
     findings += _few(sizes)
     if options.intervals is IntervalChoice.ALL:
         findings += everything_findings(found, run, options)
-    return Section(details={**design}, intervals=found.intervals(), findings=tuple(findings))
+    return Section(
+        details={**design},
+        intervals=found.intervals(),
+        balanced_intervals=balanced_for_report(run, options),
+        findings=tuple(findings),
+    )
 
 
 def _within_reach(run: RunData, options: Options) -> Options:

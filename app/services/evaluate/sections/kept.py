@@ -37,6 +37,7 @@ def _as_json(section: Section) -> dict[str, Any]:
         "findings": [[one.code, one.severity.value, one.message, one.evidence] for one in section.findings],
         "folds": None if folds is None else {key: [fold.values, fold.mean, fold.sd] for key, fold in folds.items()},
         "intervals": section.intervals,
+        "balanced_intervals": section.balanced_intervals,
         "details": section.details,
     }
 
@@ -55,6 +56,7 @@ def _from_json(stored: Mapping[str, Any]) -> Section:
         if folds is None
         else {key: FoldValues.of(values, mean, sd) for key, (values, mean, sd) in folds.items()},
         intervals=stored.get("intervals", {}),
+        balanced_intervals=stored.get("balanced_intervals", {}),
         details=stored["details"] if "details" in stored else stored["design"],
     )
 

@@ -28,7 +28,14 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
 from app.kernel.numerics.arrays import Array, silently
-from app.services.estimates.report_intervals import estimate_for_report, headline_intervals, matrix_metrics
+from app.services.estimates.report_intervals import (
+    balanced_for_report,
+    balanced_intervals,
+    estimate_for_report,
+    first_headlines,
+    matrix_metrics,
+    written_headlines,
+)
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings, headline_cautions
 from app.services.evaluate.questions import Question
@@ -88,9 +95,11 @@ def sections(found: BatchValues) -> list[Section]:
     n_classes, level = questions[0].family
     order = metric_order(binary=n_classes == 2)
     intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
+    balanced = intervals
     if level is not None:
-        labels = [question.source.labels for question in questions]
-        intervals = headline_intervals(found.table, labels, level)
+        headlines = first_headlines(found.table, level)
+        intervals = written_headlines(headlines, [question.source.labels for question in questions])
+        balanced = balanced_intervals(found.table, headlines)
     recalls = numbers(by_class[order.recall, :, 0])
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
     overall_rows = numbers(_overall_rows(order, questions, overall, by_class))
@@ -104,6 +113,7 @@ def sections(found: BatchValues) -> list[Section]:
             values=found.values[index],
             requested=found.requested[index],
             intervals=intervals[index],
+            balanced=balanced[index],
             recalls=recalls[index],
             undefined=()
             if complete[index]
@@ -125,6 +135,7 @@ def _section(
     values: dict[str, Value],
     requested: tuple[Requested, list[Undefined]],
     intervals: dict[str, Interval],
+    balanced: dict[str, Interval],
     recalls: Sequence[Value],
     undefined: Sequence[Undefined],
     interpretation: Interpretation | None,
@@ -136,6 +147,7 @@ def _section(
         values=values,
         requested=answers,
         intervals=intervals,
+        balanced_intervals=balanced,
         undefined=(*undefined, *gaps),
         findings=findings_of(question, values, recalls),
         folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
@@ -162,7 +174,12 @@ def with_slow_intervals(section: Section, question: Question, run: RunData) -> S
     found = estimate_for_report(matrix_metrics(question.options), question.of_matrix, run, question.options)
     everything = question.options.intervals is IntervalChoice.ALL
     more = everything_findings(found, run, question.options) if everything else ()
-    return replace(section, intervals=found.intervals(), findings=(*section.findings, *more))
+    return replace(
+        section,
+        intervals=found.intervals(),
+        balanced_intervals=balanced_for_report(run, question.options),
+        findings=(*section.findings, *more),
+    )
 
 
 def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Array, by_class: Array) -> Array:

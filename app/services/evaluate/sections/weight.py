@@ -11,7 +11,7 @@ from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.of_weights.headline import design_effects
-from app.services.estimates.report_intervals import estimate_for_report, matrix_metrics
+from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings
 from app.services.evaluate.questions import Question
@@ -33,7 +33,12 @@ def weight_section(question: Question, run: RunData) -> Section:
     found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, options)
     if options.intervals is IntervalChoice.ALL:
         findings += everything_findings(found, run, options)
-    return Section(details={**design}, intervals=found.intervals(), findings=tuple(findings))
+    return Section(
+        details={**design},
+        intervals=found.intervals(),
+        balanced_intervals=balanced_for_report(run, options),
+        findings=tuple(findings),
+    )
 
 
 def label_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:

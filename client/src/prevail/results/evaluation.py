@@ -164,6 +164,7 @@ class Evaluation(Answer):
     def rows(self) -> Iterator[Sequence[Any]]:
         """A line for every value: the lines of the service's CSV."""
         intervals = self.data.get("intervals") or {}
+        balanced = self.data.get("intervals_at_balanced_prevalence") or {}
         reasons = {
             (one.get("metric"), one.get("class"), one.get("group")): one.get("reason")
             for one in self.data.get("undefined") or ()
@@ -171,7 +172,7 @@ class Evaluation(Answer):
 
         def line(scope: str, label: str | None, group: str, metric: str, value: float | None) -> Sequence[Any]:
             of = "" if scope != "class" or label is None else f"@{label_text(label)}"
-            limits = intervals.get(metric + of, {}) if group != TWIN else {}
+            limits = (balanced if group == TWIN else intervals).get(metric + of, {})
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
             reason = next((reasons[one] for one in places if one in reasons), "no value") if value is None else None
             return scope, label, group, metric, value, limits.get("low"), limits.get("high"), reason
