@@ -18,7 +18,7 @@ from prevail.operations.looking import Looking
 from prevail.operations.wondering import Wondering
 from prevail.settings import found
 from prevail.uploads.bodies import compact
-from prevail.wire.exchange import Retries, exchange
+from prevail.wire.exchange import Retries, completed
 from prevail.wire.steps import Asynchronous, Call, Flow, Lost, Pause, Reply, Step, Synchronous
 
 R = TypeVar("R")
@@ -133,7 +133,7 @@ class Client(Operations, Synchronous):
         self.ask = self._asked
 
     def _asked(self, call: Call) -> str:
-        return self.drive(exchange(call, self.retries)).text
+        return self.drive(completed(call, self.retries)).text
 
     def drive(self, flow: Flow[R]) -> R:
         """Carry out a flow; returns what it returns."""

@@ -21,6 +21,7 @@ COMMANDS: Final = ("evaluate", "show", "list", "compare", "leaderboard", "tag", 
 EVALUATE: Final = """examples:
   prevail evaluate preds.parquet --model tumor-rf:7 --dataset hartwig --split test
   prevail evaluate preds.csv --y-true label --y-pred guess --local
+  prevail evaluate --data 's3://bucket/preds/*.parquet' --y-true label --y-pred guess --filter "day >= '2026-01-01'"
   echo '[[45,5],[10,40]]' | prevail evaluate -"""
 
 
@@ -35,8 +36,12 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         help="evaluate predictions, probabilities, scores or a matrix; - reads JSON from the standard input",
     )
     evaluate.add_argument(
-        "file", metavar="FILE", help="Parquet, Arrow, CSV or NPZ; or JSON: a matrix, an input, a request"
+        "file", metavar="FILE", nargs="?", help="Parquet, Arrow, CSV or NPZ; or JSON: a matrix, an input, a request"
     )
+    data = evaluate.add_argument_group("in place of FILE: files that the service reads itself")
+    data.add_argument("--data", metavar="ADDRESS", help="such as s3://bucket/preds/*.parquet")
+    data.add_argument("--filter", metavar="CONDITION", help="such as \"day >= '2026-01-01'\"")
+    data.add_argument("--format", choices=["parquet", "arrow", "csv"], help="by the end of the address when left out")
     _add_columns(evaluate)
     _add_names(evaluate)
     evaluate.add_argument("-m", "--metric", action="append", default=[], metavar="EXPRESSION", help="repeat for more")
@@ -133,6 +138,10 @@ def pairs(texts: list[str]) -> dict[str, str]:
 
 
 def _evaluate(client: Client, chosen: Namespace) -> int:
+    if (chosen.file is None) == (chosen.data is None):
+        raise UsageError("expected either FILE or --data ADDRESS")
+    if chosen.data is None and (chosen.filter or chosen.format):
+        raise UsageError("--filter and --format belong to --data")
     if chosen.gate is None and (chosen.junit or chosen.markdown or chosen.baseline):
         raise UsageError("--baseline, --junit and --markdown belong to a gate: name it by --gate")
     if chosen.gate is not None and (chosen.model is None or chosen.dataset is None or chosen.no_store):
@@ -174,13 +183,22 @@ def _given(chosen: Namespace) -> dict[str, Any]:
     """What is to be evaluated, as arguments of `Client.evaluate`."""
     facts: dict[str, Any] = {"positive": chosen.positive, "threshold": chosen.threshold}
     facts["labels"] = None if chosen.labels is None else chosen.labels.split(",")
+    if chosen.data is not None:
+        where = {"uri": chosen.data, "filter": chosen.filter, "format": chosen.format}
+        return {**facts, **_columns(chosen), "data": {name: value for name, value in where.items() if value}}
     path = Path(chosen.file)
     if chosen.file == "-" or path.suffix.lower() == ".json":
         source = _json_input(chosen)
         if chosen.predicted_rows:
             source = {**source, "orientation": "predicted_rows"}
         return {**facts, "input": source}
-    columns = {
+    columns = _columns(chosen)
+    _check_columns(path, columns)
+    return {**facts, **columns, "file": path}
+
+
+def _columns(chosen: Namespace) -> dict[str, Any]:
+    return {
         "y_true": chosen.y_true,
         "y_pred": chosen.y_pred,
         "scores": chosen.scores,
@@ -189,8 +207,6 @@ def _given(chosen: Namespace) -> dict[str, Any]:
         "group_ids": chosen.group_id,
         "sample_weight": chosen.weight,
     }
-    _check_columns(path, columns)
-    return {**facts, **columns, "file": path}
 
 
 def _check_columns(path: Path, columns: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.inputs import Given, prepared
 from prevail.uploads.progress import Watcher, watcher
-from prevail.wire.exchange import exchange
+from prevail.wire.exchange import completed, exchange
 from prevail.wire.steps import Call, Flow, operation
 
 Intervals = Literal["headline", "all", "none"]
@@ -64,6 +64,7 @@ class Evaluating(Asking):
         matrix: Any = None,
         input: Mapping[str, Any] | None = None,
         file: str | Path | None = None,
+        data: str | Mapping[str, Any] | None = None,
         labels: Any = None,
         positive: Any = None,
         threshold: float | None = None,
@@ -94,6 +95,9 @@ class Evaluating(Asking):
             matrix: A confusion matrix of counts, rows actual.
             input: In place of these an ``input`` as the service takes it: multilabel, rankings, clusterings, folds.
             file: A Parquet, Arrow, CSV or NPZ file; the arguments above are then names of its columns.
+            data: The address of files that the service reads itself, as ``s3://bucket/preds/*.parquet``, or a ``data``
+                as the service takes it, with a filter; the arguments above are then names of columns. A job does it,
+                whose end is waited for.
             labels: The classes in order. A mapping translates codes into names.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
             model, dataset: ``"name"`` or ``"name:version"``.
@@ -115,7 +119,7 @@ class Evaluating(Asking):
         """The report of ``evaluate(**arguments)`` alone, so that what is not kept is sent and computed once only."""
         call = self._evaluation_call(**arguments)
         params, headers = {**call.params, "style": style, "width": width}, {**call.headers, "Accept": media}
-        return (yield from exchange(replace(call, params=params, headers=headers), self.retries)).text
+        return (yield from completed(replace(call, params=params, headers=headers), self.retries)).text
 
     @operation
     def evaluate_later(self, *, request: Mapping[str, Any]) -> Flow[Facts]:

@@ -28,7 +28,7 @@ Prepared = tuple[Any, Parts | None, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a user gives to be evaluated, see `Client.evaluate`; with a file names of its columns."""
+    """What a user gives to be evaluated, see `Client.evaluate`; with a file or data names of its columns."""
 
     y_true: Any = None
     y_pred: Any = None
@@ -37,6 +37,7 @@ class Given:
     matrix: Any = None
     input: Mapping[str, Any] | None = None
     file: Path | None = None
+    data: str | Mapping[str, Any] | None = None
     labels: Any = None
     positive: Any = None
     threshold: float | None = None
@@ -78,10 +79,12 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     names = [name for name, value in what.items() if value is not None]
     if len(names) > 1:
         raise InvalidInput(f"expected one of {', '.join(what)}, got {' and '.join(names)}", code="one_of")
+    if given.data is not None:
+        return {**request, "input": _of_data(given, given.data)}, None, {}
     if given.file is not None:
         return _of_file(request, given, watch)
     if not names:
-        raise InvalidInput(f"expected one of {', '.join(what)}, or a file; got none", code="one_of")
+        raise InvalidInput(f"expected one of {', '.join(what)}, a file or data; got none", code="one_of")
     if given.input is not None:
         return {**request, "input": {**given.input, **given.facts()}}, None, {}
     if given.matrix is not None:
@@ -169,6 +172,28 @@ def _of_file(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     path = given.file
     if path is None:
         raise InvalidInput("file: expected a path, got none", code="missing")
+    named = _column_names(given)
+    source: dict[str, Any] = {"kind": _kind_of_file(given, path), **(given.input or {}), **given.facts()}
+    if named:
+        source["columns"] = named
+    parts, headers = file_form({**request, "input": source}, path, watch)
+    return None, parts, headers
+
+
+def _of_data(given: Given, data: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The input of files that the service is to read; `columns` of the data itself count first."""
+    if given.file is not None:
+        raise InvalidInput("expected a file or data, got both", code="one_of")
+    kind = _kind_of_columns(given)
+    if kind is None:
+        raise InvalidInput("data: say what the columns hold, by y_pred, scores or probabilities", code="missing")
+    named = _column_names(given)
+    source = {"uri": data} if isinstance(data, str) else dict(data)
+    where = {**({"columns": named} if named else {}), **source}
+    return {"kind": kind, **(given.input or {}), **given.facts(), "data": where}
+
+
+def _column_names(given: Given) -> dict[str, Any]:
     columns = {
         "y_true": given.y_true,
         "y_pred": given.y_pred,
@@ -178,21 +203,18 @@ def _of_file(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
         "group_id": given.group_ids,
         "sample_weight": given.sample_weight,
     }
-    named = {
-        name: value if isinstance(value, str) else [*value] for name, value in columns.items() if value is not None
-    }
-    source: dict[str, Any] = {"kind": _kind_of_file(given, path), **(given.input or {}), **given.facts()}
-    if named:
-        source["columns"] = named
-    parts, headers = file_form({**request, "input": source}, path, watch)
-    return None, parts, headers
+    return {name: value if isinstance(value, str) else [*value] for name, value in columns.items() if value is not None}
 
 
-def _kind_of_file(given: Given, path: Path) -> str:
+def _kind_of_columns(given: Given) -> str | None:
     if given.input is not None and "kind" in given.input:
         return str(given.input["kind"])
     asked = {"predictions": given.y_pred, "scores": given.scores, "probabilities": given.probabilities}
-    found = next((kind for kind, value in asked.items() if value is not None), None)
+    return next((kind for kind, value in asked.items() if value is not None), None)
+
+
+def _kind_of_file(given: Given, path: Path) -> str:
+    found = _kind_of_columns(given)
     if found is not None:
         return found
     names = column_names(path)

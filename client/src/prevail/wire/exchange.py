@@ -96,16 +96,24 @@ def _asked_wait(outcome: Reply | Lost) -> float | None:
 
 
 def answered(call: Call, retries: Retries) -> Flow[dict[str, Any]]:
-    """The answer as JSON; of a request that is answered by a job, the result of the job.
+    """The answer as JSON. Raises as `completed`."""
+    reply = yield from completed(call, retries)
+    return content_of(reply)
+
+
+def completed(call: Call, retries: Retries) -> Flow[Reply]:
+    """The answer; of a request that is answered by a job, the result of the job.
 
     Raises:
         PrevailError: it is refused, nobody answered in time, or the job failed.
     """
     reply = yield from exchange(call, retries)
-    if reply.status == 202:
-        job = yield from followed(reply.headers.get("location", ""), retries)
-        reply = yield from exchange(Call("GET", str(job["result"])), retries)
-    return content_of(reply)
+    if reply.status != 202:
+        return reply
+    job = yield from followed(reply.headers.get("location", ""), retries)
+    # What a job has computed is kept as it was asked for; what it has made is read in that form.
+    headers = {name: value for name, value in call.headers.items() if name == "Accept"}
+    return (yield from exchange(Call("GET", str(job["result"]), headers=headers), retries))
 
 
 def content_of(reply: Reply) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""Data that the service reads itself, asked for by the client and on the command line."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import prevail
+import pytest
+from prevail.command.codes import USAGE
+from prevail.command.main import main
+from prevail.errors import InvalidInput
+from pydantic import SecretStr
+
+from app.settings import Authentication, Settings
+from tests.serving import Served
+
+TABLE = pd.DataFrame(
+    {"label": ["a", "b"] * 40, "guess": ["a", "b", "b", "b"] * 20, "p_a": [0.75, 0.25] * 40, "p_b": [0.25, 0.75] * 40}
+).assign(part=range(80))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("data")
+    TABLE.to_parquet(place / "all.parquet")
+    return place
+
+
+@pytest.fixture(scope="module")
+def base_url(database_url: str, folder: Path) -> Iterator[str]:
+    settings = Settings(
+        database_url=SecretStr(database_url), authentication=Authentication.off, data_prefixes=(str(folder),)
+    )
+    with Served(settings) as url:
+        yield url
+
+
+def test_it_is_evaluated_and_kept(pv: prevail.Client, folder: Path) -> None:
+    made = pv.evaluate("label", "guess", data=f"{folder}/*.parquet", model="m", dataset="d")
+    assert made.id is not None
+    assert made.data["input"]["data"]["rows"] == 80
+    sent = pv.evaluate(TABLE["label"], TABLE["guess"])
+    assert made.confusion_matrix == sent.confusion_matrix
+    where = {"uri": f"{folder}/all.parquet", "filter": "part < 20"}
+    some = pv.evaluate("label", probabilities=["p_a", "p_b"], labels=["a", "b"], data=where)
+    assert (some.id, some.data["input"]["n_samples"]) == (None, 20)
+    assert "20 samples" in str(some)
+
+
+def test_what_makes_no_request_is_said_before_it(pv: prevail.Client, folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="y_pred, scores or probabilities"):
+        pv.evaluate("label", data="/x.csv")
+    with pytest.raises(InvalidInput, match="both"):
+        pv.evaluate("label", "guess", data="/x.csv", file="x.csv")
+    with pytest.raises(prevail.PrevailError) as refused:
+        pv.evaluate("label", "guess", data="/etc/passwd.csv")
+    assert refused.value.code == "data_not_allowed"
+
+
+@pytest.fixture
+def command(
+    base_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.setenv("PREVAIL_URL", base_url)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_it_is_evaluated_on_the_command_line(command: Callable[..., tuple[int, str, str]], folder: Path) -> None:
+    asked = ("evaluate", "--data", f"{folder}/*.parquet", "--y-true", "label", "--y-pred", "guess")
+    code, printed, _ = command(*asked, "--filter", "part >= 60", "--format", "parquet")
+    assert code == 0
+    assert "20 samples" in printed
+    names = ("--model", "m:2", "--dataset", "d")
+    code, printed, _ = command(*asked, *names, "-q")
+    assert (code, len(printed.strip())) == (0, 36)
+    for wrong in (("evaluate",), ("evaluate", "x.csv", "--data", "/x.csv"), ("evaluate", "x.csv", "--filter", "a=1")):
+        assert command(*wrong)[0] == USAGE
