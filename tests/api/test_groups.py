@@ -8,52 +8,23 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import stats
-from statsmodels.regression.linear_model import OLS
 
 from tests.api.answers import Json, check_json, check_problem, compute, create, evaluation, refused
-from tests.api.decisions import compare, probabilities
+from tests.api.grouped import (
+    GROUPS,
+    INPUTS,
+    PREDICTED,
+    PREDICTIONS,
+    PROBABILITIES,
+    TRUTH,
+    kept,
+    patients,
+    scored_source,
+    source_of,
+)
 from tests.api.test_multipart import as_csv, as_parquet
 
-LABELS = ["a", "b", "c"]
 NAMED = ("design_effects",)
-
-
-def patients(n_groups: int = 40, size: int = 8, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Group, truth and prediction of each sample: some patients are hard."""
-    random = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), random.integers(size // 2, 2 * size, n_groups))
-    truth = random.integers(0, 3, groups.size)
-    right = random.random(groups.size) < random.beta(2, 1, n_groups)[groups]
-    return groups, truth, np.where(right, truth, (truth + random.integers(1, 3, groups.size)) % 3)
-
-
-def source_of(groups: Any, truth: Any, predicted: Any, **members: Any) -> Json:
-    return {
-        "kind": "predictions",
-        "labels": LABELS,
-        "y_true": [LABELS[code] for code in truth],
-        "y_pred": [LABELS[code] for code in predicted],
-        "group_ids": [f"patient {group}" for group in groups],
-        **members,
-    }
-
-
-def scored_source(groups: Any, truth: Any, **members: Any) -> Json:
-    return {
-        "kind": "probabilities",
-        "labels": LABELS,
-        "y_true": [LABELS[code] for code in truth],
-        "probabilities": probabilities(truth, 3).tolist(),
-        "group_ids": np.asarray(groups).tolist(),
-        **members,
-    }
-
-
-GROUPS, TRUTH, PREDICTED = patients()
-PREDICTIONS = source_of(GROUPS, TRUTH, PREDICTED)
-PROBABILITIES = scored_source(GROUPS, TRUTH)
-INPUTS = {"predictions": PREDICTIONS, "probabilities": PROBABILITIES}
 
 
 def ends(answer: Json, name: str) -> tuple[float, float]:
@@ -296,10 +267,6 @@ def test_files_have_a_column_of_groups(client: httpx.Client, write: Any) -> None
     assert len(reply.json()["folds"]["accuracy"]["values"]) == 4
 
 
-def kept(client: httpx.Client, source: Json, model: str, dataset: str) -> str:
-    return str(create(client, evaluation(model=model, dataset=dataset, input=source))["id"])
-
-
 def test_nothing_takes_them_as_independent_in_silence(client: httpx.Client) -> None:
     dataset = uuid4().hex
     first, second = (kept(client, scored_source(GROUPS, TRUTH), model, dataset) for model in "mn")
@@ -350,150 +317,3 @@ def test_nothing_takes_them_as_independent_in_silence(client: httpx.Client) -> N
     assert reply.status_code == 200, reply.text
     check_json(reply, named=("constraints",))
     assert "groups" in reply.json()["note"]
-
-
-IDS = {"sample_ids": list(range(len(TRUTH)))}
-OTHER = np.where(np.random.default_rng(5).random(len(TRUTH)) < 0.3, TRUTH, PREDICTED)
-
-
-def two_runs(client: httpx.Client, **members: Any) -> tuple[str, str]:
-    dataset = uuid4().hex
-    first, second = (source_of(GROUPS, TRUTH, predicted, **IDS) for predicted in (PREDICTED, OTHER))
-    return kept(client, first, "m", dataset), kept(client, {**second, **members}, "n", dataset)
-
-
-def test_paired_runs_are_compared_by_groups(client: httpx.Client) -> None:
-    first, second = two_runs(client)
-    answer = compare(client, first, second, metrics=["accuracy", "h_mean", "recall@*"], seed=1)
-    design = answer["design"]
-    assert (design["resampled"], design["n_groups"], design["class_counts"]) == ("groups", 40, "random")
-    assert any("40 groups" in note for note in answer["notes"])
-    drift, (counted,) = answer["prediction_drift"], answer["paired_tests"]
-    by_name = {one["test"]: one for one in counted["tests"]}
-    for name in ("stuart_maxwell", "bhapkar", "bowker"):
-        assert drift[name].items() <= by_name[name].items()
-        assert by_name[name]["p_value"] is not None
-    moves = np.stack([np.bincount(GROUPS, (k == PREDICTED).astype(float) - (k == OTHER)) for k in range(3)])
-    sums, spread = moves.sum(axis=1), moves @ moves.T
-    expected = float(sums @ np.linalg.pinv(spread, hermitian=True) @ sums)
-    assert drift["stuart_maxwell"]["statistic"] == pytest.approx(expected, rel=1e-9)
-    value = counted["predictive_values"]["b"]["ppv"]
-    assert [one["p_value"] is None for one in value["tests"]] == [False, True, False]
-    assert "in groups" in value["reason"]
-    (accuracy,) = answer["metrics"]["accuracy"]["differences"]
-    assert accuracy["method"] == "cluster_bootstrap, grouped_mcnemar"
-    right = np.array([PREDICTED == TRUTH, OTHER == TRUTH])
-    gaps = right[0].astype(float) - right[1]
-    assert accuracy["difference"] == pytest.approx(gaps.mean())
-    assert accuracy["discordant"] == np.count_nonzero(gaps)
-    # The error of least squares, robust to groups, makes the same interval to first order.
-    fit = OLS(gaps, np.ones(len(gaps))).fit(cov_type="cluster", cov_kwds={"groups": GROUPS})
-    half = 2.02 * float(fit.bse[0])
-    assert accuracy["low"] == pytest.approx(gaps.mean() - half, abs=0.25 * half)
-    assert accuracy["high"] == pytest.approx(gaps.mean() + half, abs=0.25 * half)
-    by_group = np.bincount(GROUPS, gaps)
-    concerned = by_group[np.bincount(GROUPS, gaps != 0) > 0]
-    # t over the groups with discordant samples, about 0.
-    t = concerned.sum() / np.sqrt(len(concerned) / (len(concerned) - 1) * (concerned**2).sum())
-    assert accuracy["p_value"] == pytest.approx(2 * stats.t.sf(abs(t), len(concerned) - 1), rel=1e-9)
-    (balanced,) = answer["metrics"]["h_mean"]["differences"]
-    assert balanced["method"] == "cluster_bootstrap, group_permutation"
-    assert set(answer["metrics"]) == {"accuracy", "h_mean", "recall@a", "recall@b", "recall@c"}
-    again = compare(client, first, second, metrics=["accuracy", "h_mean", "recall@*"], seed=1)
-    assert again["metrics"] == answer["metrics"]
-
-
-def test_groups_of_one_compare_as_independent_samples(client: httpx.Client) -> None:
-    alone = {"group_ids": list(range(len(TRUTH)))}
-    dataset = uuid4().hex
-    found, plain = [], []
-    for predicted, model in ((PREDICTED, "m"), (OTHER, "n")):
-        source = source_of(GROUPS, TRUTH, predicted, **IDS)
-        found.append(kept(client, {**source, **alone}, model, dataset))
-        del source["group_ids"]
-        plain.append(kept(client, source, model, dataset))
-    metrics: Json = {"metrics": ["accuracy", "macro_f1"], "seed": 3}
-    grouped, expected = compare(client, *found, **metrics), compare(client, *plain, **metrics)
-    for name in metrics["metrics"]:
-        (one,), (other,) = (answer["metrics"][name]["differences"] for answer in (grouped, expected))
-        width = other["high"] - other["low"]
-        assert one["difference"] == other["difference"]
-        assert abs(one["low"] - other["low"]) < 0.1 * width
-        assert abs(one["high"] - other["high"]) < 0.1 * width
-        assert one["p_value"] == pytest.approx(other["p_value"], abs=0.03)
-    (of_groups,), (of_samples,) = (answer["paired_tests"] for answer in (grouped, expected))
-    for one, other in zip(of_groups["tests"], of_samples["tests"], strict=True):
-        close = 0.02 if one["test"] == "bhapkar" else 1e-9
-        assert (one["statistic"], one["p_value"]) == pytest.approx((other["statistic"], other["p_value"]), rel=close)
-    # One run with groups is enough to know them, and what they are called does not matter.
-    mixed = compare(client, found[0], plain[1], **metrics)
-    assert mixed["design"]["resampled"] == "groups"
-    assert (
-        mixed["metrics"]["accuracy"]["differences"][0]["low"] == grouped["metrics"]["accuracy"]["differences"][0]["low"]
-    )
-
-
-def test_three_runs_are_compared_with_one(client: httpx.Client) -> None:
-    first, second = two_runs(client)
-    third = kept(client, source_of(GROUPS, TRUTH, TRUTH, **IDS), "o", uuid4().hex)
-    answer = compare(client, first, second, third, metrics=["accuracy"], baseline=first)
-    assert "omnibus" not in answer
-    assert "prediction_drift" not in answer
-    assert [(one["a"], one["b"]) for one in answer["paired_tests"]] == [(second, first), (third, first)]
-    found = answer["metrics"]["accuracy"]
-    assert len(found["differences"]) == 2
-    assert found["may_be_best"] == [third]
-    assert all(entry["low"] is not None for entry in found["differences"])
-
-
-def test_ranges_of_costs_count_groups(client: httpx.Client) -> None:
-    random, dataset = np.random.default_rng(11), uuid4().hex
-    group = np.repeat(np.arange(30), 10)
-    truth = (random.random(group.size) < 0.4).astype(int)
-    hard = random.beta(0.5, 1.5, (2, 30))[:, group]
-    # A bold run that some patients fool, and a careful one that others do.
-    bold = np.where(random.random(group.size) < hard[0], 1, truth)
-    careful = np.where(random.random(group.size) < hard[1], 0, truth)
-    labels = {"labels": ["well", "ill"], "positive": "ill"}
-
-    def found(members: Json) -> Json:
-        runs = []
-        for name, said in (("bold", bold), ("careful", careful)):
-            columns = {"y_true": truth.tolist(), "y_pred": said.tolist(), "sample_ids": list(range(group.size))}
-            named = {key: [labels["labels"][code] for code in columns[key]] for key in ("y_true", "y_pred")}
-            source = {"kind": "predictions", **labels, **columns, **named, **members}
-            runs.append(kept(client, source, name, dataset))
-        (answer,) = compare(client, *runs, metrics=["accuracy"])["cost_ranges"]
-        return dict(answer)
-
-    def undecided(answer: Json) -> Json:
-        return next(dict(one) for one in answer["beyond_doubt"] if one["cheaper"] == "undecided")
-
-    plain, grouped = found({}), found({"group_ids": group.tolist()})
-    alone = found({"group_ids": list(range(group.size))})
-    assert grouped["ranges"] == plain["ranges"]
-    assert (plain["method"], grouped["method"]) == ("fieller, bonett_price", "fieller, grouped_bonett_price")
-    assert undecided(grouped)["low"] < 0.8 * undecided(plain)["low"]
-    assert (undecided(grouped)["high"] or np.inf) > 1.2 * undecided(plain)["high"]
-    for end in ("low", "high"):
-        assert undecided(alone)[end] == pytest.approx(undecided(plain)[end], rel=0.03)
-    one = found({"group_ids": np.where(truth == 1, 0, 1 + group).tolist()})
-    assert (one["beyond_doubt"], one["method"]) == (None, None)
-    assert "all in one group" in one["reason"]
-
-
-def test_groups_that_do_not_fit_are_refused(client: httpx.Client) -> None:
-    for members, why in (
-        ({"group_ids": (GROUPS // 2).tolist()}, "same way"),
-        ({"sample_ids": [-1 - index for index in range(len(TRUTH))]}, "not paired"),
-    ):
-        runs = two_runs(client, **members)
-        reply = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["accuracy"]})
-        problem = check_problem(reply, 422, "incomparable_runs")
-        assert why in problem["detail"]
-    dataset = uuid4().hex
-    scored = [kept(client, scored_source(GROUPS, TRUTH, **IDS), model, dataset) for model in "mn"]
-    reply = client.post("/v1/comparisons", json={"evaluations": scored, "metrics": ["accuracy", "log_loss"]})
-    assert "log_loss" in check_problem(reply, 422, "incomparable_runs")["detail"]
-    same = compare(client, *scored, metrics=["accuracy"])["metrics"]["accuracy"]["differences"][0]
-    assert (same["difference"], same["low"], same["high"], same["p_value"]) == (0.0, 0.0, 0.0, 1.0)

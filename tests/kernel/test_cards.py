@@ -23,7 +23,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 from tests.kernel.closeness import value_of
-from tests.kernel.kinds import kind_of
+from tests.kernel.kinds.registry import kind_of
 from tests.kernel.matrices import matrices
 
 ALL = catalogue().metrics

@@ -13,7 +13,8 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer
 from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import RELATIVE, assert_close, is_of_class
-from tests.kernel.kinds import KINDS, Kind, kind_of
+from tests.kernel.kinds.kind import Kind
+from tests.kernel.kinds.registry import KINDS, kind_of
 
 METRICS = catalogue().metrics
 EACH = pytest.mark.parametrize("metric", METRICS, ids=[metric.key for metric in METRICS])

@@ -1,0 +1,1 @@
+"""What metrics are tried on, by what they are computed from: one set of questions for all."""
