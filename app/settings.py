@@ -289,8 +289,8 @@ class Settings(BaseSettings):
 
     data_prefixes: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated), AfterValidator(_prefixes)] = Field(
         (),
-        description="Where data may lie that requests name, such as `s3://bucket/preds,/srv/data`, with commas between "
-        "them: everything below is read for whoever may write. Unset: nothing is.",
+        description="Where the data may lie that requests name, such as `s3://bucket/preds,/srv/data`, separated by "
+        "commas. Whoever may write can have everything below them read. Unset: nothing is read.",
     )
     data_s3_endpoint: str | None = Field(
         None,

@@ -17,7 +17,7 @@ from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
 from app.domain.errors import Unauthenticated
 from app.domain.operations.access import Scope
 
-NOT_GOOD: Final = "The key is not good: it is none, expired or revoked."
+NOT_GOOD: Final = "The key is not good: it is unknown, expired or revoked."
 _TITLES: Final = {
     HTTPStatus.NOT_FOUND: "Nothing at this address",
     HTTPStatus.FORBIDDEN: "Not with this key",

@@ -50,7 +50,7 @@ async def get_leaderboard(
         SOUGHT,
     ] = None,
     where: Conditions = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="At most so many model versions.")] = 20,
+    limit: Annotated[int, Query(ge=1, le=100, description="How many model versions at most.")] = 20,
     level: Annotated[float, Query(gt=0, lt=1, description="Level of the intervals and the groups.")] = 0.95,
     proportion_interval: Annotated[
         ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")

@@ -65,4 +65,4 @@ class KeyRequest(Wire):
 class RotationRequest(Wire):
     """How a key gets another secret."""
 
-    overlap_seconds: int = Field(0, ge=0, le=_WEEK, description="For so many seconds the previous secret stays valid.")
+    overlap_seconds: int = Field(0, ge=0, le=_WEEK, description="How many seconds the previous secret stays valid.")

@@ -34,8 +34,8 @@ class WebhookRequest(Wire):
     secret: str | None = Field(
         None,
         max_length=100,
-        description="With which it is signed: `whsec_` and 24 to 64 bytes in Base64. Left out: one is made and shown "
-        "once; that of a webhook that there is stays.",
+        description="The secret that messages are signed with: `whsec_` and 24 to 64 bytes in Base64. When left out, a "
+        "new webhook gets one that is shown once, and an existing webhook keeps its own.",
         json_schema_extra={"pattern": "^whsec_[A-Za-z0-9+/]{32}$"},
     )
 
