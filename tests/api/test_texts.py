@@ -87,6 +87,15 @@ def test_the_report_of_the_paper() -> None:
     assert evaluation_text(evaluated(PAPER, list("ABCD"), options=asked), Style()) == REPORT
 
 
+def test_a_value_of_many_digits_does_not_touch_its_limits() -> None:
+    line = next(
+        line
+        for line in evaluation_text(evaluated([[391900, 12], [7922, 166]]), Style()).splitlines()
+        if line.startswith("  specificity")
+    )
+    assert re.search(r"0\.99997 0\.9999\d* to 0\.9999\d* +\|", line)
+
+
 @pytest.mark.parametrize("width", [60, 80, 132])
 @pytest.mark.parametrize(
     ("kind", "write"),

@@ -6,6 +6,7 @@ from typing import Any
 from app.api.texts.lines import (
     Style,
     Track,
+    cell,
     columns_of,
     left,
     limits,
@@ -136,7 +137,7 @@ class _Headline:
         if details is None or low is not None or value is None:
             return self._row(key, value, last="")
         by_chance = f"perfect probabilities would show {number(details['expected_if_calibrated'])}"
-        return [left(" " * _NAMES + key, _VALUES) + left(number(value), _INTERVALS - _VALUES) + by_chance]
+        return [left(" " * _NAMES + key, _VALUES) + cell(number(value), _INTERVALS - _VALUES) + by_chance]
 
     def _requested(self) -> Iterator[str]:
         single = {text: value for text, value in self._answer["requested"].items() if not isinstance(value, Mapping)}
@@ -153,12 +154,12 @@ class _Headline:
     def _row(self, name: str, value: float | None, *, last: str | None = None) -> list[str]:
         low, high = ends_of(self._answer, name)
         if value is None:
-            text = left(number(value), _INTERVALS - _VALUES) + self._reason(name)
+            text = cell(number(value), _INTERVALS - _VALUES) + self._reason(name)
             lines = wrapped("", text, self._style.width, _VALUES)
             lines[0] = left(" " * _NAMES + shown(name), _VALUES) + lines[0][_VALUES:]
             return lines
         beside = self._track.drawn(value, low, high) if last is None else last
-        text = left(number(value), _INTERVALS - _VALUES) + left(limits(low, high), _LAST - _INTERVALS) + beside
+        text = cell(cell(number(value), _INTERVALS - _VALUES) + limits(low, high), _LAST - _VALUES) + beside
         named = " " * _NAMES + shown(name)
         # A name is never cut, since it can be asked for again as it stands.
         if columns_of(named) >= _VALUES:

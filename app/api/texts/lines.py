@@ -53,6 +53,11 @@ def left(text: str, width: int) -> str:
     return text + " " * (width - columns_of(text))
 
 
+def cell(text: str, width: int) -> str:
+    """The text with spaces behind it, one at least: what follows never touches it."""
+    return left(text, max(width, columns_of(text) + 1))
+
+
 def right(text: str, width: int) -> str:
     """The text with spaces before it."""
     return " " * (width - columns_of(text)) + text
