@@ -8,7 +8,7 @@ import numpy as np
 # The routes hold the functions that are sent to compute processes.
 import app.main as routes
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
-from app.domain.report import Options
+from app.domain.options import Options
 from app.services.evaluate.reports import evaluate, warm_up
 
 __all__ = ["routes"]

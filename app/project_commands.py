@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.errors import DomainError
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations.access import DEFAULT_PROJECT, Actor, is_project_name
-from app.domain.report import IntervalChoice, Options
+from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.acting import act_as
 from app.services.evaluate.questions import ask

@@ -21,7 +21,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import IntervalChoice, Options
+from app.domain.options import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals

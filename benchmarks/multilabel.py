@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import classification_report
 
 from app.domain.inputs.units.multilabel import Beside, from_label_sets
-from app.domain.report import Options
+from app.domain.options import Options
 from app.kernel.metrics.card import Task
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask

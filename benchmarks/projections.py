@@ -12,7 +12,7 @@ import numpy as np
 
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Sampling
+from app.domain.options import Sampling
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import generator
 from app.services.estimands import parse_estimands

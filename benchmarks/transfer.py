@@ -40,7 +40,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import IntervalChoice, Options
+from app.domain.options import IntervalChoice, Options
 from app.embedded import EmbeddedPostgres
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue

@@ -8,7 +8,7 @@ from app.domain.errors import NotForKind
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.domain.options import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval, Shares

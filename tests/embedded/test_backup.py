@@ -16,7 +16,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import Options
+from app.domain.options import Options
 from app.embedded import EmbeddedPostgres
 from app.embedded.installation import Installation
 from app.kernel.metrics.catalogue import catalogue

@@ -30,7 +30,7 @@ from app.domain.inputs.matrices import MatrixInput, from_matrix, from_prediction
 from app.domain.inputs.probabilities import Accompanying, from_probabilities
 from app.domain.inputs.samples import Samples
 from app.domain.members import as_json
-from app.domain.report import Options
+from app.domain.options import Options
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament
 from app.services.compare.comparisons import ComparisonService, NewComparison

@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Options
+from app.domain.options import Options
 from app.services.acting import make_as, make_part
 from app.services.evaluate.evaluations import NewEvaluation
 

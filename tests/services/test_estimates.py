@@ -16,7 +16,8 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.domain.inputs.samples import Samples
-from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.report import Interval
 from app.domain.rules import check_rules, definition_of
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs

@@ -11,7 +11,8 @@ from app.api.answers import write_json
 from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Group, IntervalChoice, Options, Report
+from app.domain.options import IntervalChoice, Options
+from app.domain.report import Group, Report
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue

@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput, from_predictions
-from app.domain.report import IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty.of_groups import clusters
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, report_alone

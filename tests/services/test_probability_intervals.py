@@ -12,7 +12,8 @@ from app.api.answers import write_json
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.report import Interval, IntervalChoice, Options, Sampling, Section, SectionName
+from app.domain.options import IntervalChoice, Options, Sampling
+from app.domain.report import Interval, Section, SectionName
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array

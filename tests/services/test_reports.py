@@ -10,7 +10,8 @@ import pytest
 from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import IntervalChoice, Options, Report
+from app.domain.options import IntervalChoice, Options
+from app.domain.report import Report
 from app.services.evaluate import batching as reports
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.questions import Question

@@ -80,7 +80,7 @@ def make_records(count: int) -> list[EvaluationRecord]:
 
 def _values_of(counts: Any) -> Any:
     from app.domain.inputs.matrices import MatrixInput
-    from app.domain.report import Options
+    from app.domain.options import Options
     from app.services.evaluate.reports import evaluate
 
     return evaluate(MatrixInput("predictions", ("0", "1"), 1, Content.counts, counts), Options()).values

@@ -18,7 +18,7 @@ from app.api.v1.requests.fields import (
 )
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
-from app.domain.report import Alternative, ProportionInterval
+from app.domain.options import Alternative, ProportionInterval
 from app.services.rank.ranking import LeaderboardQuery
 
 router = routes("comparisons")

@@ -5,7 +5,8 @@ from enum import StrEnum
 from math import isfinite, isnan, nan
 from typing import Final, Self
 
-from app.domain.report import Interval, Sampling
+from app.domain.options import Sampling
+from app.domain.report import Interval
 from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Alternative, AreaInterval, ProportionInterval

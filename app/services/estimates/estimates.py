@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 
 from app.domain.expressions.expressions import render
-from app.domain.report import IntervalMethod
+from app.domain.options import IntervalMethod
 from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.of_matrices.headline import Given, Method

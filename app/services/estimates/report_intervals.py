@@ -10,7 +10,8 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
-from app.domain.report import Interval, IntervalChoice, IntervalMethod, Options
+from app.domain.options import IntervalChoice, IntervalMethod, Options
+from app.domain.report import Interval
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import IntervalChoice, Options
+from app.domain.options import IntervalChoice, Options
 from app.domain.wording import classes
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import Prior

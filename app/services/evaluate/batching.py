@@ -14,7 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Headline, Options, Report, Section, SectionName, Value
+from app.domain.options import Options
+from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.services.evaluate.headline import headline_alone, headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import matrix_reports, report_alone

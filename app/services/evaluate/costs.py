@@ -9,7 +9,7 @@ from app.domain.errors import InvalidExpression, InvalidInput
 from app.domain.inputs.kinds import DECISIONS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Costs
+from app.domain.options import Costs
 from app.kernel.metrics.costs import COSTS
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost

@@ -27,7 +27,8 @@ from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import SPREAD, typed
-from app.domain.report import Headline, Options, Report, Retain, Section, SectionName, Value
+from app.domain.options import Options, Retain
+from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id

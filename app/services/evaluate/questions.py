@@ -6,7 +6,7 @@ from app.domain.errors import InvalidInput, all_understood
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.options import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
 from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval

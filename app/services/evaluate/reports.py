@@ -8,14 +8,8 @@ import numpy as np
 
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import (
-    InputSummary,
-    Options,
-    Report,
-    Section,
-    SectionName,
-    merged_metrics,
-)
+from app.domain.options import Options
+from app.domain.report import InputSummary, Report, Section, SectionName, merged_metrics
 from app.kernel.metrics.card import Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import GPS

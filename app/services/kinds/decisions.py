@@ -10,7 +10,8 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import DECISIONS_FACT
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import ConstantDecision, DecisionCosts, DecisionRates, Options, Share
+from app.domain.options import Options
+from app.domain.report import ConstantDecision, DecisionCosts, DecisionRates, Share
 from app.domain.wording import names
 from app.kernel.metrics.card import INPUTS_OF, Task
 from app.kernel.metrics.costs import costs_of_constants, paid_in_all, relative_cost

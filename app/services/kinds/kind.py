@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import GroupedMetrics, Options
+from app.domain.options import Options
+from app.domain.report import GroupedMetrics
 from app.kernel.metrics.card import AnyMetric, Card, Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.uncertainty.of_samples.units import Units

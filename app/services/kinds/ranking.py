@@ -9,7 +9,8 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.units.rankings import CUTOFFS
-from app.domain.report import LowQuery, Options, Quartiles, QueryValues
+from app.domain.options import Options
+from app.domain.report import LowQuery, Quartiles, QueryValues
 from app.domain.wording import percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
-from app.domain.report import Sampling
+from app.domain.options import Sampling
 from app.kernel.matrix.prevalence import sweep_shares
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array

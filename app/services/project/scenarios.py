@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.domain.report import DRAWS
+from app.domain.options import DRAWS
 from app.kernel.uncertainty.design import Alternative
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
-from app.domain.report import FEWEST_DRAWS
+from app.domain.options import FEWEST_DRAWS
 from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.proportion import ACCURACY

@@ -20,7 +20,7 @@ from app.api.v1.requests.fields import (
 )
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
-from app.domain.report import DRAWS, FEWEST_DRAWS
+from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.services.compare.across_datasets import Tournament, ZeroRule
 from app.services.compare.comparisons import (
     Adjustment,

@@ -23,7 +23,7 @@ from app.api.v1.requests.fields import (
 )
 from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput
 from app.domain.inputs.matrices import MOST_CLASSES
-from app.domain.report import (
+from app.domain.options import (
     DRAWS,
     FEWEST_DRAWS,
     Alternative,

@@ -18,7 +18,7 @@ from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
-from app.domain.report import Retain
+from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 
 _MEMBER = b'"data"'

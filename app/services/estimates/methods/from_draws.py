@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import isfinite, isnan
 
-from app.domain.report import DRAWS, FEWEST_DRAWS
+from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Summary
 from app.services.estimates.estimate import Estimate, Estimates, NoLimits
 

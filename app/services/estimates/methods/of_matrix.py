@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from app.domain.report import FEWEST_DRAWS, IntervalMethod, Sampling
+from app.domain.options import FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently

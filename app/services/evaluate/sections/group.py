@@ -6,7 +6,8 @@ import numpy as np
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.report import FEWEST_DRAWS, GroupDesign, IntervalChoice, Options, Section, Value
+from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
+from app.domain.report import GroupDesign, Section, Value
 from app.domain.wording import rounded
 from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n

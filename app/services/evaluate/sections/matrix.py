@@ -13,17 +13,8 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import (
-    FoldValues,
-    Group,
-    GroupedMetrics,
-    Interval,
-    IntervalChoice,
-    Requested,
-    Section,
-    Undefined,
-    Value,
-)
+from app.domain.options import IntervalChoice
+from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts

@@ -9,16 +9,8 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import (
-    FoldValues,
-    GroupedMetrics,
-    IntervalChoice,
-    Options,
-    Section,
-    Undefined,
-    Value,
-    merged_metrics,
-)
+from app.domain.options import IntervalChoice, Options
+from app.domain.report import FoldValues, GroupedMetrics, Section, Undefined, Value, merged_metrics
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES

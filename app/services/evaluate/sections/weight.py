@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.report import IntervalChoice, Section, WeightDesign
+from app.domain.options import IntervalChoice
+from app.domain.report import Section, WeightDesign
 from app.domain.wording import rounded, significant
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure

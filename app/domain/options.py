@@ -1,0 +1,91 @@
+"""What is asked of a report beyond what everyone gets."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.kernel.uncertainty.design import Alternative as Alternative
+from app.kernel.uncertainty.design import AreaInterval as AreaInterval
+from app.kernel.uncertainty.design import Prior as Prior
+from app.kernel.uncertainty.design import ProportionInterval as ProportionInterval
+from app.kernel.uncertainty.design import Shares as Shares
+from app.kernel.uncertainty.of_matrices.estimation import DRAWS as DRAWS
+from app.kernel.uncertainty.of_samples.resampling import FEWEST_DRAWS as FEWEST_DRAWS
+
+
+class IntervalChoice(StrEnum):
+    """Which intervals are computed."""
+
+    HEADLINE = "headline"
+    ALL = "all"
+    NONE = "none"
+
+
+class Retain(StrEnum):
+    """What is kept of the samples of an input."""
+
+    FULL = "full"
+    NONE = "none"
+
+
+class IntervalMethod(StrEnum):
+    """How the intervals of ``all`` are made of what is no plain rate."""
+
+    POSTERIOR = "posterior"
+    DELTA = "delta"
+    BOOTSTRAP = "bootstrap"
+    BCA = "bca"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """What is assumed of the sample when intervals of everything are asked for.
+
+    Attributes:
+        prior: Of every row of the matrix; ``pseudo_counts`` (K x K, rows actual) belong to a custom one.
+        shares: Class counts taken as fixed (observed), or as random too (sampled).
+        draws: Simulated matrices.
+    """
+
+    method: IntervalMethod = IntervalMethod.POSTERIOR
+    prior: Prior = Prior.EDGE
+    pseudo_counts: tuple[tuple[float, ...], ...] | None = None
+    shares: Shares = Shares.OBSERVED
+    draws: int = DRAWS
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What decisions cost: ``matrix`` has actual classes as rows, ``decisions`` as columns; None are the classes."""
+
+    matrix: tuple[tuple[float, ...], ...]
+    decisions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is computed beyond the report that everyone gets.
+
+    Attributes:
+        metrics: Metric expressions; their values stand in ``requested``.
+        level: Coverage of the intervals, between 0 and 1.
+        seed: Of everything random; None derives it from the input.
+        interpretation: Whether verbal scales of the literature are answered too.
+        sampling: How intervals of everything are made.
+        costs: Of decisions, for metrics of costs that name none.
+        proportion_interval: Limits of what is a proportion of the samples.
+        area_interval: Limits of the area under the ROC curve of a class.
+        alternative: Limits on both sides, or one of them alone.
+        retain: What is kept of the samples, for curves, thresholds and paired comparisons.
+    """
+
+    metrics: tuple[str, ...] = ()
+    level: float = 0.95
+    seed: int | None = None
+    intervals: IntervalChoice = IntervalChoice.HEADLINE
+    interpretation: bool = False
+    sampling: Sampling = Sampling()
+    costs: Costs | None = None
+    proportion_interval: ProportionInterval = ProportionInterval.WILSON
+    area_interval: AreaInterval = AreaInterval.DELONG
+    alternative: Alternative = Alternative.TWO_SIDED
+    retain: Retain = Retain.FULL
