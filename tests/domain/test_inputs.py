@@ -7,17 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.content import Content
+from app.domain.inputs.beside import read_ids
+from app.domain.inputs.content import LARGEST_TOTAL, Content
 from app.domain.inputs.folds import pooled
-from app.domain.inputs.matrices import (
-    LARGEST_TOTAL,
-    MOST_CLASSES,
-    MatrixInput,
-    from_binary_counts,
-    from_matrix,
-    from_predictions,
-    read_ids,
-)
+from app.domain.inputs.matrices import MOST_CLASSES, MatrixInput, from_binary_counts, from_matrix, from_predictions
 
 
 def matrix(rows: Any, **members: Any) -> MatrixInput:

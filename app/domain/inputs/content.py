@@ -1,7 +1,10 @@
 """What the entries of a matrix are, and what is noted of an input beside its numbers."""
 
 from enum import StrEnum
-from typing import Literal, NotRequired, TypedDict
+from typing import Final, Literal, NotRequired, TypedDict
+
+# Doubles hold every whole number up to here; beyond it sums of counts would be rounded in silence.
+LARGEST_TOTAL: Final = 2.0**53
 
 
 class Content(StrEnum):

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.content import IGNORED_FACT, MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.beside import group_facts, weight_facts
+from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.labels import listed
-from app.domain.inputs.matrices import LARGEST_TOTAL, SCORED_KINDS, MatrixInput, group_facts, weight_facts
+from app.domain.inputs.matrices import SCORED_KINDS, MatrixInput
 from app.domain.inputs.samples import joined, times_seen
 
 # Entries of all folds together: 80 MB.

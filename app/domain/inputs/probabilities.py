@@ -11,20 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.inputs.beside import group_facts, read_groups, read_ids, read_weights, weight_facts
 from app.domain.inputs.content import Content
 from app.domain.inputs.labels import Column, Label, Numbers, check_lengths, encode
-from app.domain.inputs.matrices import (
-    MatrixInput,
-    check_entries,
-    check_found_labels,
-    check_labels,
-    group_facts,
-    positive_index,
-    read_groups,
-    read_ids,
-    read_weights,
-    weight_facts,
-)
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_found_labels, check_labels, positive_index
 from app.domain.inputs.rectangles import not_a_number, rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.matrix.labels import confusion_counts

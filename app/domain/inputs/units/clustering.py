@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
+from app.domain.inputs.beside import group_facts, read_groups, read_ids
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import CLUSTERING, CLUSTERS_FACT, FEATURES_FACT
 from app.domain.inputs.labels import Column, Label, as_labels, encode
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, group_facts, read_groups, read_ids
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.contingency import cross_tabulated

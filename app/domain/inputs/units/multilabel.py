@@ -12,19 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput, TooLarge
+from app.domain.inputs.beside import group_facts, read_groups, read_ids, read_weights, weight_facts
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import MULTILABEL
 from app.domain.inputs.labels import Column, Label, Numbers, described, encode, shown
-from app.domain.inputs.matrices import (
-    MatrixInput,
-    check_entries,
-    check_labels,
-    group_facts,
-    read_groups,
-    read_ids,
-    read_weights,
-    weight_facts,
-)
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.samples.labels.pairs import LabelPairs

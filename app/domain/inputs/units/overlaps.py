@@ -12,16 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.inputs.beside import group_facts, read_groups, read_ids
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import SETS
 from app.domain.inputs.labels import Column, Numbers, as_labels, described, encode
-from app.domain.inputs.matrices import (
-    MatrixInput,
-    check_labels,
-    group_facts,
-    read_groups,
-    read_ids,
-)
+from app.domain.inputs.matrices import MatrixInput, check_labels
 from app.domain.inputs.probabilities import read_numbers
 from app.domain.inputs.samples import Samples
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.inputs.beside import read_groups
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.labels import Column, Numbers
-from app.domain.inputs.matrices import MatrixInput, read_groups
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import read_numbers
 from app.domain.inputs.samples import Samples
 

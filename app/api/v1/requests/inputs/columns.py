@@ -8,8 +8,9 @@ from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from app.api.v1.requests.fields import LABEL_TEXT, LabelField
+from app.domain.inputs.content import LARGEST_TOTAL
 from app.domain.inputs.labels import CodedTexts
-from app.domain.inputs.matrices import LARGEST_TOTAL, MOST_CLASSES, MOST_SAMPLES
+from app.domain.inputs.matrices import MOST_CLASSES, MOST_SAMPLES
 from app.domain.inputs.names import LONGEST_NAME
 
 GROUPS = (
