@@ -19,15 +19,15 @@ _PAGE = 200
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     tasks = parser.add_subparsers(dest="task", required=True)
-    create = tasks.add_parser("create", help="make a key and print it, this once")
+    create = tasks.add_parser("create", help="make a key and print it; it is shown only now")
     create.add_argument("--name", default="key", help="what it is for (default: key)")
     create.add_argument("--scope", action="append", required=True, choices=[one.value for one in Scope], dest="scopes")
     create.add_argument("--expires", type=_moment, help="when it ends, such as 2027-01-01 or 2027-01-01T12:00:00Z")
     create.add_argument("--rate", help="how often it may be used, such as 100/second; per worker")
     create.add_argument("--quota", type=int, help="requests per day (UTC)")
     listing = tasks.add_parser("list", help="list the keys of a project, revoked ones too")
-    rotate = tasks.add_parser("rotate", help="give a key another secret and print it, this once")
-    rotate.add_argument("--overlap", type=int, default=0, help="seconds for which the secret before stays good")
+    rotate = tasks.add_parser("rotate", help="give a key a new secret and print it; it is shown only now")
+    rotate.add_argument("--overlap", type=int, default=0, help="seconds for which the previous secret stays valid")
     revoke = tasks.add_parser("revoke", help="end a key for good")
     for task in (create, listing, rotate, revoke):
         task.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")

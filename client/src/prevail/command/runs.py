@@ -41,7 +41,9 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     data = evaluate.add_argument_group("in place of FILE: files that the service reads itself")
     data.add_argument("--data", metavar="ADDRESS", help="such as s3://bucket/preds/*.parquet")
     data.add_argument("--filter", metavar="CONDITION", help="such as \"day >= '2026-01-01'\"")
-    data.add_argument("--format", choices=["parquet", "arrow", "csv"], help="by the end of the address when left out")
+    data.add_argument(
+        "--format", choices=["parquet", "arrow", "csv"], help="taken from the end of the address when left out"
+    )
     _add_columns(evaluate)
     _add_names(evaluate)
     evaluate.add_argument("-m", "--metric", action="append", default=[], metavar="EXPRESSION", help="repeat for more")
