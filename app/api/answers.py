@@ -20,7 +20,7 @@ import orjson
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
-from app.domain.members import members, rfc3339
+from app.domain.members import WrittenObject, members, rfc3339
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 # The section of a docstring, indented; and one attribute of it with the lines that go on.
@@ -48,6 +48,8 @@ def _known(value: Any) -> Any:
     """What orjson does not write by itself, or not as it is to be written."""
     if is_dataclass(value):
         return members(value)
+    if isinstance(value, WrittenObject):
+        return orjson.Fragment(value.written)
     match value:
         case datetime():
             return rfc3339(value)

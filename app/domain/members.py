@@ -6,17 +6,19 @@ metadata of the field says it::
     label: str | None = field(default=None, metadata=named("class") | LEFT_OUT)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from math import isfinite
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+import orjson
 
 Metadata = dict[str, Any]
 # The member is absent when it is None, where others are null.
@@ -74,6 +76,42 @@ def _layout(kind: Any) -> _Layout:
         optional=tuple(name for name, field in shown.items() if field.metadata.get("left_out")),
         spread=tuple(name for name, field in shown.items() if field.metadata.get("spread")),
     )
+
+
+class WrittenObject(Mapping[str, Any]):
+    """A JSON object that is written already: it is sent as it is, and read only where somebody looks into it.
+
+    A report has two thousand numbers under names that are always the same. As dicts they take three times as long.
+
+    Attributes:
+        written: The JSON.
+    """
+
+    __slots__ = ("_known", "_read", "written")
+
+    def __init__(self, written: bytes, known: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Take the JSON, and those of its members that are looked at before the rest is read."""
+        self.written = written
+        self._known = dict(known)
+        self._read: dict[str, Any] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """One member."""
+        return self._known[name] if name in self._known else self._members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the members."""
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
+    @property
+    def _members(self) -> dict[str, Any]:
+        if self._read is None:
+            self._read = orjson.loads(self.written)
+        return self._read
 
 
 def as_json(value: Any) -> Any:

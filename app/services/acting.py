@@ -36,9 +36,14 @@ def make_as(identifier: UUID) -> None:
 
 def make_part(place: int) -> None:
     """Of many things that one request makes, this task makes the one at this place."""
+    if _CHOSEN.get() is not None:
+        _CHOSEN.set(part_id(place))
+
+
+def part_id(place: int) -> UUID:
+    """The id of the one at this place."""
     chosen = _CHOSEN.get()
-    if chosen is not None:
-        _CHOSEN.set(UUID(int=chosen.int + place))
+    return new_id() if chosen is None else UUID(int=chosen.int + place)
 
 
 def made_id() -> UUID:

@@ -102,6 +102,59 @@ def test_large_items_are_read_in_a_process(client: httpx.Client, large: Json, mo
     assert sent == ["_read_batch"]
 
 
+def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among them such as are refused, have a way of their own, or are of another family."""
+    sent: list[str] = []
+    run = ComputePool.run
+
+    async def noting(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+        sent.append(function.func.__name__)
+        return await run(pool, function, file)
+
+    monkeypatch.setattr(ComputePool, "run", noting)
+    few = [
+        evaluation(),
+        evaluation() | {"input": {"kind": "confusion_matrix", "matrix": [[5, 0, 1], [0, 0, 0], [2, 7, 1]]}},
+        evaluation() | {"options": {"metrics": ["recall@nobody"]}},
+        evaluation() | {"input": make(n=30, seed=4)},
+        {"input": {"kind": "confusion_matrix", "matrix": [[1, 2]]}},
+    ]
+    names = {"X-Prevail-Project": "batches-apart"}
+    headers = HEADERS | names | {"Idempotency-Key": "seventy"}
+
+    def batch(items: list[Any], padding: str = "", **more: str) -> httpx.Response:
+        text = json.dumps({"evaluations": items}) + padding
+        return client.post("/v1/evaluations/batch", content=text.encode(), headers=headers | more)
+
+    reply = batch(few * 14, PADDING)
+    items = reply.json()["items"]
+    assert sent[:3] == ["_read_batch", "evaluated_together", "evaluated_together"]
+    assert [item["status"] for item in items] == [201, 201, 422, 201, 422] * 14
+    for index, item in enumerate(items[:10]):
+        alone = client.post(PATH, json={"evaluations": [few[index % 5]]}, headers=names).json()["items"][0]
+        if item["status"] == 422:
+            place = item["problem"]["errors"][0]["pointer"].removeprefix(f"/evaluations/{index}")
+            assert place == alone["problem"]["errors"][0]["pointer"].removeprefix("/evaluations/0")
+        else:
+            stored = client.get(f"/v1/evaluations/{item['evaluation']['id']}", headers=names).json()
+            assert item["evaluation"] == stored
+            assert item["evaluation"]["metrics"] == alone["evaluation"]["metrics"]
+            assert item["evaluation"]["intervals"] == alone["evaluation"]["intervals"]
+    kept = client.get("/v1/evaluations", params={"limit": 200}, headers=names).json()["items"]
+    assert {one["id"] for one in kept} == {item["evaluation"]["id"] for item in items if item["status"] == 201}
+    again = batch(few * 14, PADDING)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert [item.get("evaluation", {}).get("id") for item in again.json()["items"]] == [
+        item.get("evaluation", {}).get("id") for item in items
+    ]
+    brief = batch([few[0]] * 65, PADDING, Prefer="return=minimal", **{"Idempotency-Key": "brief"}).json()["items"]
+    assert {json.dumps(item["evaluation"]["headline"]) for item in brief} == {
+        json.dumps(items[0]["evaluation"]["headline"])
+    }
+
+
 def test_columns_of_a_batch_are_arrays(large: Json) -> None:
     text = json.dumps({"evaluations": [{"input": large}, {"input": make_scores()}]}).encode()
     first, second = (item["input"] for item in parse_large_body(text, BatchRequest).evaluations)

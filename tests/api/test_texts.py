@@ -20,7 +20,7 @@ from app.api.texts.lines import Style, Track, chance, columns_of, limits, number
 from app.api.texts.markdown import check_markdown, code, comparison_markdown, evaluation_markdown, leaderboard_markdown
 from app.api.texts.table_csv import EVALUATION, check_csv, comparison_csv, evaluation_csv, leaderboard_csv
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.services.evaluate.evaluations import evaluate_alone
+from app.services.evaluate.apart import evaluate_alone
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
 

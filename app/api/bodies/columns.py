@@ -46,6 +46,7 @@ MOST_BESIDE = 8 * 1024 * 1024
 # Small enough that a piece fits into the processor's cache.
 _PIECE = 1 << 18
 _LET_GO = 1 << 24
+_CONTAINERS = frozenset({list, dict, np.ndarray})
 _BLANK = rb"[ \t\n\r]*"
 # No text of a JSON document is followed by a colon unless it is the name of a member.
 _START = re.compile(rb'"(' + "|".join(COLUMNS + ROWS).encode() + rb')"' + _BLANK + b":" + _BLANK + rb"\[" + _BLANK)
@@ -349,5 +350,5 @@ def byte_size(value: Any) -> int:
             waiting += found.values()
         elif isinstance(found, list):
             size += 8 * len(found)
-            waiting += [item for item in found if isinstance(item, list | dict | np.ndarray)]
+            waiting += [item for item in found if type(item) in _CONTAINERS]
     return size

@@ -1,11 +1,10 @@
 """The route of many evaluations at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from itertools import count
 from typing import Any, BinaryIO
 
 import orjson
@@ -22,28 +21,34 @@ from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import EVALUATION, View, json_view_of
-from app.api.problems import Problem, ProblemValue, internal_error, problem_of, request_id
+from app.api.problems import ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluating import (
     KeptAs,
     Store,
     compute_evaluation,
     evaluated,
+    evaluated_together,
     keep_evaluation,
     kept_as,
     kept_evaluation,
 )
 from app.api.v1.requests import evaluations as requests
+from app.domain.errors import Overloaded
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
-from app.services.acting import make_part
+from app.services.acting import make_part, part_id
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports.requests import KeyTakenError
 from app.services.processes.progress import progressed
 
 router = routes("evaluations")
-# As many as one pass over the metrics takes: `services.evaluate.batching`.
+# As many as one pass over the metrics takes: `services.evaluate.reports`.
 _BATCH_AT_ONCE = 32
+# Matrices that a process computes at once, where a batch has more. Two passes: while one piece is kept, which takes
+# half as long, the next is computed.
+_PIECE = 64
+Computed = list[tuple[bytes, EvaluationRecord | None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,73 +79,146 @@ async def create_batch(
     """
     view = json_view_of(request, EVALUATION)
     async with receive(request) as body:
+        large = isinstance(body, LargeBody)
         if isinstance(body, LargeBody):
             values = await context.services.compute.run(partial(_read_batch, body.read), body.file)
         else:
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
-    places = asyncio.Semaphore(_BATCH_AT_ONCE)
-    ended = count(1)
-    progressed(0, len(values))
-
-    async def one(index: int, value: Any, *, heavy: bool) -> BatchItem:
-        # Each in a task of its own.
-        make_part(index)
-        async with places:
-            item = await _batch_item(request, context, index, value, view, store=store, heavy=heavy)
-        progressed(next(ended), len(values))
-        return item
-
-    items = await asyncio.gather(*(one(index, value, heavy=heavy) for index, (value, heavy) in enumerate(values)))
-    headers = _said_of(items, keyed_work(request))
+    batch = _Batch(request, context, view, keyed_work(request), values, keep=store)
+    items = await batch.items(apart=large and len(values) > _PIECE)
+    headers = batch.said()
     if view.applied:
         headers |= {"Preference-Applied": view.applied, "Vary": "Prefer"}
     return json_response(Items(items), HTTPStatus.MULTI_STATUS, headers)
 
 
-def _said_of(items: Sequence[BatchItem], work: KeyedWork | None) -> dict[str, str]:
-    """Whether everything that was kept for the batch was kept before."""
-    if work is None or not work.results:
-        return {}
-    kept = {place for place, item in enumerate(items, start=1) if item.status == HTTPStatus.CREATED}
-    return {} if kept - work.results.keys() else dict(REPLAYED)
+class _Batch:
+    """The items of one request, each answered on its own."""
+
+    def __init__(
+        self,
+        request: Request,
+        context: Context,
+        view: View,
+        work: KeyedWork | None,
+        values: Sequence[tuple[Any, bool]],
+        *,
+        keep: bool,
+    ) -> None:
+        """Take the items as they came, with whether each is so large that it takes a process."""
+        self._request, self._context, self._view, self._work, self._values = request, context, view, work, values
+        self._keep = keep
+        self._places = asyncio.Semaphore(_BATCH_AT_ONCE)
+        self._found: dict[int, BatchItem] = {}
+
+    async def items(self, *, apart: bool) -> list[BatchItem]:
+        """What became of all of them, in order; ``apart``: light ones may be computed in a process."""
+        progressed(0, len(self._values))
+        light = self._light() if apart else []
+        alone = sorted({*range(len(self._values))}.difference(light))
+        await asyncio.gather(self._all_apart(light), *map(self._one, alone))
+        return [self._found[index] for index in range(len(self._values))]
+
+    def said(self) -> dict[str, str]:
+        """Whether everything that was kept was kept before."""
+        if self._work is None or not self._work.results:
+            return {}
+        kept = {index + 1 for index, item in self._found.items() if item.status == HTTPStatus.CREATED}
+        return {} if kept - self._work.results.keys() else dict(REPLAYED)
+
+    def _light(self) -> list[int]:
+        """Places of light items that were not kept before."""
+        known = {} if self._work is None else self._work.results
+        return [index for index, (_, heavy) in enumerate(self._values) if not heavy and index + 1 not in known]
+
+    def _done(self, index: int, item: BatchItem) -> None:
+        self._found[index] = item
+        progressed(len(self._found), len(self._values))
+
+    async def _one(self, index: int, failure: BaseException | None = None) -> None:
+        """Evaluate an item alone, or say why it could not be kept."""
+        # Each in a task of its own.
+        make_part(index)
+        async with self._places:
+            try:
+                # Others get their turn between two items.
+                await asyncio.sleep(0)
+                written = await self._evaluated_once(index, failure)
+            except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
+                identifier = request_id(self._request)
+                problem = problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, identifier)
+                self._done(index, BatchItem(problem.status, problem=problem.of_request(identifier)))
+            else:
+                self._made(index, written)
+
+    def _made(self, index: int, written: bytes) -> None:
+        # As JSON, which takes a tenth of the memory that the values take as objects.
+        status = HTTPStatus.CREATED if self._keep else HTTPStatus.OK
+        self._done(index, BatchItem(status, evaluation=orjson.Fragment(written)))
+
+    async def _evaluated_once(self, index: int, failure: BaseException | None) -> bytes:
+        """One evaluation, or what was kept for it when the batch came before with the same key."""
+        if self._work is None:
+            return await self._evaluated(index, failure)
+        kept = self._work.results.get(index + 1)
+        if kept is None:
+            mark = self._work.mark.of_item(index + 1)
+            keep_under(mark)
+            try:
+                return await self._evaluated(index, failure)
+            except KeyTakenError:
+                kept = await self._context.services.idempotency.result(mark)
+        return self._view.write(await kept_evaluation(self._context, kept))
+
+    async def _evaluated(self, index: int, failure: BaseException | None) -> bytes:
+        if failure is not None:
+            raise failure
+        value, heavy = self._values[index]
+        evaluate = _evaluate_heavy if heavy else _evaluate_light
+        return await evaluate(self._context, value, self._view, keep=self._keep)
+
+    # Many at once.
+
+    async def _all_apart(self, places: Sequence[int]) -> None:
+        """Compute items in a process, piece by piece; while one is kept, the next is computed."""
+        async with asyncio.TaskGroup() as tasks:
+            for first in range(0, len(places), _PIECE):
+                piece = places[first : first + _PIECE]
+                asked = [
+                    (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
+                    for index in piece
+                ]
+                computed: Computed = [None] * len(piece)
+                try:
+                    computed = await self._context.services.compute.run_in_turn(
+                        partial(evaluated_together, asked, self._view)
+                    )
+                except Overloaded:
+                    # Processes have other work for long: the rest is computed here.
+                    for index in places[first:]:
+                        tasks.create_task(self._one(index))
+                    return
+                except Exception:  # noqa: BLE001, S110 - each is evaluated alone then, and told what is wrong
+                    pass
+                tasks.create_task(self._kept(dict(zip(piece, computed, strict=True))))
+
+    async def _kept(self, computed: Mapping[int, tuple[bytes, EvaluationRecord | None] | None]) -> None:
+        """Keep a piece; those that were not computed, or cannot be kept, go on alone."""
+        found = {index: one for index, one in computed.items() if one is not None}
+        records = {index: record for index, (_, record) in found.items() if record is not None}
+        mark = None if self._work is None else self._work.mark
+        marked = [(record, None if mark is None else mark.of_item(index + 1)) for index, record in records.items()]
+        kept = await self._context.services.evaluations.keep_together(self._context.project, marked)
+        failures = {index: error for index, error in zip(records, kept, strict=True) if error is not None}
+        for index in found.keys() - failures.keys():
+            self._made(index, found[index][0])
+        rest = [index for index in computed if index not in found or index in failures]
+        await asyncio.gather(*(self._one(index, failures.get(index)) for index in rest))
 
 
 def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
     """The items of a batch, none of them checked yet, and whether each is so large that it takes a process."""
     return [(value, byte_size(value) > HEAVY_BYTES) for value in read(file, requests.BatchRequest).evaluations]
-
-
-async def _batch_item(
-    request: Request, context: Context, index: int, value: Any, view: View, *, store: bool, heavy: bool
-) -> BatchItem:
-    try:
-        # Others get their turn between two items.
-        await asyncio.sleep(0)
-        evaluate = partial(_evaluate_heavy if heavy else _evaluate_light, context, value, view, keep=store)
-        written = await _evaluated_once(context, keyed_work(request), index + 1, view, evaluate)
-    except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
-        return _failed(
-            problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, request_id(request)), request
-        )
-    # As JSON, which takes a tenth of the memory that the values take as objects.
-    return BatchItem(HTTPStatus.CREATED if store else HTTPStatus.OK, evaluation=orjson.Fragment(written))
-
-
-async def _evaluated_once(
-    context: Context, work: KeyedWork | None, item: int, view: View, evaluate: Callable[[], Awaitable[bytes]]
-) -> bytes:
-    """One evaluation, or what was kept for it when the batch came before with the same key."""
-    if work is None:
-        return await evaluate()
-    kept = work.results.get(item)
-    if kept is None:
-        mark = work.mark.of_item(item)
-        keep_under(mark)
-        try:
-            return await evaluate()
-        except KeyTakenError:
-            kept = await context.services.idempotency.result(mark)
-    return view.write(await kept_evaluation(context, kept))
 
 
 async def _evaluate_heavy(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
@@ -162,7 +240,3 @@ async def _evaluate_light(context: Context, value: Any, view: View, *, keep: boo
 
 def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, view)
-
-
-def _failed(problem: Problem, request: Request) -> BatchItem:
-    return BatchItem(problem.status, problem=problem.of_request(request_id(request)))

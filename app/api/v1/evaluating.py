@@ -1,30 +1,33 @@
 """What routes that make evaluations share: names, ids, and the way of bodies that take a process of their own."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 from fastapi import Query
 from starlette.responses import Response
 
+from app.api.bodies.parsing import parse_value
 from app.api.bodies.received import HEAVY_BYTES, LargeBody
 from app.api.deps import Context
 from app.api.presentation import View
+from app.api.problems import MalformedRequest
 from app.api.v1.requests import evaluations as requests
-from app.domain.errors import Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
+from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations.idempotency import KeptResult
+from app.services.evaluate.apart import evaluate_alone, evaluate_together
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,
     NewEvaluation,
     PendingWrite,
-    evaluate_alone,
 )
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
@@ -101,11 +104,37 @@ def kept_as(context: Context, *, keep: bool) -> KeptAs:
 
 def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     """The answer, and the record if there is an id to keep it under."""
+    _check(new, kept)
+    evaluation, record = evaluate_alone(new, kept.identifier)
+    return view.write(evaluation), record
+
+
+def evaluated_together(
+    asked: Sequence[tuple[Any, KeptAs]], view: View
+) -> list[tuple[bytes, EvaluationRecord | None] | None]:
+    """The same of several bodies, parsed but not checked; None for what is refused, or takes a way of its own."""
+    places: list[int] = []
+    checked: list[tuple[NewEvaluation, UUID | None]] = []
+    for place, (value, kept) in enumerate(asked):
+        # Whoever evaluates it alone is told what is wrong.
+        with suppress(DomainError, MalformedRequest):
+            new = parse_value(value, requests.EvaluationRequest).to_domain()
+            _check(new, kept)
+            places.append(place)
+            checked.append((new, kept.identifier))
+    answers: list[tuple[bytes, EvaluationRecord | None] | None] = [None] * len(asked)
+    found = evaluate_together(checked, briefly=view.is_within(EvaluationHeadline))
+    for place, one in zip(places, found, strict=True):
+        if one is not None:
+            evaluation, record = one
+            answers[place] = view.write(evaluation), record
+    return answers
+
+
+def _check(new: NewEvaluation, kept: KeptAs) -> None:
     check_moment(new.created_at, keep=kept.identifier is not None, dated=kept.dated)
     if kept.identifier is not None:
         require_names(new.model, new.dataset)
-    evaluation, record = evaluate_alone(new, kept.identifier)
-    return view.write(evaluation), record
 
 
 async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> PendingWrite:

@@ -1,15 +1,17 @@
 """The intervals of a report: closed forms that every report has, or those of everything, by expression."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
+from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
 from app.kernel.matrix.table import Table, at_equal_prevalence
@@ -17,14 +19,15 @@ from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, needs_counts
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
-from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Alternative, Shares
 from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
 from app.kernel.uncertainty.of_matrices.headline import (
+    Given,
     Headlines,
+    Method,
     OverallInterval,
-    RateIntervals,
     catalogue_rates,
     headlines,
 )
@@ -35,10 +38,11 @@ from app.services.estimates.estimates import estimate, estimate_at
 from app.services.estimates.methods import of_matrix, shifted_matrix
 from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.run_data import RunData
+from app.services.json_values import NUMBER, Form, written_numbers
 from app.services.kinds.kind import Reported
 
 _FIRST = (slice(None), slice(1))
-# The names of as many labels as this take some 100 kB.
+# The intervals of as many labels as this take some 100 kB.
 _FEW_LABELS = 64
 
 
@@ -47,7 +51,7 @@ def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
     return [{form.key: _overall(form, level) for form in own} for own in headlines(table, level, of=_FIRST).overall]
 
 
-def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[dict[str, Interval]]:
+def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[Mapping[str, Interval]]:
     """Intervals of the first matrix of each pair in a table (B, 2, K, K) by expression: overall metrics by key, rates
     as ``recall@D``.
 
@@ -67,32 +71,55 @@ def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interva
     return [{form.key: _overall(form, found.level) for form in own} for own in equal_share_headlines(table, found)]
 
 
-def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[dict[str, Interval]]:
+def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[Mapping[str, Interval]]:
     """Intervals by expression as they are answered."""
     level = found.level
-    # One matrix after another, and in it rate by rate.
-    lows, highs = (ends[:, :, 0].transpose(1, 0, 2).tolist() for ends in (found.rates.low, found.rates.high))
-    gaps: Any = np.isnan(found.rates.low).any(axis=(0, 2, 3))
-    answers = []
-    for index, overall in enumerate(found.overall):
-        intervals = {form.key: _overall(form, level) for form in overall}
-        write = _remembered_names if len(labels[index]) <= _FEW_LABELS else _names
-        names = write(found.rates.keys, labels[index])
-        rates = zip(names, _rates(found.rates, lows[index], highs[index], level), strict=True)
-        # NaN is the one value that differs from itself.
-        intervals.update(((n, rate) for n, rate in rates if rate["low"] == rate["low"]) if gaps[index] else rates)
-        answers.append(intervals)
+    # (B, R, K, 2): one matrix after another, and in it rate by rate.
+    ends = np.stack([found.rates.low[:, :, 0], found.rates.high[:, :, 0]], axis=-1).transpose(1, 0, 2, 3)
+    written, size = written_numbers(ends), ends[0].size
+    kinds = _RateKinds(found.rates.keys, found.rates.given, found.rates.method, level)
+    answers: list[Mapping[str, Interval]] = []
+    for index, those in enumerate(found.overall):
+        overall = {form.key: _overall(form, level) for form in those}
+        own = ends[index]
+        if np.isnan(own[..., 0]).any():
+            answers.append(overall | _without_gaps(kinds, labels[index], own))
+            continue
+        form_of = _remembered_form if len(labels[index]) <= _FEW_LABELS else _form
+        rates = form_of(kinds, labels[index]).filled(written[index * size : (index + 1) * size])
+        # Two objects become one.
+        answers.append(WrittenObject(orjson.dumps(overall)[:-1] + b"," + rates[1:], overall))
     return answers
 
 
-def _names(keys: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Expressions of the rates, rate by rate."""
-    suffixes = [f"@{write_label(label)}" for label in labels]
-    return tuple(key + suffix for key in keys for suffix in suffixes)
+class _RateKinds(NamedTuple):
+    """What intervals of rates have in common: `RateIntervals` without the numbers."""
+
+    keys: tuple[str, ...]
+    given: tuple[Given, ...]
+    method: Method
+    level: float
+
+    def intervals(self, labels: Sequence[str], ends: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """By expression, rate by rate, with these limits (R, K, 2)."""
+        suffixes = [f"@{write_label(label)}" for label in labels]
+        same = {"level": self.level, "method": self.method.value}
+        for key, given, row in zip(self.keys, self.given, ends, strict=True):
+            for suffix, (low, high) in zip(suffixes, row, strict=True):
+                yield key + suffix, {"low": low, "high": high, **same, "given": given.value}
+
+
+def _without_gaps(kinds: _RateKinds, labels: Sequence[str], ends: Array) -> dict[str, Any]:
+    """Those of rates with samples in the denominator. NaN is the one value that differs from itself."""
+    return {name: one for name, one in kinds.intervals(labels, ends.tolist()) if one["low"] == one["low"]}
+
+
+def _form(kinds: _RateKinds, labels: tuple[str, ...]) -> Form:
+    return Form.of(dict(kinds.intervals(labels, [[(NUMBER, NUMBER)] * len(labels)] * len(kinds.keys))))
 
 
 # Who evaluates again does so on the same classes, most of the time.
-_remembered_names = lru_cache(maxsize=256)(_names)
+_remembered_form = lru_cache(maxsize=128)(_form)
 
 
 def _overall(form: OverallInterval, level: float) -> Interval:
@@ -101,18 +128,6 @@ def _overall(form: OverallInterval, level: float) -> Interval:
         return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
     reason = REFUSALS[form.refusal].value
     return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": reason}
-
-
-def _rates(
-    rates: RateIntervals, lows: Sequence[Sequence[float]], highs: Sequence[Sequence[float]], level: float
-) -> list[Interval]:
-    """Rate by rate."""
-    method = rates.method.value
-    return [
-        {"low": low, "high": high, "level": level, "method": method, "given": given}
-        for given, row_of_lows, row_of_highs in zip([fixed.value for fixed in rates.given], lows, highs, strict=True)
-        for low, high in zip(row_of_lows, row_of_highs, strict=True)
-    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,14 +18,11 @@ from app.domain.options import Options
 from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.services.evaluate.headline import headline_alone, headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.reports import matrix_reports, report_alone
+from app.services.evaluate.reports import HEAVY_ENTRIES, is_light, matrix_reports, passes, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from app.services.observing import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
 
-# Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
-_HEAVY_ENTRIES = 64 * 64
-_GROUP_LIMIT = 32
 # Turns of the event loop before values are computed: what has arrived by then is read, checked and joins the group. An
 # idle turn takes less than a microsecond.
 _TURNS_TO_GATHER = 6
@@ -91,7 +88,7 @@ class Reports:
     async def headline(self, source: MatrixInput, options: Options) -> Headline | None:
         """The headline of an input alone; None where that takes as much as the report. Raises as `make` does."""
         question = ask(source, options)
-        if source.counts.size > _HEAVY_ENTRIES:
+        if source.counts.size > HEAVY_ENTRIES:
             return await self._compute.run(partial(headline_alone, question))
         with _told(self._compute.observers, [tally()]):
             return headline_alone(question)
@@ -103,7 +100,7 @@ class Reports:
         question = ask(source, options)
         loop = asyncio.get_running_loop()
         report: asyncio.Future[Report] = loop.create_future()
-        if question.has_slow_intervals or _is_heavy(source):
+        if not is_light(question):
             made = await self._compute.run(partial(report_alone, question, kept))
             report.set_result(made)
             return OverallValues(made.values, report)
@@ -116,7 +113,7 @@ class Reports:
     async def brief(self, source: MatrixInput, options: Options) -> BriefValues | None:
         """The values of an input and its headline, and no report; None where that takes as much. Raises as `make`."""
         question = ask(source, options)
-        if not is_quick(question) or _is_heavy(source):
+        if not (is_quick(question) and is_light(question)):
             return None
         if not self._waiting_briefly:
             _after(_TURNS_TO_GATHER, self._brief_values_of_all)
@@ -135,23 +132,11 @@ class Reports:
             _brief_values_of_group(group, self._compute.observers)
 
 
-def _is_heavy(source: MatrixInput) -> bool:
-    """Does an input take longer than others should wait for?"""
-    entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-    beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
-    return beyond_matrix or entries > _HEAVY_ENTRIES
-
-
 def _groups(waiting: Sequence[Waits]) -> Iterator[list[Waits]]:
     """Those who still wait, as far as they can be answered together."""
-    families: dict[tuple[int, float | None], list[Waits]] = {}
-    for one in waiting:
-        if not one.overall.done():
-            families.setdefault(one.question.family, []).append(one)
-    for (n_classes, _), members in families.items():
-        size = min(_GROUP_LIMIT, _HEAVY_ENTRIES // n_classes**2)
-        for start in range(0, len(members), size):
-            yield members[start : start + size]
+    still = [one for one in waiting if not one.overall.done()]
+    for places in passes([one.question for one in still]):
+        yield [still[place] for place in places]
 
 
 @contextmanager

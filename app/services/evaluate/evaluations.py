@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import NoSamples, NotForKind, NotFound
+from app.domain.errors import NoSamples, NotForKind, NotFound, Overloaded
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -35,8 +35,8 @@ from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.marks import marks_of
-from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
+from app.services.idempotency import Mark, keep_under
 from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.stored import options_as_json, refuse_kind, stored_request
@@ -167,24 +167,24 @@ class EvaluationService:
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""
         report = await self._reports.make(new.source, new.options)
-        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags))
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=by_name(new.tags))
 
     async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
         """Compute what everybody looks at first, and keep nothing."""
         headline = await self._reports.headline(new.source, new.options)
         if headline is None:
             headline = (await self._reports.make(new.source, new.options)).headline
-        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=_by_name(new.tags), headline=headline)
+        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=by_name(new.tags), headline=headline)
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         first = await self._reports.values_first(new.source, new.options)
-        sections = (await first.report).of_samples if _keeps_sections(new) else None
-        record = _record(new.identifier(), new, model, dataset, first.values, sections)
+        sections = (await first.report).of_samples if keeps_sections(new) else None
+        record = record_of(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            return PendingWrite(_answer(record, await first.report), kept)
+            return PendingWrite(answer_of(record, await first.report), kept)
         except BaseException:
             kept.cancel()
             raise
@@ -196,16 +196,8 @@ class EvaluationService:
         brief = await self._reports.brief(new.source, new.options)
         if brief is None:
             return await self.create(project, new, model=model, dataset=dataset)
-        record = _record(new.identifier(), new, model, dataset, brief.values, None)
-        answer = EvaluationHeadline(
-            id=record.id,
-            created_at=record.created_at,
-            model=model,
-            dataset=dataset,
-            tags=_by_name(new.tags),
-            headline=brief.headline,
-        )
-        return PendingWrite(answer, asyncio.create_task(self.keep(project, record)))
+        record = record_of(new.identifier(), new, model, dataset, brief.values, None)
+        return PendingWrite(brief_answer(record, brief.headline), asyncio.create_task(self.keep(project, record)))
 
     @staticmethod
     def new_identifier() -> UUID:
@@ -217,10 +209,27 @@ class EvaluationService:
         async with self._admission:
             await self._store.add(project, record)
 
+    async def keep_together(
+        self, project: str, records: Sequence[tuple[EvaluationRecord, Mark | None]]
+    ) -> list[BaseException | None]:
+        """Make several records durable, each under its part of a key. What `keep` would raise is answered for each."""
+
+        async def one(record: EvaluationRecord, mark: Mark | None) -> None:
+            # In a task of its own.
+            keep_under(mark)
+            await self._store.add(project, record)
+
+        # They share their commits, so that they are no more work than one.
+        try:
+            async with self._admission:
+                return await asyncio.gather(*(one(*each) for each in records), return_exceptions=True)
+        except Overloaded as error:
+            return [error] * len(records)
+
     async def read(self, project: str, identifier: UUID) -> Evaluation:
         """One evaluation, its report computed again from what is stored."""
         record = _found(await self._store.get(project, identifier), identifier)
-        return _answer(record, await self._report_again(project, record))
+        return answer_of(record, await self._report_again(project, record))
 
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
         """The headline of one evaluation, computed again without the rest where that can be."""
@@ -228,14 +237,7 @@ class EvaluationService:
         headline = await self._reports.headline(*stored_request(record))
         if headline is None:
             headline = (await self._report_again(project, record)).headline
-        return EvaluationHeadline(
-            id=record.id,
-            created_at=record.created_at,
-            model=record.model,
-            dataset=record.dataset,
-            tags=_by_name(record.tags),
-            headline=headline,
-        )
+        return brief_answer(record, headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
         """Whose evaluation it is, nothing else."""
@@ -312,7 +314,7 @@ class EvaluationService:
         async with self._admission:
             record = await self._store.replace_tags(project, identifier, tags)
         found = _found(record, identifier)
-        return _answer(found, await self._report_again(project, found))
+        return answer_of(found, await self._report_again(project, found))
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
@@ -342,17 +344,7 @@ class EvaluationService:
         return await self._store.datasets(project, limit, after)
 
 
-def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
-    """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
-    report = report_of(new.source, new.options)
-    if identifier is None or new.model is None or new.dataset is None:
-        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=_by_name(new.tags)), None
-    sections = report.of_samples if _keeps_sections(new) else None
-    record = _record(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
-    return _answer(record, report), record
-
-
-def _record(
+def record_of(
     identifier: UUID,
     new: NewEvaluation,
     model: ModelRef,
@@ -360,6 +352,7 @@ def _record(
     values: Mapping[str, Value],
     sections: Mapping[SectionName, Section] | None,
 ) -> EvaluationRecord:
+    """The record of an evaluation with these values; ``sections`` are kept in the place of its samples."""
     source = new.source
     return EvaluationRecord(
         id=identifier,
@@ -381,7 +374,7 @@ def _record(
     )
 
 
-def _keeps_sections(new: NewEvaluation) -> bool:
+def keeps_sections(new: NewEvaluation) -> bool:
     """Is what was said of the samples kept in their place?"""
     return new.options.retain is not Retain.FULL and _needs_samples(new.source)
 
@@ -394,13 +387,14 @@ def _needs_samples(source: MatrixInput) -> bool:
     return source.is_scored or source.is_grouped or source.is_weighted
 
 
-def _answer(record: EvaluationRecord, report: Report) -> Evaluation:
+def answer_of(record: EvaluationRecord, report: Report) -> Evaluation:
+    """What is answered about a record."""
     return Evaluation(
         id=record.id,
         created_at=record.created_at,
         model=record.model,
         dataset=record.dataset,
-        tags=_by_name(record.tags),
+        tags=by_name(record.tags),
         report=report,
     )
 
@@ -419,7 +413,19 @@ def _normalized(counts: Array, by: Normalized) -> Array:
         return ratio(counts, whole)
 
 
-def _by_name(tags: Mapping[str, str]) -> dict[str, str]:
+def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
+    """The same in short."""
+    return EvaluationHeadline(
+        id=record.id,
+        created_at=record.created_at,
+        model=record.model,
+        dataset=record.dataset,
+        tags=by_name(record.tags),
+        headline=headline,
+    )
+
+
+def by_name(tags: Mapping[str, str]) -> dict[str, str]:
     """Tags in the order of their names: the order in which they were sent is not kept."""
     return dict(sorted(tags.items()))
 

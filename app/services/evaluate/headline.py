@@ -17,7 +17,6 @@ from app.domain.report import (
     Section,
     Value,
     WeakestClass,
-    no_metrics,
 )
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Task
@@ -28,7 +27,7 @@ from app.kernel.metrics.families.per_class.rates import prevalence, recall, supp
 from app.kernel.numerics.arrays import silently
 from app.services.estimates.report_intervals import headline_intervals, overall_intervals
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.matrix import BatchValues, requested_of_matrix
+from app.services.evaluate.sections.matrix import BatchValues, leading_rates, requested_of_matrix
 from app.services.evaluate.sections.metric_order import metric_order
 from app.services.json_values import numbers
 
@@ -75,10 +74,10 @@ def headline_alone(question: Question) -> Headline | None:
     with silently():
         table = Table(source.counts.astype(np.float64)[None, None])
     overall = numbers(evaluate_table(table, [by_key[key] for key in HEADLINE])[:, 0, 0])
-    rows = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0].T)
+    rates = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0])
     requested, _ = requested_of_matrix(question)
     intervals = {} if level is None else headline_intervals(table, [source.labels], level)[0]
-    return _headline(question, dict(zip(HEADLINE, overall, strict=True)), rows, requested, intervals)
+    return _headline(question, dict(zip(HEADLINE, overall, strict=True)), rates, requested, intervals)
 
 
 def is_quick(question: Question) -> bool:
@@ -91,30 +90,26 @@ def is_quick(question: Question) -> bool:
 def headlines_of(found: BatchValues) -> list[Headline]:
     """Headlines of questions of one family that are all quick, of values that are known."""
     (_, level), labels = found.questions[0].family, [question.source.labels for question in found.questions]
-    metrics = metric_order(binary=len(labels[0]) == 2).class_metrics
-    rows = numbers(found.by_class[[metrics.index(recall), metrics.index(prevalence)], :, 0].transpose(1, 2, 0))
+    order = metric_order(binary=len(labels[0]) == 2)
+    rates = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
     intervals: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
     if level is not None:
         # Of classes only where they are asked for.
         asked = any(question.expressions for question in found.questions)
         intervals = headline_intervals(found.table, labels, level) if asked else overall_intervals(found.table, level)
-    each = zip(found.questions, found.values, rows, found.requested, intervals, strict=True)
+    each = zip(found.questions, found.values, rates, found.requested, intervals, strict=True)
     return [_headline(question, values, own, wanted, ends) for question, values, own, (wanted, _), ends in each]
 
 
 def _headline(
     question: Question,
     values: Mapping[str, Value],
-    rows: Sequence[Sequence[Value]],
+    rates: Sequence[Sequence[Value]],
     requested: Requested,
     intervals: Mapping[str, Interval],
 ) -> Headline:
-    """Of overall values, and of recall and prevalence class by class."""
-    per_class = {
-        label: no_metrics()
-        | {"prevalence_insensitive": {recall.key: found}, "prevalence_sensitive": {prevalence.key: share}}
-        for label, (found, share) in zip(question.source.labels, rows, strict=True)
-    }
+    """Of overall values, and of the recalls and prevalences of the classes."""
+    per_class = leading_rates(question.source.labels, *rates)
     section = Section(per_class=per_class, values=values, requested=requested, intervals=intervals)
     return headline_of(InputSummary.of(question.source, per_class), section)
 
@@ -141,7 +136,7 @@ def _requested(requested: Requested, intervals: Mapping[str, Interval]) -> dict[
 
 def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
     lowest: WeakestClass | None = None
-    for place, (label, groups) in enumerate(whole.per_class.items()):
+    for place, (label, groups) in enumerate(whole.classes.items()):
         value = groups["prevalence_insensitive"].get(recall.key)
         if value is not None and (lowest is None or value < lowest.recall):
             lowest = WeakestClass(label, value, _members(summary, place, groups))

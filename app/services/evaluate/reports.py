@@ -1,6 +1,6 @@
 """From a question to its report: one builder over what is said of the matrix, of probabilities and of groups."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,10 @@ from app.services.evaluate.sections.probability import probability_section
 from app.services.evaluate.sections.unit import unit_section
 from app.services.evaluate.sections.weight import weight_section
 from app.services.kinds.registry import UNIT_KINDS
+
+# Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
+HEAVY_ENTRIES = 64 * 64
+_PASS_LIMIT = 32
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:
@@ -91,6 +95,25 @@ def matrix_reports(found: BatchValues) -> list[Report]:
     ]
 
 
+def is_light(question: Question) -> bool:
+    """Does its report follow so quickly from its matrix that nobody minds to wait for it?"""
+    source = question.source
+    entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
+    beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
+    return not (beyond_matrix or question.has_slow_intervals or entries > HEAVY_ENTRIES)
+
+
+def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
+    """Places of light questions that are answered in one pass: those of a family, up to a number."""
+    families: dict[tuple[int, float | None], list[int]] = {}
+    for place, question in enumerate(questions):
+        families.setdefault(question.family, []).append(place)
+    for (n_classes, _), places in families.items():
+        size = min(_PASS_LIMIT, HEAVY_ENTRIES // n_classes**2)
+        for start in range(0, len(places), size):
+            yield places[start : start + size]
+
+
 def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
     """The report of all sections together; of groups and weights it speaks before it does of probabilities."""
     whole = of_matrix
@@ -100,7 +123,7 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
     requested = whole.requested
     if of_samples:
         requested = {text: requested[text] for text in question.options.metrics}
-    summary = InputSummary.of(question.source, whole.per_class)
+    summary = InputSummary.of(question.source, whole.classes)
     return Report(
         input=summary,
         headline=headline_of(summary, replace(whole, requested=requested)),

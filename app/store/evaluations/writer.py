@@ -209,6 +209,8 @@ class EvaluationWriter:
             driver: asyncpg.Connection = raw.driver_connection
             # Out of the pool for good: reads never wait for it, and it does not count among theirs.
             raw.detach()
+            # What is inserted depends on no statistics: planned once, not for each row.
+            await driver.execute("SET plan_cache_mode = force_generic_plan")
             self._driver = driver
         return self._driver
 

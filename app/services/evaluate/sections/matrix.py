@@ -13,11 +13,13 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice
 from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
+from app.kernel.metrics.families.per_class.rates import prevalence, recall
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import (
     balanced_for_report,
@@ -33,7 +35,7 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
 from app.services.evaluate.sections.folds import over_folds
 from app.services.evaluate.sections.metric_order import MetricOrder, metric_order
-from app.services.json_values import numbers
+from app.services.json_values import numbers, written_numbers
 from app.services.reasons import reason, requested_values
 
 Interpretation = dict[str, dict[str, str]]
@@ -85,27 +87,27 @@ def sections(found: BatchValues) -> list[Section]:
     questions, by_class, overall = found.questions, found.by_class, found.overall
     n_classes, level = questions[0].family
     order = metric_order(binary=n_classes == 2)
-    intervals: Sequence[dict[str, Interval]] = [{}] * len(questions)
-    balanced = intervals
+    intervals: Sequence[Mapping[str, Interval]] = [{}] * len(questions)
+    balanced: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
         headlines = first_headlines(found.table, level)
         intervals = written_headlines(headlines, [question.source.labels for question in questions])
         balanced = balanced_intervals(found.table, headlines)
-    recalls = numbers(by_class[order.recall, :, 0])
+    leading = numbers(by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
-    overall_rows = numbers(_overall_rows(order, questions, overall, by_class))
-    class_rows = numbers(_class_rows(order, by_class))
+    overall_rows = _written_rows(_overall_rows(order, questions, overall, by_class))
+    class_rows = _written_rows(_class_rows(order, by_class))
     return [
         _section(
             order,
             question,
-            metrics=order.overall.grouped(overall_rows[index]),
-            per_class=dict(zip(question.source.labels, map(order.per_class.grouped, class_rows[index]), strict=True)),
+            metrics=order.overall.form.filled(overall_rows[index]),
+            per_class=order.per_class.form.under(question.source.labels).filled(class_rows[index]),
             values=found.values[index],
             requested=found.requested[index],
             intervals=intervals[index],
             balanced=balanced[index],
-            recalls=recalls[index],
+            leading=leading[index],
             undefined=()
             if complete[index]
             else _undefined(order, question.source, by_class[:, index], overall[:, index]),
@@ -121,20 +123,23 @@ def _section(
     order: MetricOrder,
     question: Question,
     *,
-    metrics: GroupedMetrics,
-    per_class: dict[str, GroupedMetrics],
+    metrics: bytes,
+    per_class: bytes,
     values: dict[str, Value],
     requested: tuple[Requested, list[Undefined]],
-    intervals: dict[str, Interval],
+    intervals: Mapping[str, Interval],
     balanced: dict[str, Interval],
-    recalls: Sequence[Value],
+    leading: Sequence[Sequence[Value]],
     undefined: Sequence[Undefined],
     interpretation: Interpretation | None,
 ) -> Section:
     answers, gaps = requested
+    recalls, prevalences = leading
+    grouped: Any = WrittenObject(metrics)
     return Section(
-        metrics=metrics,
-        per_class=per_class,
+        metrics=grouped,
+        per_class=WrittenObject(per_class),
+        leading=leading_rates(question.source.labels, recalls, prevalences),
         values=values,
         requested=answers,
         intervals=intervals,
@@ -144,6 +149,20 @@ def _section(
         folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
         interpretation=interpretation,
     )
+
+
+def leading_rates(
+    labels: Sequence[str], recalls: Sequence[Value], prevalences: Sequence[Value]
+) -> dict[str, GroupedMetrics]:
+    """What headlines and summaries say of each class."""
+    return {
+        label: {
+            "prevalence_insensitive": {recall.key: found},
+            "prevalence_sensitive": {prevalence.key: share},
+            "at_balanced_prevalence": {},
+        }
+        for label, found, share in zip(labels, recalls, prevalences, strict=True)
+    }
 
 
 def findings_of(
@@ -182,6 +201,13 @@ def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Ar
     metrics, matrices, _ = overall.shape
     rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, order.overall.order]
     return rows
+
+
+def _written_rows(rows: Array) -> list[list[bytes]]:
+    """Values (B, ...) as JSON has them, all of a matrix in one row."""
+    written = written_numbers(rows)
+    size = rows[0].size
+    return [written[first : first + size] for first in range(0, len(written), size)]
 
 
 def _class_rows(order: MetricOrder, by_class: Array) -> Array:

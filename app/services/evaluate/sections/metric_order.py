@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.report import Group, GroupedMetrics, Value
+from app.domain.report import Group
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.per_class.rates import recall
+from app.kernel.metrics.families.per_class.rates import prevalence, recall
+from app.services.json_values import NUMBER, Form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,20 +20,12 @@ class GroupedOrder:
     """Some metrics of one scope in the order in which they are answered, group after group.
 
     Attributes:
-        keys: By group, the keys.
+        form: The JSON of a class or of the whole matrix, `GroupedMetrics`.
         order: Positions of all of them, groups one after another, in the values of the scope.
     """
 
-    keys: tuple[tuple[str, tuple[str, ...]], ...]
+    form: Form
     order: NDArray[np.intp]
-
-    def grouped(self, row: Sequence[Value]) -> GroupedMetrics:
-        """The values of one class or of the whole matrix, which stand in ``order``, under their names."""
-        rest = iter(row)
-        # Each group takes as many values as it has keys and leaves the rest.
-        groups: Any = {group: dict(zip(keys, rest, strict=False)) for group, keys in self.keys}
-        found: GroupedMetrics = groups
-        return found
 
 
 def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
@@ -42,12 +34,9 @@ def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
     twins = [i for i, m in enumerate(metrics) if m.card.has_twin(n_classes)]
     names = [metric.key for metric in metrics]
+    groups = {Group.INSENSITIVE: insensitive, Group.SENSITIVE: sensitive, Group.BALANCED: twins}
     return GroupedOrder(
-        keys=(
-            (Group.INSENSITIVE.value, tuple(names[i] for i in insensitive)),
-            (Group.SENSITIVE.value, tuple(names[i] for i in sensitive)),
-            (Group.BALANCED.value, tuple(names[i] for i in twins)),
-        ),
+        form=Form.of({group.value: {names[i]: NUMBER for i in those} for group, those in groups.items()}),
         order=np.array(insensitive + sensitive + [i + len(metrics) for i in twins], dtype=np.intp),
     )
 
@@ -66,6 +55,7 @@ class MetricOrder:
     overall: GroupedOrder
     needs_counts: NDArray[np.intp]
     recall: int
+    prevalence: int
 
 
 @cache
@@ -81,5 +71,6 @@ def metric_order(*, binary: bool) -> MetricOrder:
         per_class=_block(by_class, n_classes),
         overall=_block((*overall, *by_class) if binary else overall, n_classes),
         recall=by_class.index(recall),
+        prevalence=by_class.index(prevalence),
         needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
     )
