@@ -1,5 +1,6 @@
 """The catalogue: metrics with a search, one metric, and the decision tree to click through."""
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
@@ -7,6 +8,7 @@ from starlette.responses import Response
 
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
+from app.api.ui.formulas import formula
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.metrics import MetricFilters, Task, UseMetricFilters
@@ -44,7 +46,7 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         "title": "Metrics",
         "count": len(found),
         "groups": [(words, lines) for words, lines in groups if lines],
-        "combinations": as_answered(combinations()) if filters == MetricFilters() else [],
+        "combinations": _combinations() if filters == MetricFilters() else [],
         "q": filters.q or "",
         "choices": [
             ("prevalence", "With prevalence", filters.prevalence, _PREVALENCE),
@@ -53,6 +55,10 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         ],
     }
     return render(request, "metrics.html", "metrics", page=page)
+
+
+def _combinations() -> list[dict[str, Any]]:
+    return [{**one, "drawn": formula(one["formula"], inline=True)} for one in as_answered(combinations())]
 
 
 def _line(key: str, task: str) -> dict[str, Any]:
@@ -104,7 +110,8 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
     page = {
         "title": card["name"],
         "card": card,
-        "symbol": "" if "\\" in (card["symbol"] or "") else card["symbol"],
+        "symbol": _symbol(card["symbol"]),
+        "formula": formula(card["formula"]),
         "range": f"{_end(card['range']['minimum'], '−∞')} to {_end(card['range']['maximum'], '∞')}",
         "better": card["orientation"].removesuffix("_is_better").replace("_", " "),
         "prevalence": _PREVALENCE[card["prevalence"]],
@@ -112,6 +119,11 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
         "scope": _SCOPES[card["scope"]],
     }
     return render(request, "metric.html", "metrics", page=page)
+
+
+def _symbol(text: str | None) -> str:
+    """As a formula where it is more than letters."""
+    return formula(text, inline=True) if text and re.search(r"[\\_^]", text) else text or ""
 
 
 def _end(value: float | None, without: str) -> str:
