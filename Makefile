@@ -66,6 +66,9 @@ docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/settings.md
 site: $(VENV)/.installed-dev ## the documentation as a site, into build/site; nothing is fetched
 	$(PY) -m sphinx -W --keep-going -b html docs build/site
 
+screens: $(VENV)/.installed-dev ## the pictures of pages in the documentation, docs/screens, from a browser
+	SCREENS_FOLDER=$(CURDIR)/docs/screens $(PY) -m pytest -n 0 tests/ui/test_browser.py -k pictures_of_the_documentation
+
 lock: $(VENV)/.installed-dev ## pin requirements/*.txt anew from pyproject.toml (needs uv)
 	$(PY) -m scripts.requirements --uv $(UV)
 

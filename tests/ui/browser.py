@@ -17,6 +17,8 @@ from playwright.sync_api import Browser, BrowserType, sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 # Taken before the settings of the developer's shell are put away.
 NAMED = os.environ.get("PREVAIL_TEST_BROWSER")
+# Where pictures of pages are to be kept: `make screens`.
+KEPT_IN = os.environ.get("SCREENS_FOLDER")
 
 
 def found(kind: BrowserType) -> str:

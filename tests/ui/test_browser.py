@@ -1,7 +1,9 @@
 """Pages as a browser shows them: nothing loaded from elsewhere, nothing wrong for those who read otherwise."""
 
 import re
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,6 +21,18 @@ KINDS = [
     *("runs", "leaderboard", "comparisons", "gates", "gate", "search", "metric", "question", "advice", "nothing"),
     *("run of two", "run of four", "run of 35", "run of 200", "run of hostile", "run of clusters"),
     *("figures of two", "what if of two", "comparison of runs", "check: worse"),
+]
+
+
+SCREENS_OF_DOCS = Path(__file__).parents[2] / "docs" / "screens"
+# Pictures of the documentation: what each shows, in which theme, and how much of the page.
+SCREENS = [
+    ("evaluation", "run of four", "light", 900),
+    ("evaluation-dark", "run of four", "dark", 900),
+    ("what-if", "what if of two", "light", 820),
+    ("comparison", "comparison of runs", "light", 900),
+    ("check", "check: worse", "light", 900),
+    ("metric", "metric", "light", 620),
 ]
 
 
@@ -161,7 +175,7 @@ def test_without_scripts_everything_is_read(browser: Browser, world: World) -> N
     watched = Watched(browser, world, java_script_enabled=False)
     page = watched.open(world.pages()["run of four"])
     page.get_by_role("link", name="Metrics at other class shares").click()
-    assert page.locator("table tbody tr").count() == 8
+    assert page.locator("table tbody tr").count() == 9
     page.locator("select[name=class]").select_option("A")
     page.get_by_role("button", name="Show").click()
     assert "class A" in page.locator("h2").first.inner_text()
@@ -186,6 +200,24 @@ def test_reports_are_printed_on_a4(browser: Browser, world: World, tmp_path: Any
     assert 2 <= len(boxes) < 20
     assert {(round(float(width)), round(float(height))) for width, height in boxes} == {(595, 842)}
     context.close()
+
+
+@pytest.mark.parametrize(("name", "path", "theme", "height"), SCREENS)
+def test_the_pictures_of_the_documentation(
+    pages: Watched, world: World, tmp_path: Path, name: str, path: str, theme: Any, height: int
+) -> None:
+    """As they are committed in docs/screens, which `make screens` makes anew."""
+    folder = Path(browsers.KEPT_IN or tmp_path)
+    page = pages.open(world.pages()[path])
+    page.set_viewport_size({"width": 1120, "height": height})
+    page.emulate_media(color_scheme=theme)
+    page.screenshot(path=folder / f"{name}.png", animations="disabled")
+    made = (folder / f"{name}.png").read_bytes()
+    assert made.startswith(b"\x89PNG")
+    # Width and height stand in the first chunk.
+    assert struct.unpack(">II", made[16:24]) == (1120, height)
+    committed = SCREENS_OF_DOCS / f"{name}.png"
+    assert struct.unpack(">II", committed.read_bytes()[16:24]) == (1120, height)
 
 
 def test_docs_load_nothing_from_elsewhere(browser: Browser, world: World) -> None:

@@ -58,7 +58,8 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
 
 
 def _combinations() -> list[dict[str, Any]]:
-    return [{**one, "drawn": formula(one["formula"], inline=True)} for one in as_answered(combinations())]
+    answered: Any = as_answered(combinations())
+    return [{**one, "drawn": formula(one["formula"], inline=True)} for one in answered]
 
 
 def _line(key: str, task: str) -> dict[str, Any]:
