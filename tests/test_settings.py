@@ -143,7 +143,7 @@ def test_numbers_in_the_documentation_are_those_of_the_settings() -> None:
         value = getattr(defaults, name)
         assert re.search(rf"(?<![\d.]){re.escape(_in_words(name, value))}\b", said), (variable, said, value)
     pool = defaults.pool_size + 1
-    assert f"With the defaults {defaults.workers * pool}, with\n`PREVAIL_WORKERS=4` {4 * pool}." in page
+    assert f"That is {defaults.workers * pool} with the defaults, and {4 * pool} with\n`PREVAIL_WORKERS=4`." in page
 
 
 def test_for_how_many_days_projects_keep_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
