@@ -16,9 +16,10 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import Prior, Shares, generator
 from app.kernel.uncertainty.draws import evaluate_draws, summarise
 from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions
+from app.kernel.uncertainty.of_matrices.closed_forms import Refusal
 from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
 from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.of_matrices.headline import Refusal, headlines
+from app.kernel.uncertainty.of_matrices.headline import headlines
 from app.kernel.uncertainty.of_matrices.mover import undercovers
 from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix
 

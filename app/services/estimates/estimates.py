@@ -15,7 +15,7 @@ from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
 from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.of_matrices.headline import Given, Method
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares

@@ -22,15 +22,9 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Alternative, Shares
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, catalogue_rates
 from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
-from app.kernel.uncertainty.of_matrices.headline import (
-    Given,
-    Headlines,
-    Method,
-    OverallInterval,
-    catalogue_rates,
-    headlines,
-)
+from app.kernel.uncertainty.of_matrices.headline import Headlines, OverallInterval, headlines
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

@@ -23,7 +23,7 @@ from app.kernel.uncertainty.of_groups.clusters import (
     group_permutation_p,
     grouped_mcnemar,
 )
-from app.kernel.uncertainty.of_matrices.headline import Method
+from app.kernel.uncertainty.of_matrices.closed_forms import Method
 from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs

@@ -10,7 +10,8 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping, group_variance
 from app.kernel.uncertainty.of_groups.headline import additive_influences, group_headline
-from app.kernel.uncertainty.of_matrices.headline import Given, Method, Refusal, headline_metrics, headlines
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, headline_metrics
+from app.kernel.uncertainty.of_matrices.headline import headlines
 from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
 from tests.kernel.groups import design_effect, grouped_wilson, influences

@@ -12,16 +12,9 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, headline_metrics
 from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
-from app.kernel.uncertainty.of_matrices.headline import (
-    Given,
-    Method,
-    OverallInterval,
-    Refusal,
-    headline_metrics,
-    headlines,
-    limits_on_scale,
-)
+from app.kernel.uncertainty.of_matrices.headline import OverallInterval, headlines, limits_on_scale
 from app.kernel.uncertainty.of_matrices.mover import mean_limits, undercovers
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])

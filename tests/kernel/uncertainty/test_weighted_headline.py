@@ -13,7 +13,8 @@ from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.design import ClassCounts, generator
 from app.kernel.uncertainty.of_matrices import delta, posterior
-from app.kernel.uncertainty.of_matrices.headline import headline, headline_metrics
+from app.kernel.uncertainty.of_matrices.closed_forms import headline_metrics
+from app.kernel.uncertainty.of_matrices.headline import headline
 from app.kernel.uncertainty.of_weights.headline import design_effects, gradient_variance, weighted_headline
 from app.kernel.uncertainty.of_weights.rates import WeightedRate
 

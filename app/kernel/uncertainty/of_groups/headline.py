@@ -16,15 +16,11 @@ from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.of_groups.clusters import Codes, GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.of_matrices import mover
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.of_matrices.headline import (
-    Given,
     Headline,
-    Method,
     OverallInterval,
     RateIntervals,
-    Refusal,
-    catalogue_rates,
-    headline_metrics,
     is_signed,
     limits_on_scale,
 )

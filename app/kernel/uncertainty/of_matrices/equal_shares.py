@@ -9,14 +9,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Mean, Metric
 from app.kernel.numerics.arrays import Array, inner, silently, total
 from app.kernel.uncertainty.intervals import Limits, two_sided_z
-from app.kernel.uncertainty.of_matrices.headline import (
-    Given,
-    Headlines,
-    Method,
-    OverallInterval,
-    Refusal,
-    headline_metrics,
-)
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, headline_metrics
+from app.kernel.uncertainty.of_matrices.headline import Headlines, OverallInterval
 
 
 def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[OverallInterval, ...], ...]:

@@ -9,7 +9,7 @@ from app.kernel.numerics.special import student_quantile
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.of_groups.clusters import Grouping, Groups, wilson_of_variance
-from app.kernel.uncertainty.of_matrices.headline import Method
+from app.kernel.uncertainty.of_matrices.closed_forms import Method
 from app.kernel.uncertainty.of_samples.influence import Linearisation, limits_on_scale, variance
 
 

@@ -13,17 +13,13 @@ from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import Limits, jeffreys, two_sided_z, wilson
 from app.kernel.uncertainty.of_matrices import mover
+from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.of_matrices.headline import (
     FEW,
     Ends,
-    Given,
     Headline,
-    Method,
     OverallInterval,
     RateIntervals,
-    Refusal,
-    catalogue_rates,
-    headline_metrics,
     is_signed,
     limits_on_scale,
     with_edges,

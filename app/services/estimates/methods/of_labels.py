@@ -11,7 +11,7 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import ITSELF, Cells, Line, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import proportion_limits
-from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method
+from app.kernel.uncertainty.of_matrices.closed_forms import GIVEN, Given, Method
 from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

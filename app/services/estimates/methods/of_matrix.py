@@ -17,7 +17,7 @@ from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.of_groups.clusters import group_intervals
 from app.kernel.uncertainty.of_matrices import estimation
 from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.of_matrices.headline import GIVEN, Given, Method, Refusal
+from app.kernel.uncertainty.of_matrices.closed_forms import GIVEN, Given, Method, Refusal
 from app.kernel.uncertainty.of_weights.rates import WeightedRate
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

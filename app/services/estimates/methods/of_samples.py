@@ -18,7 +18,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.design import AreaInterval, ClassCounts, Shares
-from app.kernel.uncertainty.of_matrices.headline import Given
+from app.kernel.uncertainty.of_matrices.closed_forms import Given
 from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
 from app.kernel.uncertainty.of_samples.influence import (
     Linearisation,

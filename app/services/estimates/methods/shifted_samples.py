@@ -19,7 +19,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.of_matrices.headline import Given
+from app.kernel.uncertainty.of_matrices.closed_forms import Given
 from app.kernel.uncertainty.of_samples.resampling import Plan, plan, resamples
 from app.kernel.uncertainty.of_samples.units import Run
 from app.services.estimands import Estimand

@@ -10,7 +10,7 @@ from app.kernel.matrix.prevalence import class_factors
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import ClassCounts
 from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.of_matrices.headline import Given
+from app.kernel.uncertainty.of_matrices.closed_forms import Given
 from app.kernel.uncertainty.of_samples.resampling import plan, resamples
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
