@@ -98,6 +98,22 @@ def test_patterns_are_answered_by_lists(folder: Path, pattern: str, names: list[
     assert [file.path.removeprefix(f"{folder}/a/") for file in found] == names
 
 
+def test_no_pattern_takes_long(folder: Path) -> None:
+    """Patterns of as many signs as an address has room for."""
+    (folder / "a" / ("a" * 200)).write_text("")
+    places = DataPlaces((str(folder),))
+    with pytest.raises(InvalidInput, match="there is none"):
+        places.files(f"{folder}/a/{'*a' * 190}b")
+    deep = places.files(f"{folder}/{'**/' * 300}3.csv").files
+    assert [file.path for file in deep] == [f"{folder}/a/b/3.csv"]
+
+
+def test_only_stars_have_a_meaning(folder: Path) -> None:
+    (folder / "a" / "[12].csv").write_text("")
+    found = DataPlaces((str(folder),)).files(f"{folder}/a/[12]*").files
+    assert [file.path for file in found] == [f"{folder}/a/[12].csv"]
+
+
 def test_a_folder_that_is_a_link_leads_nowhere_else(folder: Path) -> None:
     (folder / "a" / "out").symlink_to(folder / "b")
     for pattern in ("a/out/5.csv", "a/out", "a/out/*.csv", "a/**/5.csv"):

@@ -1,9 +1,9 @@
 """Where data lies: files are listed and opened there, below the prefixes of the operator and nowhere else."""
 
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from app.outbound.data.http_files import HttpFile
 
 _WHERE: Final = "/input/data/uri"
 _MOST_FILES: Final = 10_000
+# As a part of a pattern: any number of folders.
+_DEEP: Final = "**"
 _REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 # As writers of data mark what is none: `_SUCCESS`, `.crc`.
 _ASIDE: Final = ("_", ".")
@@ -118,11 +120,11 @@ def _listed(filesystem: Any, address: Address) -> Iterator[DataFile]:
         if info.type == fs.FileType.File:
             yield _file(info)
             return
-    deep = len(pattern) > 1 or not pattern or "**" in pattern
-    matches = _matcher(pattern or ("**", "*"))
+    pattern = pattern or (_DEEP,)
+    deep = len(pattern) > 1 or _DEEP in pattern
     for info in filesystem.get_file_info(fs.FileSelector(base.path, recursive=deep)):
         inner = info.path[len(base.path) :].strip("/")
-        if info.type == fs.FileType.File and matches.fullmatch(inner) and not _is_aside(inner):
+        if info.type == fs.FileType.File and _fits(inner, pattern) and not _is_aside(inner):
             yield _file(info)
 
 
@@ -130,12 +132,32 @@ def _is_aside(path: str) -> bool:
     return any(segment.startswith(_ASIDE) for segment in path.split("/"))
 
 
-def _matcher(pattern: tuple[str, ...]) -> re.Pattern[str]:
-    """`*` within a part of a path, `**` any number of parts."""
-    parts = [
-        "(?:[^/]+/)*" if segment == "**" else re.escape(segment).replace(r"\*", "[^/]*") + "/" for segment in pattern
-    ]
-    return re.compile("".join(parts).removesuffix("/") if pattern[-1] != "**" else "".join(parts) + "[^/]+")
+def _fits(path: str, pattern: Sequence[str]) -> bool:
+    """Is a path like a pattern: `*` within a part of it, `**` any number of parts, at the end one at least?
+
+    Part by part, so that no pattern takes long.
+    """
+    parts = (*pattern, "*") if pattern[-1] == _DEEP else tuple(pattern)
+    reached = _beyond_deep({0}, parts)
+    for name in path.split("/"):
+        stay = {place for place in reached if parts[place : place + 1] == (_DEEP,)}
+        go = {place + 1 for place in reached - stay if place < len(parts) and _alike(name, parts[place])}
+        reached = _beyond_deep(stay | go, parts)
+    return len(parts) in reached
+
+
+def _beyond_deep(reached: set[int], parts: tuple[str, ...]) -> set[int]:
+    """Places in a pattern, and those that `**` without a part of the path leads to."""
+    found = set(reached)
+    for place in range(len(parts)):
+        if place in found and parts[place] == _DEEP:
+            found.add(place + 1)
+    return found
+
+
+def _alike(name: str, part: str) -> bool:
+    # Of the signs of shells only the star has a meaning in an address.
+    return fnmatchcase(name, part.replace("[", "[[]"))
 
 
 def _file(info: Any) -> DataFile:
