@@ -123,6 +123,10 @@ class TooLarge(DomainError):
     code = "too_large"
 
 
+class BeyondMemory(TooLarge):
+    """Data that a request names has more rows than are held in memory."""
+
+
 class Overloaded(DomainError):
     """More is under way than the service takes; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
 

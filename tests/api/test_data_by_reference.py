@@ -14,6 +14,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
+from sklearn.metrics import log_loss, roc_auc_score
 
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute, evaluation
@@ -76,6 +77,7 @@ def settings(database_url: str, folder: Path) -> Settings:
         database_url=SecretStr(database_url),
         authentication=Authentication.off,
         data_prefixes=(str(folder), "s3://bucket/preds"),
+        data_memory_bytes=1 << 20,
     )
 
 
@@ -344,3 +346,31 @@ def test_it_can_be_cancelled(client: httpx.Client, folder: Path) -> None:
     running(client, job)
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     assert ended(client, job)["status"] == "cancelled"
+
+
+def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
+    many = 80_000
+    sure = RANDOM.uniform(size=many)
+    table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure})
+    pq.write_table(table, folder / "many.parquet", row_group_size=10_000)
+    labels = ["false", "true"]
+    source = named(folder / "many.parquet", {"y_true": "ill", "probabilities": ["p0", "p1"]}, "probabilities")
+    kept = result(client, keep(client, source | {"labels": labels}, model="many").json()).json()
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert kept["input"]["data"]["rows"] == kept["input"]["n_samples"] == many
+    whole = np.column_stack([1.0 - sure, sure])
+    assert kept["metrics"]["prevalence_insensitive"]["roc_auc"] == pytest.approx(
+        roc_auc_score(table["ill"].to_numpy(), sure), rel=1e-12
+    )
+    assert kept["metrics"]["prevalence_sensitive"]["log_loss"] == pytest.approx(
+        log_loss(table["ill"].to_numpy(), whole), rel=1e-12
+    )
+    assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
+    for accept in ("text/plain", "text/markdown", "text/csv", "text/html"):
+        assert client.get(f"/v1/evaluations/{kept['id']}", headers={"Accept": accept}).status_code == 200
+    # Rows that are left out are counted one by one.
+    job = ended(
+        client, client.post("/v1/metrics/compute", json={"input": source | {"labels": labels, "ignore": ["x"]}}).json()
+    )
+    assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
+    assert "PREVAIL_DATA_MEMORY_BYTES" in job["problem"]["detail"]

@@ -15,13 +15,14 @@ from app.api.bodies.files.dataset import Dataset, open_dataset
 from app.api.bodies.files.table import TableFile
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataReference
-from app.domain.errors import DomainError, Fault, InvalidInput, TooLarge
+from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
 from app.services.ports.data import DataSource
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"
 _PREDICTIONS: Final = "predictions"
+_PROBABILITIES: Final = "probabilities"
 # What a row says of itself beside its labels: rows that have such are not the same.
 _OF_ROWS: Final = frozenset({"sample_id", "group_id", "sample_weight"})
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, RuntimeError)
@@ -34,12 +35,19 @@ class Asked:
     Attributes:
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
+        ignores: Rows are left out by their class.
     """
 
     reference: DataReference
     kind: str
     labels: Sequence[str] | None
     memory_bytes: int
+    ignores: bool = False
+
+    @property
+    def folds(self) -> bool:
+        """Can rows beyond memory be folded: of probabilities whose labels are declared, each row for itself?"""
+        return self.kind == _PROBABILITIES and self.labels is not None and not self.ignores
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +57,13 @@ class ReadData:
     Attributes:
         columns: The arrays of the input by their names in the JSON.
         times: (n) how many rows each entry stands for; None where each is a row.
+        before: Rows that came before these.
     """
 
     columns: Mapping[str, Any]
     times: NDArray[np.int64] | None
     facts: DataFacts
+    before: int = 0
 
 
 def check_data(source: DataSource, asked: Asked) -> None:
@@ -81,9 +91,46 @@ def read_data(source: DataSource, asked: Asked) -> ReadData:
         names = asked.reference.columns or data.names(mapped=False)
         counted = asked.kind == _PREDICTIONS and not _OF_ROWS & {*names}
         columns = _columns(asked, data.file(mapped=mapped, counted=counted))
-        if source.files(asked.reference.uri).files != data.listing.files:
-            raise InvalidInput.at("/data", "data_changed", "expected files that stay as they are while they are read")
+        _check_unchanged(source, asked, data)
         return ReadData(columns, data.read.times, _facts(asked.reference, data.listing.files, data.read.rows))
+
+
+class PartsOfData:
+    """The rows in parts, each as `ReadData` has all of them; the facts are there when all parts have gone by."""
+
+    def __init__(self, source: DataSource, asked: Asked) -> None:
+        self._source, self._asked = source, asked
+        self._facts: DataFacts | None = None
+
+    def __iter__(self) -> Iterator[ReadData]:
+        asked = self._asked
+        with _of_reference():
+            data = _opened(self._source, asked)
+            _checked(data, asked)
+            mapped = asked.reference.columns is not None
+            if _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}:
+                raise BeyondMemory(
+                    "expected probabilities without ids, groups and weights, of so many rows", pointer="/data"
+                )
+            before = 0
+            for file in data.parts(lambda described: _columns(asked, described), mapped=mapped):
+                columns = _columns(asked, file)
+                yield ReadData(columns, None, _facts(asked.reference, (), before), before)
+                before = data.read.rows
+            _check_unchanged(self._source, asked, data)
+            self._facts = _facts(asked.reference, data.listing.files, data.read.rows)
+
+    @property
+    def facts(self) -> DataFacts:
+        """What was read."""
+        if self._facts is None:
+            raise ValueError("expected all parts to have been read")
+        return self._facts
+
+
+def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
+    if source.files(asked.reference.uri).files != data.listing.files:
+        raise InvalidInput.at("/data", "data_changed", "expected files that stay as they are while they are read")
 
 
 @contextmanager
@@ -100,7 +147,7 @@ def _of_column(fault: Fault, read: ReadData) -> Fault:
     if member not in ARRAYS or member not in read.columns:
         return fault
     row = place.partition("/")[0]
-    where = f", row {row} of those read" if row.isdigit() and read.times is None else ""
+    where = f", row {read.before + int(row)} of those read" if row.isdigit() and read.times is None else ""
     return Fault(_DATA, fault.code, f"{member}{where}: {fault.detail}")
 
 
@@ -149,7 +196,7 @@ def _of_reference() -> Iterator[None]:
     except InvalidInput as error:
         raise InvalidInput([Fault(_place(one.pointer), one.code, one.detail) for one in error.faults]) from None
     except TooLarge as error:
-        raise TooLarge(error.detail, pointer=_DATA) from None
+        raise type(error)(error.detail, pointer=_DATA) from None
     except (DomainError, MemoryError):
         raise
     except _UNREADABLE as error:

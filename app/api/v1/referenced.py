@@ -2,17 +2,20 @@
 
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fastapi import Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, check_data, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, check_data, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs.deferral import put_aside
 from app.api.presentation import View
 from app.api.v1.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
-from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns
+from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts
+from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.ports.data import DataSource
 
@@ -48,10 +51,11 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
             require_names(*request.names())
         return await put_aside(http, context, body)
     data = context.services.data
-    work = partial(
-        _evaluated, bytes(body), data.source, request.asked(data.memory_bytes), kept_as(context, keep=keep), view
-    )
-    written, record = await data.compute.run(work)
+    asked = request.asked(data.memory_bytes)
+    # Made here, so that it goes also where the process is ended that fills it.
+    with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
+        work = partial(_evaluated, bytes(body), data.source, asked, folder, kept_as(context, keep=keep), view)
+        written, record = await data.compute.run(work)
     if record is None:
         return view.response(written)
     await context.services.evaluations.keep(context.project, record)
@@ -59,6 +63,12 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
 
 
 def _evaluated(
-    body: bytes, source: DataSource, asked: Asked, kept: KeptAs, view: View
+    body: bytes, source: DataSource, asked: Asked, folder: str, kept: KeptAs, view: View
 ) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(with_columns(body, read_data(source, asked)), kept, view)
+    try:
+        new = with_columns(body, read_data(source, asked))
+    except BeyondMemory:
+        if not asked.folds:
+            raise
+        new = with_parts(body, PartsOfData(source, asked), budget=asked.memory_bytes // 2, folder=Path(folder))
+    return evaluated(new, kept, view)

@@ -25,7 +25,7 @@ from app.services.evaluate.sections.matrix import batch_values
 
 def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
     """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
-    return _with_record(new, identifier, report_of(new.source, new.options))
+    return _with_record(new, identifier, new.report or report_of(new.source, new.options))
 
 
 def evaluate_together(

@@ -51,10 +51,12 @@ class NewEvaluation:
 
     Attributes:
         created_at: When it was made, where that was not now.
+        report: Where it was made already, of samples that are not at hand any more.
     """
 
     source: MatrixInput
     options: Options
+    report: Report | None = None
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)

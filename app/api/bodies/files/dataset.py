@@ -3,8 +3,9 @@
 What the columns need to be is known before any row is read: whoever picks columns is first given a table without rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.limits import MOST_DESCRIPTION, MOST_ROWS, check_names
 from app.api.bodies.files.table import Table, TableFile, arrow_table, is_text, refuse_missing
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
-from app.domain.errors import InvalidInput, TooLarge
+from app.domain.errors import BeyondMemory, InvalidInput
 from app.domain.inputs.labels import shown
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.services.processes.progress import progressed
@@ -98,6 +99,21 @@ class Dataset:
 
         return TableFile(self.names(mapped=mapped), load)
 
+    def parts(self, pick: Callable[[TableFile], object], *, mapped: bool) -> Iterator[TableFile]:
+        """One file after another, each with some of the rows; ``pick`` loads what is needed of one."""
+        asked: list[tuple[Sequence[str], Sequence[str]]] = []
+        described = self.described(mapped=mapped)
+
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+            asked.append((labels, numbers))
+            return described.load(labels, numbers)
+
+        pick(TableFile(described.names, load))
+        self.read.rows = 0
+        for batch in self._batches(*asked[-1]):
+            if batch.num_rows:
+                yield TableFile(described.names, partial(self._table, pa.Table.from_batches([batch])))
+
     def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> Table:
         read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers))
         if self.form is not DataFormat.CSV:
@@ -120,10 +136,10 @@ class Dataset:
         for batch in batches:
             taken += batch.nbytes
             if taken > self.memory_bytes or self.read.rows > MOST_ROWS:
-                raise TooLarge(
+                raise BeyondMemory(
                     f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and "
-                    f"{MOST_ROWS} rows, got more: any number of rows is read of predictions without ids, groups and "
-                    "weights; of others a filter chooses some",
+                    f"{MOST_ROWS} rows, got more: any number of rows is read of predictions, and of probabilities with "
+                    "labels, without ids, groups and weights; of others a filter chooses some",
                     pointer="/data",
                 )
             yield batch

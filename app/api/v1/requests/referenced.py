@@ -1,5 +1,8 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -8,7 +11,7 @@ from pydantic import Field, create_model
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import Asked, ReadData, of_rows
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
 from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
 from app.api.v1.requests.inputs.any_input import PredictionsInput, ProbabilitiesInput, ScoresInput
@@ -20,6 +23,7 @@ from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
+from app.services.evaluate.folding import folded_report
 
 _MEMBER = b'"data"'
 _SUFFIXES = {
@@ -135,7 +139,7 @@ class ReferencedRequest(Wire):
             )
         labels = getattr(self.input, "labels", None)
         texts = None if labels is None else [*map(label_text, labels)]
-        return Asked(self.reference, self.input.kind, texts, memory_bytes)
+        return Asked(self.reference, self.input.kind, texts, memory_bytes, bool(getattr(self.input, "ignore", None)))
 
 
 def referenced(body: Body) -> ReferencedRequest | None:
@@ -169,3 +173,20 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
     filled = {**request, "input": {**read.columns, **source}}
     with of_rows(read):
         return with_data(parse_value(filled, EvaluationRequest).to_domain(read.times), read.facts)
+
+
+def with_parts(body: bytes, parts: PartsOfData, *, budget: int, folder: Path) -> NewEvaluation:
+    """The same of more rows than memory holds, whose report is made while they go by.
+
+    Raises:
+        MalformedRequest, InvalidInput: as `with_columns`.
+    """
+    made = (with_columns(body, part) for part in parts)
+    first = next(made, None)
+    if first is None:
+        raise InvalidInput.at("/input/data", "no_samples", "expected at least one sample, got none")
+    rest = (one.source for one in made)
+    whole, report = folded_report(
+        chain([first.source], rest), first.options, finished=lambda: parts.facts, budget=budget, folder=folder
+    )
+    return replace(first, source=whole, report=report)

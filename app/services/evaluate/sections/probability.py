@@ -53,8 +53,8 @@ def probability_section(question: Question, run: RunData) -> Section:
     by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
     columns = numbers(by_class.T)
-    per_class = {label: _grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
-    metrics = _grouped(overall_metrics, numbers(overall), size)
+    per_class = {label: grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
+    metrics = grouped(overall_metrics, numbers(overall), size)
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
@@ -94,7 +94,7 @@ def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> 
     yield from few_members(run)
 
 
-def _grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> GroupedMetrics:
+def grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> GroupedMetrics:
     """By what prevalence does to them; of samples there is no twin at balanced prevalence."""
     insensitive, sensitive = dict[str, Value](), dict[str, Value]()
     for metric, value in zip(metrics, row, strict=True):

@@ -1,0 +1,120 @@
+"""Reports of probabilities that went by in parts, beside those of the same rows at hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.v1.requests.referenced import with_columns, with_parts
+from app.domain.data import DataFormat, DataReference
+from app.domain.errors import BeyondMemory, InvalidInput
+from app.outbound.data.places import DataPlaces
+from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import Evaluation
+
+ROWS = 3000
+# Much less than the rows take, so that some of their order goes into files.
+MEMORY = 4096
+
+
+def written(folder: Path, classes: list[str], seed: int) -> dict[str, Any]:
+    """Parts of Parquet, and a request that names them."""
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet(np.ones(len(classes)), ROWS).round(3)
+    rows[:, 0] = 1.0 - rows[:, 1:].sum(axis=1)
+    truth = [classes[code] for code in random.integers(0, len(classes), ROWS)]
+    names = [f"p{place}" for place in range(len(classes))]
+    table = pa.table({"label": truth, **dict(zip(names, np.clip(rows, 0, 1).T, strict=True))})
+    for place in range(0, ROWS, 500):
+        pq.write_table(table.slice(place, 500), folder / f"{place:04}.parquet", row_group_size=200)
+    columns = {"y_true": "label", "probabilities": names}
+    data = {"uri": str(folder), "format": "parquet", "columns": columns}
+    return {"input": {"kind": "probabilities", "labels": classes, "data": data}}
+
+
+def asked(body: dict[str, Any], memory: int) -> Asked:
+    data, source = body["input"]["data"], body["input"]
+    return Asked(
+        DataReference(data["uri"], DataFormat.PARQUET, data["columns"]), "probabilities", source["labels"], memory
+    )
+
+
+def both(body: dict[str, Any], folder: Path) -> tuple[Evaluation, Evaluation]:
+    """The evaluation of all rows at once, and that of parts."""
+    places = DataPlaces((body["input"]["data"]["uri"],))
+    text = json.dumps(body).encode()
+    whole = with_columns(text, read_data(places, asked(body, 1 << 30)))
+    with pytest.raises(BeyondMemory):
+        read_data(places, asked(body, MEMORY))
+    parts = with_parts(text, PartsOfData(places, asked(body, MEMORY)), budget=MEMORY, folder=folder)
+    assert not [*folder.iterdir()]
+    return evaluate_alone(whole, None)[0], evaluate_alone(parts, None)[0]
+
+
+def check_groups(own: Any, others: Any, folded: set[str]) -> None:
+    """The same values, none for those that do not fold."""
+    for group, values in own.items():
+        known = {key: value for key, value in values.items() if value is not None and key not in folded}
+        found = {key: value for key, value in others[group].items() if value is not None}
+        assert found == pytest.approx(known, rel=1e-12, abs=1e-12)
+        assert others[group].keys() == values.keys()
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
+def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    body = written(tmp_path / "data", classes, 3)
+    body["options"] = {"intervals": "all", "draws": 200, "metrics": ["roc_auc@*", "expected_calibration_error", "mcc"]}
+    first, second = (one.report for one in both(body, tmp_path / "runs"))
+    folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
+    assert "expected_calibration_error" in folded
+    assert not folded & {"roc_auc", "roc_auc_ovr_macro", "log_loss", "brier_score", "h_measure", "ks_statistic"}
+    assert second.input.facts == first.input.facts
+    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
+    for own, others in [
+        (first.metrics, second.metrics),
+        *((first.per_class[label], second.per_class[label]) for label in classes),
+    ]:
+        check_groups(own, others, folded)
+    assert second.requested["expected_calibration_error"] is None
+    assert second.requested["mcc"] == first.requested["mcc"]
+    assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
+    limits = {name: one for name, one in second.intervals.items() if name in ("log_loss", f"roc_auc@{classes[1]}")}
+    assert len(limits) == 2
+    for name, one in limits.items():
+        other = first.intervals[name]
+        assert (one["method"], one["given"], one["level"]) == (other["method"], other["given"], other["level"])
+        assert (one["low"], one["high"]) == pytest.approx((other["low"], other["high"]), rel=1e-9)
+    assert [one.code for one in second.findings if one.code == "samples_folded"] == ["samples_folded"]
+
+
+def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    body = written(tmp_path / "data", ["a", "b"], 4)
+    body["input"] |= {"labels": ["a", "b"], "data": body["input"]["data"] | {"filter": "label = 'a'"}}
+    places = DataPlaces((str(tmp_path),))
+    data = body["input"]["data"]
+    reference = DataReference(data["uri"], DataFormat.PARQUET, data["columns"], data["filter"])
+    parts = PartsOfData(places, Asked(reference, "probabilities", ["a", "b"], MEMORY))
+    found = with_parts(json.dumps(body).encode(), parts, budget=MEMORY, folder=tmp_path / "runs").report
+    assert found is not None
+    gaps = {(gap.metric, gap.label): gap for gap in found.undefined}
+    assert gaps["roc_auc", "b"].code != "not_folded"
+    assert "b" in gaps["roc_auc", "b"].reason
+
+
+def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    body = written(tmp_path / "data", ["a", "b"], 5)
+    wrong = pa.table({"label": ["a", "b", "a"], "p0": [0.5, 0.5, 0.9], "p1": [0.5, 0.5, 0.9]})
+    pq.write_table(wrong, tmp_path / "data" / "9.parquet")
+    parts = PartsOfData(DataPlaces((str(tmp_path),)), asked(body, MEMORY))
+    with pytest.raises(InvalidInput, match=f"row {ROWS + 2} of those read"):
+        with_parts(json.dumps(body).encode(), parts, budget=MEMORY, folder=tmp_path)
