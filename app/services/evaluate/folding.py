@@ -8,7 +8,8 @@ from typing import Any, Final
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.report import Options, Report, SectionName
+from app.domain.options import Options
+from app.domain.report import Report, SectionName
 from app.kernel.folds.scores import ScoresFold
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
