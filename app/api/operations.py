@@ -66,7 +66,7 @@ class Version:
     """What runs here.
 
     Attributes:
-        version: Of the service.
+        version: Version of the service.
     """
 
     version: str

@@ -113,7 +113,7 @@ class CheckSummary:
     """A check in a list.
 
     Attributes:
-        version: Of the gate.
+        version: Version of the gate.
         baseline: `null` when no rule compares with one.
         run: The evaluation as the answer names it, with its model and dataset: known also when it was removed since.
         compared_with: The same of the baseline.

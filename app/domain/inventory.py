@@ -86,7 +86,7 @@ class Removal:
 
     Attributes:
         dry_run: Whether they were counted only.
-        evaluations: How many.
+        evaluations: How many evaluations.
     """
 
     dry_run: bool

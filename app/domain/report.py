@@ -85,7 +85,7 @@ class Interval(TypedDict):
         draws: Simulated matrices, or resamples of the samples.
         monte_carlo_error: Standard error of an end that comes from the finite number of draws.
         undefined_draws: Resamples in which the metric did not exist, when there were some; they are left out.
-        reason: Why there is none.
+        reason: Why there is no interval.
         note: What has to be known to read it beside other intervals.
     """
 
@@ -176,7 +176,7 @@ class LowQuery(TypedDict):
     """A query with a low value.
 
     Attributes:
-        items: How many were ranked.
+        items: How many items were ranked.
         relevant: How many of them are relevant.
     """
 
@@ -219,7 +219,7 @@ class DecisionCosts(TypedDict):
     """What decisions cost.
 
     Attributes:
-        expected_cost: Of a sample.
+        expected_cost: Mean cost of a sample.
         normalized_cost: As a share of what the best constant decision costs; `null` where that costs nothing.
         cost_savings: 1 less the normalized cost.
     """
@@ -237,7 +237,7 @@ class DecisionRates(TypedDict):
         share: How often each decision is taken.
         share_of_class: By class, how often each decision is taken about it. Prevalence does not move these.
         share_of_decision: By decision, how often it is taken about each class.
-        costs: With `options.costs`.
+        costs: What the decisions cost, with `options.costs`.
     """
 
     share: Mapping[str, Share]
@@ -368,8 +368,8 @@ class Report:
     Attributes:
         headline: The usual metrics and what was requested, value and limits side by side.
         values: Overall metrics by key, as they are kept for lists.
-        balanced_intervals: Of values in `at_balanced_prevalence`: those of the headline, with intervals of everything
-            all, by metric, or as `precision@D`.
+        balanced_intervals: Intervals of the values in `at_balanced_prevalence`, by metric or as `precision@D`: those of
+            the headline, or of all with `intervals: all`.
         of_samples: What needs the samples, apart: kept where the samples are not.
         probabilities: For probabilities and scores: what belongs to their metrics and is none itself.
         groups: For samples with group_ids.

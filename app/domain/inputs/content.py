@@ -19,10 +19,10 @@ class DataFacts(TypedDict):
     """Data that was named, and not sent.
 
     Attributes:
-        uri: As it was named, and so are the next three.
-        rows: That were read, after the filter.
-        files: How many.
-        bytes: Of all files together.
+        uri: As the request named it; so are `format`, `columns` and `filter`.
+        rows: How many rows were read, after the filter.
+        files: How many files there were.
+        bytes: Size of all files together.
         digest: SHA-256 of the paths, sizes and versions (moments of the last change, of HTTP the `ETag`) of the files.
     """
 

@@ -50,7 +50,7 @@ class ComparisonDesign:
         reason: Why this is assumed.
         resampling: What was simulated.
         rope: Half width of the region of equivalence, in units of the metric.
-        seed: Of everything that is simulated. It follows from the evaluations, unless it was given.
+        seed: Seed of all simulation. It follows from the evaluations, unless it was given.
         common_prevalence: The class shares that runs of different class mixes are compared at.
         alternative: Where limits and p are on one side: of a less b above 0 (`greater`) or below (`less`).
     """
@@ -74,9 +74,9 @@ class ComparedPair:
     Attributes:
         p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever
             the pairing.
-        probability_a_better: By more than the region of equivalence.
+        probability_a_better: Probability that a is better by more than the region of equivalence.
         probability_error: Monte-Carlo standard error of the probabilities at most.
-        method: Of the limits, and of p.
+        method: How the limits and p were made.
         p_range: Lowest and highest p over all pairings, where the runs are of one test set and how they pair is not
             known.
         discordant: Samples that count for exactly one of the two.
@@ -158,8 +158,8 @@ class Disagreement:
     """Metrics that find one run the best, and others that find another the best.
 
     Attributes:
-        metrics: All of them, those that prefer the first run before the others.
-        prefer: The two runs.
+        metrics: All metrics that disagree; those that prefer the first run come first.
+        prefer: The two runs that are preferred.
         prefers: The metrics by the run that they prefer.
     """
 

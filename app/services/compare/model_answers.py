@@ -107,7 +107,7 @@ class TournamentDesign:
 
     Attributes:
         rope: Half width of the region of equivalence, in units of the metric.
-        seed: Of the Bayesian tests.
+        seed: Seed of the Bayesian tests.
     """
 
     level: float
@@ -122,7 +122,7 @@ class ModelComparison:
     """Models across datasets; models are named by their place in `models`.
 
     Attributes:
-        evaluations: By dataset, that of each model.
+        evaluations: By dataset, the evaluation of each model.
         values: By dataset, the value of each model.
         average_ranks: 1 is best.
         cliques: Maximal groups of models of which no two differ, by the pairwise tests.

@@ -114,7 +114,7 @@ class ConsistencyAnswer:
     Attributes:
         consistent: `null`: could not be decided.
         feasible_count: How many matrices fit; `null` where they are not counted.
-        examples: Some of them.
+        examples: Some of the matrices that fit.
         implied: Ranges of other scores over the matrices that fit.
         alternatives: Other readings of the report that some matrix fits.
         metrics: Ranges of the further metrics that were asked for.

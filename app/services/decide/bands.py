@@ -76,7 +76,7 @@ class CurveBand:
             groups, `wilson` of the frequency in each bin, or `consistency`: where the curve would lie if all
             probabilities were right.
         draws: Resamples, or simulated sets of outcomes; 0 where there are none.
-        seed: Of the draws; `null` where there are none.
+        seed: Seed of the draws; `null` where there are none.
     """
 
     form: BandForm

@@ -53,8 +53,8 @@ class CurvePoints:
 
     Attributes:
         label: `null` for a curve of all classes or of the predicted one; `micro` or `macro` for an average of them.
-        thresholds: Of the points; `null` where a point has none.
-        area: On the full data, however few points are given.
+        thresholds: Threshold of each point; `null` where a point has none.
+        area: Area under the curve of all data, however few points are answered.
         references: Reference curves over the same x, such as that of a random order.
         low: Lower end of the band; `null` at a point without one.
         high: Upper end.

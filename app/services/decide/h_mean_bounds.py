@@ -53,7 +53,7 @@ class RecallSweep:
 
     Attributes:
         classes: The classes that are varied, by index.
-        grid: Their recalls.
+        grid: Recalls of the classes that are varied.
         accuracy: For every mix of the classes that was given.
     """
 

@@ -14,7 +14,7 @@ class Isocurve:
     """All points with one value of a mean.
 
     Attributes:
-        level: The value.
+        level: The value of the mean.
         tpr: Sensitivity at each false positive rate; `null` where none reaches the value.
     """
 

@@ -29,7 +29,8 @@ class RuleResult:
     Attributes:
         rule: As it was put.
         value: The metric, or candidate less baseline.
-        level: Of the limits, where it is not that of the rule: they allow for all values that can fail by chance.
+        level: Level of the limits, where it differs from that of the rule: they allow for all values that can fail by
+            chance.
         method: How the interval was made.
         needed_samples: What would settle an open rule, if the values stayed.
         power: The chance with which so many samples settle it, where it is not about a half.

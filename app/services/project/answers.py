@@ -95,9 +95,9 @@ class ProjectionDesign:
     Attributes:
         draws: Simulated or resampled data sets; 0 where there are no intervals.
         class_counts: `fixed`: those of the run are taken as chosen.
-        prior: Of the rows of the matrix.
+        prior: Prior of the rows of the matrix.
         prevalence: `given` exactly, `uncertain`, or in a `range`.
-        samples: Of metrics of probabilities, where there are others too.
+        samples: The design for metrics of probabilities, where there are others too.
         alternative: Where limits are on one side: `greater` has lower ones, `less` upper ones, and the other end is
             that of the range of the metric, null where it has none.
     """

@@ -51,7 +51,7 @@ class PrevalenceEstimate:
         evaluation: What is known of how each class is predicted.
         method: `bbse` from predicted classes, `saerens_em` from probabilities.
         n_samples: Samples without labels.
-        prevalence: By class.
+        prevalence: Estimated share of each class.
         intervals: By class, with the uncertainty of the labelled samples; empty where there are none.
         at_vertex: Some share is 0: the best fit lies at or beyond the edge.
         converged: The shares fit exactly, or the iteration came to rest.
@@ -59,7 +59,7 @@ class PrevalenceEstimate:
         condition: Condition number of the equations; large where classes are confused so much that errors are
             amplified.
         old_prevalence: The shares that the probabilities are taken to be calibrated to.
-        seed: Of what is simulated.
+        seed: Seed of what is simulated.
         probabilities: For the new shares, if they were asked for.
     """
 

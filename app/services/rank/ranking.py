@@ -110,7 +110,7 @@ class LeaderboardDesign:
 
     Attributes:
         paired: Were the runs drawn sample by sample together?
-        draws: Of all runs; 0 where they are too large.
+        draws: Simulated matrices of all runs; 0 where they are too large.
         alternative: Where limits are one-sided; groups are always formed by two-sided ones.
     """
 

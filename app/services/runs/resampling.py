@@ -54,10 +54,10 @@ class ResamplingDesign:
     Attributes:
         class_counts: `fixed`: the numbers of samples per class are taken as chosen; `random`: they came with
             groups.
-        prior: Of matrices that were drawn.
-        draws: Of each run; 0 where they would be too many.
+        prior: Prior of the simulated matrices.
+        draws: Simulated matrices of each run; 0 where they would be too many.
         resampled: `groups` where whole groups of samples were drawn.
-        n_groups: How many there are.
+        n_groups: How many groups there are.
         resamples: For metrics of probabilities without a closed form: how often samples were drawn.
         resampled_subsets_of: Size of the subsets that were resampled in place of all samples, where there were too many
             of these.

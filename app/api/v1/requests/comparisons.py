@@ -67,7 +67,7 @@ class ComparisonRequest(Wire):
         description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
     )
     baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
-    level: float = Field(0.95, gt=0, lt=1, description="Of intervals and of the set of runs that may be best.")
+    level: float = Field(0.95, gt=0, lt=1, description="Level of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     paired: Annotated[
         Literal["auto", "true", "false"],

@@ -52,7 +52,7 @@ class ConsistencyRequest(Wire):
         Aggregation.MEAN_OF_SCORES,
         description="With folds: the mean of the scores of each, or the score of the counts of all.",
     )
-    rounding: Literal["nearest", "truncated", "any"] = Field("nearest", description="How scores were cut.")
+    rounding: Literal["nearest", "truncated", "any"] = Field("nearest", description="How the scores were rounded.")
     metrics: list[Expression] = Field(
         default_factory=list, max_length=20, description="With p and n: further metrics whose range is wanted."
     )

@@ -135,7 +135,7 @@ class ThresholdRequest(Wire):
     resamples: int | None = Field(
         None, ge=10, le=1000, description="How many; 100 for a threshold, 20 for class weights."
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="Of the resamples.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of the resamples.")
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points of the curve at most.")
     guarantee: float | None = Field(
         None,

@@ -73,7 +73,7 @@ class OptionsField(Wire):
     )
     level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
     seed: int | None = Field(
-        None, ge=0, lt=2**63, description="Of everything random; derived from the input when left out."
+        None, ge=0, lt=2**63, description="Seed of everything random; derived from the input when left out."
     )
     intervals: Literal["headline", "all", "none"] = Field(
         "headline",

@@ -81,14 +81,14 @@ class CostRatioRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostComparison:
-    """Which of two runs is cheaper, by what a miss costs, from 0 on without gaps.
+    """Which of two runs is cheaper, for every cost of a miss from 0 on.
 
     Attributes:
         prevalence: Share of the positive class, taken as known.
-        ranges: As observed, of the decisions as they are. Exact: two straight lines.
+        ranges: As observed, for the decisions as they are. Exact, from two straight lines.
         beyond_doubt: The same where the difference of the expected costs is not 0 at the level of the comparison,
             cost by cost, and `undecided` elsewhere: Fieller's limits of the ratio.
-        method: Of `beyond_doubt`, and of the differences of the error rates that it is made of.
+        method: How `beyond_doubt` was made, and the differences of the error rates that it is made of.
         best_thresholds: Of decisions by the threshold that is best for each cost on these very samples, which makes
             either run look cheaper than it will be. There are no limits.
     """

@@ -27,7 +27,7 @@ class FoldTest:
 
     Attributes:
         df: Degrees of freedom of the statistic.
-        probability_a_better: By more than the region of equivalence.
+        probability_a_better: Probability that a is better by more than the region of equivalence.
         repeats: How often the cross-validation was repeated; null where that is not known, and 1 is assumed.
         five_by_two: Alpaydin's combined F test, of five repetitions of two folds; it has no sides.
     """

@@ -42,7 +42,7 @@ class MultilabelInput(Wire):
     probabilities: Rows | None = Field(None, description="n x L in place of `y_pred`, in the order of `labels`.")
     thresholds: Annotated[float, Field(ge=0, le=1)] | list[Annotated[float, Field(ge=0, le=1)]] | None = Field(
         None,
-        description="From which probability on a label is predicted: one for all or one for each; 0.5 by default.",
+        description="A label is predicted from this probability on: one for all or one for each; 0.5 by default.",
     )
     labels: Labels | None = Field(
         None, description='The labels; those that occur, sorted, or "0" to "L-1" for columns, when left out.'
