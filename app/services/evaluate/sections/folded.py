@@ -21,7 +21,7 @@ from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import Alternative, AreaInterval
-from app.kernel.uncertainty.of_matrices.headline import Given
+from app.kernel.uncertainty.of_matrices.closed_forms import Given
 from app.services.estimates.report_intervals import probability_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
