@@ -7,8 +7,12 @@ import numpy as np
 
 # The routes hold the functions that are sent to compute processes.
 import app.main as routes
+from app.api.plots.registry import as_answered
+from app.api.report.evaluation_page import evaluation_page
+from app.api.ui.writing import Web, write
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 from app.domain.options import Options
+from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.reports import evaluate, warm_up
 
 __all__ = ["routes"]
@@ -24,6 +28,9 @@ for n_classes in (2, 3):
         ),
         Options(),
     )
-evaluate(
+scored = evaluate(
     from_scores(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.5, 0.9]), Accompanying(), pointer="/input"), Options()
 )
+# The first page of a process would wait for its templates to be compiled.
+nowhere = Web(up="", here="", current="", signed_in=False, version="")
+write("evaluation.html", nowhere, page=evaluation_page(as_answered(Evaluation(report=scored))))

@@ -67,7 +67,9 @@ def reference(rows: Sequence[Row], **mark: Any) -> Spec:
 
 def by_run(names: Sequence[str], look: Look) -> Spec:
     """The colour of each run; a legend as soon as there are several."""
-    shown_legend = {"title": None, "symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 300, "columns": 2}
+    shown_legend = {"title": None, "symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 300}
+    # What measures texts does not know the fonts of whoever looks.
+    shown_legend |= {"columns": 2, "columnPadding": 28}
     legend = shown_legend if len(names) > 1 else None
     colours = look.series
     return {

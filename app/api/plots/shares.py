@@ -96,8 +96,10 @@ def _at(values: list[float | None] | None, place: int) -> float | None:
 
 
 def _marks(marked: list[Row]) -> list[Spec]:
-    """Where this data lies, and where all classes have equal shares; the names one below the other."""
-    text: Spec = {"type": "text", "style": "note", "align": "left", "dx": 3, "baseline": "top"}
+    """Where this data lies, and where all classes have equal shares; the names one above the other at the foot, since
+    most lines are near the top.
+    """
+    text: Spec = {"type": "text", "style": "note", "align": "left", "dx": 3, "baseline": "bottom"}
     return [
         {
             "data": data(marked),
@@ -107,8 +109,8 @@ def _marks(marked: list[Row]) -> list[Spec]:
         *(
             {
                 "data": data([one]),
-                "mark": {**text, "dy": 3 + 15 * place},
-                "encoding": {"y": {"value": 0}, "text": {"field": "said", "type": "nominal"}},
+                "mark": {**text, "dy": -3 - 15 * place},
+                "encoding": {"y": {"value": "height"}, "text": {"field": "said", "type": "nominal"}},
             }
             for place, one in enumerate(marked)
         ),

@@ -27,6 +27,9 @@ class Style:
 
 def shown(text: str) -> str:
     r"""A name as it can be shown: what a terminal would obey is written out, such as ``\x1b``."""
+    if text.isprintable():
+        # Nearly all names are: none of these categories is printable.
+        return text
     return "".join(one if unicodedata.category(one) not in _UNSHOWN else _escaped(one) for one in text)
 
 
