@@ -17,7 +17,7 @@ from app.api.presentation import EVALUATION, Media, View
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options
-from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.headline import headline_alone
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone

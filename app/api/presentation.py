@@ -28,7 +28,7 @@ from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
-from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.answers import Evaluation
 from app.services.gate.answers import CheckAnswer
 from app.services.rank.ranking import Leaderboard
 

@@ -14,8 +14,8 @@ from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
 from app.outbound.data.places import DataPlaces
+from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.apart import evaluate_alone
-from app.services.evaluate.evaluations import Evaluation
 
 ROWS = 3000
 # Much less than the rows take, so that some of their order goes into files.

@@ -26,12 +26,7 @@ from app.api.v1.figures.pages import evaluation_page
 from app.api.v1.referenced import admit_reference, evaluate_reference
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
-from app.services.evaluate.evaluations import (
-    Evaluation,
-    EvaluationHeadline,
-    MatrixShown,
-    Normalized,
-)
+from app.services.evaluate.answers import Evaluation, EvaluationHeadline, MatrixShown, Normalized
 
 router = routes()
 _USES = (

@@ -23,7 +23,7 @@ from app.services.decide.h_mean_bounds import (
     bounds_of_weak_classes,
 )
 from app.services.decide.isocurves import Isocurves, isocurves
-from app.services.evaluate.evaluations import Normalized
+from app.services.evaluate.answers import Normalized
 
 router = routes("metrics")
 

@@ -6,16 +6,8 @@ from uuid import UUID
 from app.domain.errors import DomainError
 from app.domain.evaluation import EvaluationRecord
 from app.domain.report import Headline, Report, Value
-from app.services.evaluate.evaluations import (
-    Evaluation,
-    EvaluationHeadline,
-    NewEvaluation,
-    answer_of,
-    brief_answer,
-    by_name,
-    keeps_sections,
-    record_of,
-)
+from app.services.evaluate.answers import Evaluation, EvaluationHeadline, answer_of, brief_answer, by_name
+from app.services.evaluate.evaluations import NewEvaluation, keeps_sections, record_of
 from app.services.evaluate.headline import headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import evaluate as report_of

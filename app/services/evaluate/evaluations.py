@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -26,13 +25,22 @@ from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import SPREAD, typed
 from app.domain.options import Options, Retain
-from app.domain.report import Headline, Report, Section, SectionName, Value
+from app.domain.report import Report, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
 from app.services.admission import Admission
+from app.services.evaluate.answers import (
+    Evaluation,
+    EvaluationHeadline,
+    MatrixShown,
+    Normalized,
+    RunNames,
+    answer_of,
+    brief_answer,
+    by_name,
+    normalized_counts,
+)
 from app.services.evaluate.batching import Reports
 from app.services.evaluate.marks import marks_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
@@ -75,68 +83,6 @@ def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
         source=replace(new.source, facts={**new.source.facts, DATA_FACT: facts}),
         options=replace(new.options, retain=Retain.NONE),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
-    """An evaluation with its report.
-
-    Attributes:
-        id: `null` when the evaluation was not kept.
-    """
-
-    id: UUID | None = None
-    created_at: datetime | None = None
-    model: ModelRef | None = None
-    dataset: DatasetRef | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    report: Report = field(metadata=SPREAD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EvaluationHeadline:
-    """An evaluation without its report: what everybody looks at first."""
-
-    id: UUID | None = None
-    created_at: datetime | None = None
-    model: ModelRef | None = None
-    dataset: DatasetRef | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    headline: Headline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunNames:
-    """Whose evaluation it is."""
-
-    id: UUID
-    model: ModelRef
-    dataset: DatasetRef
-
-
-class Normalized(StrEnum):
-    """What the entries of a confusion matrix are divided by."""
-
-    FALSE = "false"
-    TRUE = "true"
-    PRED = "pred"
-    ALL = "all"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MatrixShown:
-    """The confusion matrix of an evaluation.
-
-    Attributes:
-        normalized: `false`: as it came. `true`: shares of each actual class, the recalls on the diagonal. `pred`:
-            shares of each predicted class, the precisions on the diagonal. `all`: shares of all samples.
-        confusion_matrix: Rows are the actual classes; `null` where nothing is to be divided by.
-    """
-
-    evaluation: UUID
-    labels: tuple[str, ...]
-    normalized: Normalized
-    confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,7 +200,7 @@ class EvaluationService:
             evaluation=identifier,
             labels=record.labels,
             normalized=normalized,
-            confusion_matrix=_normalized(record.counts.astype(np.float64), normalized),
+            confusion_matrix=normalized_counts(record.counts.astype(np.float64), normalized),
         )
 
     async def samples(self, project: str, identifier: UUID) -> MatrixInput:
@@ -387,49 +333,6 @@ def _needs_samples(source: MatrixInput) -> bool:
         form = form_of(source.kind, source.facts)
         return form is not None and form.needs_samples(source.facts)
     return source.is_scored or source.is_grouped or source.is_weighted
-
-
-def answer_of(record: EvaluationRecord, report: Report) -> Evaluation:
-    """What is answered about a record."""
-    return Evaluation(
-        id=record.id,
-        created_at=record.created_at,
-        model=record.model,
-        dataset=record.dataset,
-        tags=by_name(record.tags),
-        report=report,
-    )
-
-
-def _normalized(counts: Array, by: Normalized) -> Array:
-    match by:
-        case Normalized.TRUE:
-            whole = counts.sum(axis=1, keepdims=True)
-        case Normalized.PRED:
-            whole = counts.sum(axis=0, keepdims=True)
-        case Normalized.ALL:
-            whole = counts.sum(keepdims=True)
-        case _:
-            return counts
-    with silently():
-        return ratio(counts, whole)
-
-
-def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
-    """The same in short."""
-    return EvaluationHeadline(
-        id=record.id,
-        created_at=record.created_at,
-        model=record.model,
-        dataset=record.dataset,
-        tags=by_name(record.tags),
-        headline=headline,
-    )
-
-
-def by_name(tags: Mapping[str, str]) -> dict[str, str]:
-    """Tags in the order of their names: the order in which they were sent is not kept."""
-    return dict(sorted(tags.items()))
 
 
 def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:
