@@ -12,7 +12,7 @@ from app.api.report.evaluation_page import evaluation_page
 from app.api.ui.writing import Web, write
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 from app.domain.options import Options
-from app.services.evaluate.evaluations import Evaluation
+from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.reports import evaluate, warm_up
 
 __all__ = ["routes"]
