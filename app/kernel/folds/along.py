@@ -13,7 +13,7 @@ import numpy as np
 
 from app.kernel.folds.runs import Counts, Cuts
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums
 from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull
 from app.kernel.samples.rankings.cuts import Block, precision_at
 
@@ -24,6 +24,9 @@ _LOW = (1 << _HALF) - 1
 _SLACK = 1e-12
 # Products of counts below it are exact in 64 bits.
 _EXACT = 1 << 62
+# So few samples that counts and twice the counts have 31 and 32 bits.
+_FEW = 1 << 31
+_BITS, _LOW_BITS = np.uint64(32), np.uint64((1 << 32) - 1)
 # Points that are brought to the hull at once.
 _POINTS = 1 << 16
 
@@ -43,7 +46,6 @@ class Along:
 
     Attributes:
         twice_lost: Twice the pairs in which the other one has the higher score, ties once.
-        gap: The largest TPR - FPR.
         crossing: The first cut with TPR + FPR >= 1.
         edge: The first cut beyond the largest false positive rate.
     """
@@ -51,7 +53,6 @@ class Along:
     def __init__(self, positives: int, negatives: int, max_fpr: float, quantiles: tuple[float, ...]) -> None:
         self.positives, self.negatives = positives, negatives
         self.twice_lost = 0
-        self.gap = 0.0
         # Nothing is predicted yet.
         self.crossing = Block(*np.zeros((5, 1)))
         self.edge: Block | None = None
@@ -67,9 +68,11 @@ class Along:
         self._reached = 0, 0
         # Members within the largest rate, and twice the pairs that they lose there.
         self._inside = 0, 0
-        # Over the members: precision, twice its trapezoid, share of the others above and its square. Over the others:
-        # share of the members above, and its square.
-        self._of_members, self._of_others = ExactSums((4,)), ExactSums((2,))
+        # Over the members: precision and twice its trapezoid.
+        self._precision = ExactSums((2,))
+        # Sums of squares: over the members of twice the others above, over the others of twice the members above.
+        self._squares = 0, 0
+        self._few = positives + negatives < _FEW
         exact = np.int64 if positives * negatives < _EXACT else object
         self._hull: tuple[Amounts, Amounts] = np.array([0, positives], exact), np.array([0, negatives], exact)
 
@@ -92,16 +95,23 @@ class Along:
 
     def precision(self) -> tuple[float, float]:
         """Sum of precision at the members, and the same by trapezoids."""
-        sums = self._of_members.rounded()
+        sums = self._precision.rounded()
         return float(sums[0]), float(0.5 * sums[1])
 
     def area_variance(self) -> float:
         """DeLong's variance of the area; NaN without members or others."""
         if not self.positives or not self.negatives:
             return float("nan")
-        (_, _, lost, lost_squared), (above, above_squared) = self._of_members.exact(), self._of_others.exact()
-        of_members = spread(lost, lost_squared, self.positives)
-        return of_members / self.positives + spread(above, above_squared, self.negatives) / self.negatives
+        won = 2 * self.positives * self.negatives - self.twice_lost
+        of_members = _variance(self.twice_lost, self._squares[0], self.positives) / (2 * self.negatives) ** 2
+        of_others = _variance(won, self._squares[1], self.negatives) / (2 * self.positives) ** 2
+        return float(of_members / self.positives + of_others / self.negatives)
+
+    @property
+    def gap(self) -> float:
+        """The largest TPR - FPR, which a vertex of the hull has."""
+        tp, fp = self.hull
+        return float((tp * (1.0 / self.positives) - fp * (1.0 / self.negatives)).max())
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
@@ -125,32 +135,31 @@ class Along:
             block = Block(*(values.astype(np.float64) for values in (tp, fp, tp - held, fp_before, held)))
             twice = fp + fp_before
             self.twice_lost += _exact_dot(held, twice)
+            self._add_squares(_exact_squares(held, twice, few=self._few), 0)
             self._add_precision(block, held)
             for sought in chain.from_iterable(self._sought.values()):
                 sought.look(part.scores.take(at), block)
             if self.negatives:
                 self._add_rates(block, held, twice)
         if self.positives and self.negatives:
-            self._add_others(part)
+            at = np.flatnonzero(part.others)
+            twice = (2 * part.tp - part.members).take(at)
+            self._add_squares(0, _exact_squares(part.others.take(at), twice, few=self._few))
 
     def _add_precision(self, block: Block, held: Counts) -> None:
         heights = precision_at(block.tp, block.fp)
-        lost = (block.fp + block.fp_before) * (0.5 / max(self.negatives, 1))
-        values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before), lost, lost * lost])
-        self._of_members.add(values * held, _total)
+        values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before)])
+        self._precision.add(values * held, _total)
 
-    def _add_others(self, part: _Part) -> None:
-        at = np.flatnonzero(part.others)
-        above = (part.tp - 0.5 * part.members).take(at) / self.positives
-        self._of_others.add(np.stack([above, above * above]) * part.others.take(at), _total)
+    def _add_squares(self, of_members: int, of_others: int) -> None:
+        self._squares = self._squares[0] + of_members, self._squares[1] + of_others
 
     def _add_rates(self, block: Block, held: Counts, twice: Counts) -> None:
-        self.gap = max(self.gap, float((block.tp * (1.0 / self.positives) - block.fp * (1.0 / self.negatives)).max()))
-        fpr = block.fp / self.negatives
         if not self._crossed(self.crossing).any():
             there = self._crossed(block)
             self.crossing = _cut(block, int(there.argmax()) if there.any() else there.size - 1)
         if self.edge is None:
+            fpr = block.fp / self.negatives
             inside = int(np.searchsorted(fpr, self._max_fpr, side="right"))
             members, lost = self._inside
             self._inside = members + int(held[:inside].sum()), lost + _exact_dot(held[:inside], twice[:inside])
@@ -190,6 +199,21 @@ def _inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterat
 def _exact_dot(first: Counts, second: Counts) -> int:
     """Sum of products of counts, of any size."""
     return (int(first @ (second >> _HALF)) << _HALF) + int(first @ (second & _LOW))
+
+
+def _exact_squares(counts: Counts, values: Counts, *, few: bool) -> int:
+    """Sum of counts times squares of values below twice the number of samples."""
+    if not few:
+        return int((counts.astype(object) * values.astype(object) ** 2).sum())
+    # Squares below 2^64, and halves of them.
+    squares = (values * values).view(np.uint64)
+    given = counts.view(np.uint64)
+    return (int(given @ (squares >> _BITS)) << 32) + int(given @ (squares & _LOW_BITS))
+
+
+def _variance(total: int, squares: int, size: int) -> Fraction:
+    """Variance over n - 1 of whole numbers."""
+    return Fraction(squares * size - total * total, size * max(size - 1, 1))
 
 
 def _cut(block: Block, at: int) -> Block:

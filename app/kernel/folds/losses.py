@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.keys import Probabilities
-from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Gather, spread
 from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of_truth, phi_of, sums_by_code
 
 # Up to so many classes a product with the one-hot truth is faster than counting.
@@ -81,12 +81,9 @@ class LossSums:
         np.divide(p_true, np.sqrt(squared_length, out=squared_length), out=values[COSINE])
         phi_of(p_true, out=values[PHI])
         np.multiply(values[:_KINDS], values[:_KINDS], out=values[_KINDS:])
-        self._count(p_true, y)
-        if self.n_classes <= _BY_PRODUCT:
-            truth = self._one_hot.take(y, axis=0)
-            self._sums.add(values, lambda pieces: pieces @ truth)
-        else:
-            self._sums.add(values, lambda pieces: sums_by_code(y, pieces, self.n_classes))
+        gather = self._gather(y)
+        self.counts += gather(self._regions(p_true)).astype(np.int64)
+        self._sums.add(values, gather)
 
     def _rows(self, probabilities: Probabilities, y: Codes, squared_error: Array) -> tuple[Array, Array]:
         """p_true and the squared length of each row; the squared error goes to where it belongs."""
@@ -107,9 +104,17 @@ class LossSums:
                 squared_error += away * away
         return entries_of_truth(np.ascontiguousarray(probabilities, dtype=np.float64), y), squared_length
 
-    def _count(self, p_true: Array, y: Codes) -> None:
-        for row, which in enumerate(self._regions(p_true)):
-            self.counts[row] += np.bincount(y if which is None else y[which], minlength=self.n_classes)
+    def _gather(self, y: Codes) -> Gather:
+        """Sums rows (r, n) by class, (r, K)."""
+        if self.n_classes > _BY_PRODUCT:
+            return lambda rows: sums_by_code(y, rows, self.n_classes)
+        truth = self._one_hot.take(y, axis=0)
+        return lambda rows: rows @ truth
 
-    def _regions(self, p_true: Array) -> tuple[Mask | None, Mask, Mask, Mask]:
-        return None, p_true > 0.5 + TOLERANCE, p_true < 1.0 / self.n_classes - TOLERANCE, p_true < CLIP
+    def _regions(self, p_true: Array) -> Array:
+        """1 for every sample, for those with p_true > 1/2, with p_true < 1/K and with p_true < 2^-52, (4, n)."""
+        counted = np.ones((4, p_true.size))
+        np.greater(p_true, 0.5 + TOLERANCE, out=counted[1], casting="unsafe")
+        np.less(p_true, 1.0 / self.n_classes - TOLERANCE, out=counted[2], casting="unsafe")
+        np.less(p_true, CLIP, out=counted[3], casting="unsafe")
+        return counted

@@ -64,10 +64,9 @@ class ExactSums:
             self._carry()
         self._held += width
         piece = np.empty_like(values)
-        largest = _largest(values)
-        while largest > 0.0:
-            # The lowest level of which all values are below the top.
-            level = -((_TOP - int(np.frexp(largest)[1])) // _BITS)
+        # The lowest level of which all values are below the top; below it they go down one by one.
+        level = -((_TOP - int(np.frexp(_largest(values))[1])) // _BITS)
+        while values.any():
             unit = _BITS * level + _UNIT
             constant = np.ldexp(1.5, 52 + unit)
             np.add(values, constant, out=piece)
@@ -76,7 +75,7 @@ class ExactSums:
             multiples = np.ldexp(gather(piece), -unit).astype(np.int64)
             held = self._levels.get(level)
             self._levels[level] = multiples if held is None else held + multiples
-            largest = _largest(values)
+            level -= 1
 
     def merge(self, other: Self) -> Self:
         """Take in the sums of others."""
