@@ -119,6 +119,13 @@ BENCHMARKS = (
     ),
     Benchmark("soak", "Half an hour of mixed traffic", ("uvicorn", "httpx"), ("--minutes", "2"), ("--minutes", "30")),
     Benchmark("rankings", "Rankings of queries", ("numpy",)),
+    Benchmark(
+        "folds",
+        "Probabilities folded from files",
+        ("numpy", "pyarrow", "scikit-learn", "polars", "duckdb"),
+        ("--rows", "10000000"),
+        ("--rows", "100000000", "--passes", "10"),
+    ),
     Benchmark("answers", "Answers in every form", ("numpy", "orjson")),
     Benchmark("write_paths", "Ways to store an evaluation", ("asyncpg", "sqlalchemy")),
     Benchmark("comparison", "Intervals and paired comparisons", ("numpy", "scipy", "scikit-learn")),

@@ -28,7 +28,7 @@ _EXACT = 1 << 62
 _FEW = 1 << 31
 _BITS, _LOW_BITS = np.uint64(32), np.uint64((1 << 32) - 1)
 # Points that are brought to the hull at once.
-_POINTS = 1 << 16
+_POINTS = 1 << 18
 
 
 class _Part(NamedTuple):
