@@ -46,7 +46,8 @@ PROBLEM_TYPES = {
     "request_timeout": "The rest of the request did not come in PREVAIL_HEADER_SECONDS or PREVAIL_BODY_SECONDS.",
     "headers_too_large": "The first line of the request and its headers have more than 64 KiB.",
     "unsupported_media_type": "The body has to be announced as application/json.",
-    "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS and was ended. Nothing was kept.",
+    "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
+    "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was kept.",
     "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
     "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",

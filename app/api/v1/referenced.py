@@ -31,8 +31,10 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
     if request is None:
         return None
     data = context.services.data
+    # Whether it may be read comes before what is wrong with it.
+    is_here = data.source.check(request.uri)
     asked = request.asked(data.memory_bytes)
-    if data.source.check(asked.reference.uri):
+    if is_here:
         await context.services.compute.run(partial(check_data, data.source, asked))
     return request
 

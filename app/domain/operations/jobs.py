@@ -32,7 +32,7 @@ class Job:
     Attributes:
         kind: The operation that was asked for, as `/openapi.json` names it.
         progress: The share of the work that is done, from 0 to 1: of the items of a batch, of the metrics of a
-            comparison, of the rules of a gate. `null` while steps cannot be counted.
+            comparison, of the rules of a gate, of the files of data by reference. `null` while steps cannot be counted.
         started_at: When work on it first began; `null` before.
         finished_at: When it ended, however it ended; `null` before.
         result: The address of what was made or computed; `null` unless it succeeded.

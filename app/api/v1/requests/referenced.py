@@ -118,6 +118,12 @@ class ReferencedRequest(Wire):
     created_at: PastMoment | None = Field(None, description="When it was made. Needs the scope `admin`.")
 
     @property
+    def uri(self) -> str:
+        """Where the data lies."""
+        uri: str = self.input.data.uri
+        return uri
+
+    @property
     def reference(self) -> DataReference:
         """What is to be read. Raises as `DataField.to_domain`."""
         data: DataField = self.input.data
