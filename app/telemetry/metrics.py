@@ -34,7 +34,9 @@ class ServiceMetrics(Observer):
         self.registry = CollectorRegistry(auto_describe=False)
         self._codes = codes
         self._children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        self._clients: Counted[str] = Counted()
+        self._timed: dict[tuple[Histogram, str, tuple[str, ...]], Histogram] = {}
+        # By the id of their key, or else by their address.
+        self._clients: Counted[object] = Counted()
         self.in_flight = 0
         self._make_instruments()
         release = self.gauge("build_info", "1, with the release of the service.", "version", mode="livemax")
@@ -104,7 +106,7 @@ class ServiceMetrics(Observer):
         self._sent.inc(facts.sent)
         if state.get("code") is not None:
             self.refused(state["code"])
-        client = str(state.get("key_id") or (scope.get("client") or ("",))[0])
+        client = state.get("key_id") or (scope.get("client") or ("",))[0]
         if client in self._clients or len(self._clients) < _MOST_CLIENTS:
             self._clients[client] += 1
         else:
@@ -116,9 +118,17 @@ class ServiceMetrics(Observer):
 
     # What observers are told.
 
+    def _child(self, histogram: Histogram, first: str, *more: str) -> Histogram:
+        """That of these labels; `labels` looks it up under a lock, and takes half as long as the rest."""
+        key = (histogram, first, more)
+        child = self._timed.get(key)
+        if child is None:
+            child = self._timed[key] = histogram.labels(first, *more)
+        return child
+
     def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
         """As `app.services.observing.Observer` says; so are the others."""
-        self._compute_seconds.labels(kind, "process" if apart else "loop").observe(seconds)
+        self._child(self._compute_seconds, kind, "process" if apart else "loop").observe(seconds)
 
     def waited_to_compute(self, seconds: float) -> None:
         """See there."""
@@ -126,7 +136,7 @@ class ServiceMetrics(Observer):
 
     def asked_database(self, work: str, seconds: float) -> None:
         """See there."""
-        self._database_seconds.labels(work).observe(seconds)
+        self._child(self._database_seconds, work).observe(seconds)
 
     def committed(self, rows: int, seconds: float) -> None:
         """See there."""

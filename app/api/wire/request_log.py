@@ -4,8 +4,6 @@ import logging
 import re
 from typing import Final
 
-from starlette.datastructures import Headers
-
 from app.api.answers import write_json
 from app.api.wire.observed import RequestFacts
 from app.domain.members import rfc3339
@@ -25,8 +23,11 @@ class RequestLog:
 
     def ended(self, facts: RequestFacts) -> None:
         """Write the line of a request."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
         scope, state = facts.scope, facts.state
-        trace = _TRACE.fullmatch(Headers(scope=scope).get("traceparent", ""))
+        parent = next((value for name, value in scope["headers"] if name == b"traceparent"), b"")
+        trace = _TRACE.fullmatch(parent.decode("latin-1"))
         line = {
             "at": rfc3339(facts.at),
             "request": state.get("request_id"),
@@ -45,4 +46,6 @@ class RequestLog:
             "bytes_in": facts.received,
             "bytes_out": facts.sent,
         }
-        _log.info("%s", write_json(line).decode())
+        # `info` would look for the line of code that calls it, which is a fifth of what a line takes.
+        text = write_json(line).decode()
+        _log.handle(logging.LogRecord(LOGGER, logging.INFO, __file__, 0, text, None, None))
