@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from app.api.plots.look import BREAKS, Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, listed, sentences
@@ -12,7 +12,8 @@ from app.domain.errors import NoFigure
 from app.domain.wording import name, share
 
 # Up to this many classes a cell has its count and its share, and up to that many a share.
-_WITH_COUNTS, _WITH_SHARES = 7, 60
+_WITH_COUNTS = 7
+WITH_SHARES: Final = 60
 _LARGE_CELL, _CELL, _LARGEST = 64, 23, 900
 _MOST_MISTAKES = 20
 # Text is in ink up to this share, and in the colour of the paper from there on.
@@ -109,9 +110,9 @@ def _matrix(given: Given, *, shares: bool) -> Figure:
     labels = apart(run.report["input"]["labels"])
     order = list(range(len(labels))) if len(labels) <= _WITH_COUNTS else beside_each_other(matrix)
     named = [labels[place] for place in order]
-    step = _step(len(labels))
+    step = cell_size(len(labels), _WITH_COUNTS, _LARGE_CELL)
     rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
-    if len(labels) > _WITH_SHARES:
+    if len(labels) > WITH_SHARES:
         # Empty cells are the ground, since tens of thousands of them would be most of the file.
         rows = [row for row in rows if row["count"]]
     look = given.look
@@ -139,9 +140,9 @@ def _matrix(given: Given, *, shares: bool) -> Figure:
                     title="Predicted",
                     orient="top",
                     labelAngle=0 if len(labels) <= _WITH_COUNTS and max(map(len, labels)) < 10 else -90,
-                    **_sparse(len(labels)),
+                    **sparse_labels(len(labels)),
                 ),
-                "y": listed("actual", named, title="Actual", **_upright(labels), **_sparse(len(labels))),
+                "y": listed("actual", named, title="Actual", **_upright(labels), **sparse_labels(len(labels))),
             },
             "layer": [*_cells(look, len(labels)), *_texts(look, len(labels), shares=shares)],
             "resolve": {"scale": {"color": "independent"}},
@@ -153,17 +154,41 @@ def _upright(labels: Sequence[str]) -> Spec:
     return {"titleX": -12, "titleY": -12, "titleAlign": "right"} if labels else {}
 
 
-def _step(count: int) -> int:
-    if count <= _WITH_COUNTS:
-        return _LARGE_CELL
-    return _CELL if count <= _WITH_SHARES else max(_LARGEST // count, 4)
+def cell_size(count: int, with_counts: int, large: int) -> int:
+    """Pixels of a cell, of which a large one has room for its count."""
+    if count <= with_counts:
+        return large
+    return _CELL if count <= WITH_SHARES else max(_LARGEST // count, 4)
 
 
-def _sparse(count: int) -> Spec:
+def sparse_labels(count: int) -> Spec:
     """Beyond what fits beside small cells only some names are written."""
-    if count <= _WITH_SHARES:
+    if count <= WITH_SHARES:
         return {}
     return {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
+
+
+def coloured_by_share(look: Look, title: str, *, right: bool = True, **legend: Any) -> Spec:
+    """Colours of cells by their share, with a legend."""
+    return {
+        "field": "share",
+        "type": "quantitative",
+        "scale": {"type": "threshold", "domain": list(BREAKS), "range": look.steps(right=right)},
+        "legend": {
+            "title": title,
+            "format": "~%",
+            "orient": "bottom",
+            "direction": "horizontal",
+            "gradientLength": 240,
+            "gradientThickness": 10,
+            **legend,
+        },
+    }
+
+
+def ink_on_share(look: Look) -> Spec:
+    """Colour of a text in a cell that is coloured by its share."""
+    return {"condition": {"test": f"datum.share >= {_DARK_FROM}", "value": look.paper}, "value": look.ink}
 
 
 def _row(labels: Sequence[str], matrix: Sequence[Sequence[float]], actual: int, predicted: int) -> Row:
@@ -189,42 +214,25 @@ def _percent(part: float) -> str:
 
 def _cells(look: Look, count: int) -> Iterator[Spec]:
     stroke: Spec = {"stroke": look.paper, "strokeWidth": 2 if count <= _WITH_COUNTS else 1}
-    if count > _WITH_SHARES:
+    if count > WITH_SHARES:
         stroke = {"stroke": None, "strokeWidth": 0}
     ground = look.config["axis"]["gridColor"] + "55"
-    if count <= _WITH_SHARES:
+    if count <= WITH_SHARES:
         yield {"mark": {"type": "rect", "color": ground, **stroke}, "transform": [{"filter": "datum.count === 0"}]}
     for right in (True, False):
         told = "datum.right" if right else "!datum.right"
+        title = "right, share of the row" if right else "mistaken, share of the row"
         yield {
             "mark": {"type": "rect", **stroke},
             "transform": [{"filter": f"datum.count > 0 && {told}"}],
-            "encoding": {
-                "color": {
-                    "field": "share",
-                    "type": "quantitative",
-                    "scale": {"type": "threshold", "domain": list(BREAKS), "range": look.steps(right=right)},
-                    "legend": {
-                        "title": "right, share of the row" if right else "mistaken, share of the row",
-                        "format": "~%",
-                        "orient": "bottom",
-                        "direction": "horizontal",
-                        "gradientLength": 240,
-                        "gradientThickness": 10,
-                        "titleLimit": 300,
-                    },
-                }
-            },
+            "encoding": {"color": coloured_by_share(look, title, right=right, titleLimit=300)},
         }
 
 
 def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
-    if count > _WITH_SHARES:
+    if count > WITH_SHARES:
         return
-    colour = {
-        "condition": {"test": f"datum.share >= {_DARK_FROM}", "value": look.paper},
-        "value": look.ink,
-    }
+    colour = ink_on_share(look)
     if count > _WITH_COUNTS:
         mark: Spec = {"type": "text", "fontSize": 11}
         yield {"mark": mark, "encoding": {"text": {"field": "percent", "type": "nominal"}, "color": colour}}

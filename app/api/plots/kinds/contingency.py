@@ -1,20 +1,19 @@
 """The table of a clustering: which classes each cluster holds."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from app.api.plots.look import BREAKS, Figure, Look, Spec
+from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, apart, data, listed, sentences
+from app.api.plots.matrices import WITH_SHARES, cell_size, coloured_by_share, ink_on_share, sparse_labels
 from app.api.plots.registry import Given, Json, Needs, figure
 from app.api.texts.lines import shown, whole
 from app.domain.errors import NoFigure
 from app.domain.wording import name, share
 
-# Up to this many rows and columns a cell has its count in it, and up to that many a share.
+# Up to this many rows and columns a cell has its count in it.
 _WITH_COUNTS: Final = 10
-_WITH_SHARES: Final = 60
-_LARGE_CELL, _CELL, _LARGEST = 56, 23, 900
-_DARK_FROM: Final = BREAKS[3]
+_LARGE_CELL: Final = 56
 Table = Sequence[Sequence[float]]
 
 
@@ -34,10 +33,10 @@ def contingency(given: Given) -> Figure:
         for row in range(len(classes))
         for column in order
     ]
-    if largest > _WITH_SHARES:
+    if largest > WITH_SHARES:
         # Empty cells are the ground.
         rows = [row for row in rows if row["count"]]
-    look, step = given.look, _step(largest)
+    look, step = given.look, cell_size(largest, _WITH_COUNTS, _LARGE_CELL)
     return Figure(
         title="Classes by clusters",
         subtitle=(
@@ -56,9 +55,9 @@ def contingency(given: Given) -> Figure:
             "view": {"fill": look.config["axis"]["gridColor"] + "55"},
             "encoding": {
                 "x": listed(
-                    "cluster", [clusters[one] for one in order], title="Cluster", orient="top", **_sparse(largest)
+                    "cluster", [clusters[one] for one in order], title="Cluster", orient="top", **sparse_labels(largest)
                 ),
-                "y": listed("class", classes, title="Class", **_sparse(largest)),
+                "y": listed("class", classes, title="Class", **sparse_labels(largest)),
             },
             "layer": _layers(look, largest),
         },
@@ -88,43 +87,19 @@ def _row(label: str, cluster: str, count: float, size: float) -> Row:
     }
 
 
-def _step(count: int) -> int:
-    if count <= _WITH_COUNTS:
-        return _LARGE_CELL
-    return _CELL if count <= _WITH_SHARES else max(_LARGEST // count, 4)
-
-
-def _sparse(count: int) -> Spec:
-    """Beyond what fits beside small cells only some names are written."""
-    return {} if count <= _WITH_SHARES else {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
-
-
 def _layers(look: Look, count: int) -> list[Spec]:
-    legend: Spec = {"title": "share of the cluster", "format": "~%", "orient": "bottom", "direction": "horizontal"}
-    legend |= {"gradientLength": 240, "gradientThickness": 10}
-    stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= _WITH_SHARES else {"stroke": None}
+    stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= WITH_SHARES else {"stroke": None}
     cells: Spec = {
         "mark": {"type": "rect", **stroke},
         "transform": [{"filter": "datum.count > 0"}],
-        "encoding": {
-            "color": {
-                "field": "share",
-                "type": "quantitative",
-                "scale": {"type": "threshold", "domain": list(BREAKS), "range": look.steps(right=True)},
-                "legend": legend,
-            }
-        },
+        "encoding": {"color": coloured_by_share(look, "share of the cluster")},
     }
-    if count > _WITH_SHARES:
+    if count > WITH_SHARES:
         return [cells]
     field = "counted" if count <= _WITH_COUNTS else "percent"
-    colour: dict[str, Any] = {
-        "condition": {"test": f"datum.share >= {_DARK_FROM}", "value": look.paper},
-        "value": look.ink,
-    }
     text: Spec = {
         "mark": {"type": "text", "fontSize": 14 if count <= _WITH_COUNTS else 11},
-        "encoding": {"text": {"field": field, "type": "nominal"}, "color": colour},
+        "encoding": {"text": {"field": field, "type": "nominal"}, "color": ink_on_share(look)},
     }
     return [cells, text]
 
