@@ -161,8 +161,8 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics"
-        " can be read while the database is down.",
+        description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics "
+        "can be read while the database is down.",
     )
     otel: bool = Field(
         default=False,

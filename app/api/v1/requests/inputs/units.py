@@ -155,8 +155,8 @@ class SetsInput(Wire):
     y_pred: Bags | None = Field(None, description="Those predicted for it.")
     exact: Flags | None = Field(
         None,
-        description="Whether each item was predicted exactly, where sizes do not say it, as with the order of tokens;"
-        " when left out, true for items whose three sizes are equal.",
+        description="Whether each item was predicted exactly, where sizes do not say it, as with the order of tokens; "
+        "when left out, true for items whose three sizes are equal.",
     )
     item_classes: LabelColumn | None = Field(
         None, description="The class of each item, for values of every class and means over classes."
