@@ -1,5 +1,6 @@
 """Comparisons: differences with limits and the band of practical equivalence, and ranks over datasets."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -13,6 +14,8 @@ from app.domain.errors import NoFigure
 from app.domain.wording import percent
 
 _MOST_ROWS: Final = 80
+# A metric of one class, as its value is named.
+_OF_CLASS: Final = re.compile(r"\w+(\([^()]*\))?@")
 # What is said of a pair, the theme's colour of it, and a shape of its own.
 _OUTCOMES: Final = {
     BETTER: ("pass", "triangle-right"),
@@ -30,7 +33,8 @@ def differences(given: Given) -> Figure:
         zip((run["id"] for run in answer["evaluations"]), apart(run_names(answer["evaluations"])), strict=True)
     )
     pairs = _pairs(answer)
-    rows = [row for a, b in pairs for row in _rows(answer, names, a, b)][:_MOST_ROWS]
+    every = [row for a, b in pairs for row in _rows(answer, names, a, b)]
+    rows = _most_telling(every)
     if not rows:
         raise NoFigure("there are no differences to be shown: no metric has a value for two of the runs")
     design = answer["design"]
@@ -55,10 +59,17 @@ def differences(given: Given) -> Figure:
         subtitle=(
             f"right of 0 the first is better; {percent(design['level'], None)} limits; {paired}",
             f"shaded: a difference of at most {design['rope']:g}, which is too small to matter",
+            *([f"{len(rows)} of {len(every):,}: of single classes the largest differences"] if rows != every else []),
         ),
         text=sentences(*(f"{row['pair']}, {row['metric']}: {_in_words(row)}." for row in rows[:12])),
         body=body,
     )
+
+
+def _most_telling(rows: Sequence[Row]) -> list[Row]:
+    """As many rows as can be looked at, in their order: what is of all classes first, then the largest differences."""
+    ranked = sorted(range(len(rows)), key=lambda place: (rows[place]["of_class"], -abs(rows[place]["at"])))
+    return [rows[place] for place in sorted(ranked[:_MOST_ROWS])]
 
 
 def _pairs(answer: Json) -> list[tuple[str, str]]:
@@ -82,6 +93,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                 {
                     "pair": f"{names[a]} less {names[b]}",
                     "metric": f"{shown(key)} (lower is better)" if turned else shown(key),
+                    "of_class": _OF_CLASS.match(key) is not None,
                     "difference": pair["difference"],
                     "low": pair["low"],
                     "high": pair["high"],

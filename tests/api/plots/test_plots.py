@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import numpy as np
 import pytest
 
 from app.api.plots.matrices import beside_each_other
@@ -254,3 +255,22 @@ def test_classes_that_are_confused_stand_together() -> None:
     assert abs(order.index(0) - order.index(2)) == 1
     assert beside_each_other([[1]]) == [0]
     assert beside_each_other([[0, 0], [0, 0]]) == [0, 1]
+
+
+def test_many_differences_are_not_cut_at_the_end(client: httpx.Client) -> None:
+    """Of 90 classes not all recalls are drawn, but what is of all classes is, and the figure says so."""
+    rng = np.random.default_rng(4)
+    runs = []
+    for model in ("a", "b"):
+        counts = rng.multinomial(30, np.full(90, 0.3 / 90) + 0.7 * np.eye(90), size=90)
+        runs.append(create(client, evaluation(model=model, input=matrix_input(counts.tolist())))["id"])
+    body = {"evaluations": runs, "metrics": ["recall@*", "h_mean", "gps(recall@*, precision@3)"]}
+    made = client.post("/v1/comparisons", json=body).json()
+    drawn = check_specification(client.get(f"/v1/comparisons/{made['id']}/plots/differences.json"))
+    assert drawn["title"]["subtitle"][-1] == "80 of 92: of single classes the largest differences"
+    shown = list(dict.fromkeys(one for one in values_of(drawn, "metric") if isinstance(one, str)))
+    assert shown[-2:] == ["h_mean", "gps(recall@*, precision@3)"]
+    sizes = {name: abs(one["differences"][0]["difference"]) for name, one in made["metrics"].items()}
+    left_out = [sizes[name] for name in sizes if name not in shown]
+    assert len(left_out) == 12
+    assert max(left_out) <= min(sizes[name] for name in shown if name.startswith("recall@"))
