@@ -17,6 +17,7 @@ from app.api.v1.evaluating import KeptAs, check_moment, evaluated, kept_as, requ
 from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts
 from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
+from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports.data import DataSource
 
 
@@ -67,10 +68,18 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
 def _evaluated(
     body: bytes, source: DataSource, asked: Asked, folder: str, kept: KeptAs, view: View
 ) -> tuple[bytes, EvaluationRecord | None]:
+    # What was read in vain is let go with its error before it is read once more.
+    new = _at_once(body, source, asked)
+    if new is None:
+        new = with_parts(body, PartsOfData(source, asked), budget=asked.memory_bytes // 2, folder=Path(folder))
+    return evaluated(new, kept, view)
+
+
+def _at_once(body: bytes, source: DataSource, asked: Asked) -> NewEvaluation | None:
+    """All rows at hand; None where they are more than that, and can be folded."""
     try:
-        new = with_columns(body, read_data(source, asked))
+        return with_columns(body, read_data(source, asked))
     except BeyondMemory:
         if not asked.folds:
             raise
-        new = with_parts(body, PartsOfData(source, asked), budget=asked.memory_bytes // 2, folder=Path(folder))
-    return evaluated(new, kept, view)
+        return None
