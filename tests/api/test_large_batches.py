@@ -166,3 +166,16 @@ def test_columns_of_a_batch_are_arrays(large: Json) -> None:
 
 def test_the_size_of_an_item() -> None:
     assert byte_size({"a": np.zeros((3, 4)), "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 96 + 24 + 16
+
+
+def test_a_piece_that_cannot_be_computed_is_evaluated_item_by_item(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def failing(pool: ComputePool, function: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(ComputePool, "run_in_turn", failing)
+    items = post(client, [evaluation()] * 70, PADDING)["items"]
+    assert [item["status"] for item in items] == [200] * 70
+    assert items[0]["evaluation"] == post(client, [evaluation()])["items"][0]["evaluation"]
+    assert "evaluated alone" in caplog.text

@@ -1,6 +1,7 @@
 """The route of many evaluations at once."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,7 @@ from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports.requests import KeyTakenError
 from app.services.processes.progress import progressed
 
+_log = logging.getLogger("prevail.api")
 router = routes("evaluations")
 # As many as one pass over the metrics takes: `services.evaluate.reports`.
 _BATCH_AT_ONCE = 32
@@ -198,8 +200,9 @@ class _Batch:
                     for index in places[first:]:
                         tasks.create_task(self._one(index))
                     return
-                except Exception:  # noqa: BLE001, S110 - each is evaluated alone then, and told what is wrong
-                    pass
+                except Exception:  # noqa: BLE001 - of an item, not of the batch
+                    # What goes wrong with one of them must not cost the others anything: each is evaluated alone then.
+                    _log.exception("a piece of a batch could not be computed together; its items are evaluated alone")
                 tasks.create_task(self._kept(dict(zip(piece, computed, strict=True))))
 
     async def _kept(self, computed: Mapping[int, tuple[bytes, EvaluationRecord | None] | None]) -> None:
