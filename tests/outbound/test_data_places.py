@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from app.api.bodies.files.limits import MOST_ROWS
 from app.api.bodies.referenced import Asked, read_data
@@ -16,6 +17,8 @@ from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
 from app.outbound.data.addresses import allowed_address, read_address, read_prefix
 from app.outbound.data.http_files import HttpFile
 from app.outbound.data.places import DataPlaces
+from app.services.processes.progress import tell_progress
+from app.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,24 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(tmp_path: Path) -> 
         read_data(places, asked(str(tmp_path), DataFormat.PARQUET, "scores"))
     assert raised.value.pointer == "/input/data"
     assert str(MOST_ROWS) in raised.value.detail
+
+
+def test_progress_is_the_share_of_the_files_that_was_read(tmp_path: Path) -> None:
+    table = pa.table({"t": ["a", "b"] * 500, "p": ["a", "a"] * 500})
+    for place in range(4):
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    told: list[float] = []
+    tell_progress(told.append)
+    try:
+        read_data(DataPlaces((str(tmp_path),)), asked(str(tmp_path), DataFormat.PARQUET))
+    finally:
+        tell_progress(None)
+    assert told == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_setting_that_names_no_prefix_is_refused() -> None:
+    with pytest.raises(ValidationError, match="data_prefixes"):
+        Settings(data_prefixes=("s3://bucket/*",))
 
 
 class _Handler(BaseHTTPRequestHandler):
