@@ -43,8 +43,9 @@ class Finding:
     @property
     def mark(self) -> "FindingMark":
         """What a list says of it."""
-        several = self.evidence.get("classes") or [{}]
-        return FindingMark(self.code, self.severity, self.evidence.get("class", several[0].get("class")))
+        first = next(iter(self.evidence.get("classes", ())), None)
+        label = first["class"] if isinstance(first, Mapping) else first
+        return FindingMark(self.code, self.severity, self.evidence.get("class", label))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,16 @@ def test_what_is_no_matrix_of_classes_has_no_findings_in_a_list(client: httpx.Cl
     assert client.delete(f"/v1/evaluations/{made['id']}").status_code == 204
 
 
+def test_findings_about_labels_alone_name_the_first(client: httpx.Client) -> None:
+    body = evaluation(input={"kind": "predictions", "y_true": ["a", "b", "x"], "y_pred": ["a", "b", "a"]})
+    body["input"]["ignore"] = ["x"]
+    body["model"] = {"name": "labels left out"}
+    made = create(client, body)
+    (item,) = client.get("/v1/evaluations", params={"model": "labels left out", "findings": "true"}).json()["items"]
+    assert {"code": "ignored_classes", "severity": "note", "class": "x"} in item["findings"]
+    assert client.delete(f"/v1/evaluations/{made['id']}").status_code == 204
+
+
 FILTERS: list[tuple[dict[str, Any], Any]] = [
     ({"model": "m"}, lambda e: e["model"]["name"] == "m"),
     ({"model": "m", "model_version": "2"}, lambda e: e["model"] == {"name": "m", "version": "2"}),
