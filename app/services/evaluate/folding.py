@@ -1,6 +1,7 @@
 """Probabilities of any number of samples: parts of an input that are forgotten one after another."""
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -40,18 +41,18 @@ def folded_report(
     Raises:
         InvalidInput: there is no part, or what is asked cannot be given.
     """
-    whole: MatrixInput | None = None
-    fold: ScoresFold | None = None
-    for part in parts:
-        if part.samples is None or part.samples.outputs is None:
-            raise ValueError("expected parts with probabilities")
-        whole = replace(part, samples=None) if whole is None else _together(whole, part)
-        fold = fold or ScoresFold(len(part.labels), budget, folder)
-        fold.add(part.samples.truth, part.samples.outputs)
-    if whole is None or fold is None:
-        raise InvalidInput.at("/data", "no_samples", "expected at least one sample, got none")
-    whole = replace(whole, facts={**whole.facts, DATA_FACT: finished()})
-    with fold:
+    with ExitStack() as ending:
+        whole: MatrixInput | None = None
+        fold: ScoresFold | None = None
+        for part in parts:
+            if part.samples is None or part.samples.outputs is None:
+                raise ValueError("expected parts with probabilities")
+            whole = replace(part, samples=None) if whole is None else _together(whole, part)
+            fold = fold or ending.enter_context(ScoresFold(len(part.labels), budget, folder))
+            fold.add(part.samples.truth, part.samples.outputs)
+        if whole is None or fold is None:
+            raise InvalidInput.at("/data", "no_samples", "expected at least one sample, got none")
+        whole = replace(whole, facts={**whole.facts, DATA_FACT: finished()})
         question = ask(whole, options)
         section = folded_section(question, RunData(whole), fold.finish())
         return whole, report_alone(question, {SectionName.PROBABILITIES: section})
