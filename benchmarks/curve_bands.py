@@ -150,8 +150,10 @@ def held(world: World, n: int, replicates: int) -> dict[str, list[float]]:
                 # What a consistency band holds is the curve of the data.
                 heights = curve.y if label == ISOTONIC else truth
                 pointwise, together = ((low <= heights) & (heights <= high) for low, high in limits)
-                found[label].append((float(pointwise[some].mean()), float(together[some].all())))
-    return {label: np.mean(each, axis=0).tolist() for label, each in found.items()}
+                # Few samples may have no point there.
+                share = float(pointwise[some].mean()) if some.any() else np.nan
+                found[label].append((share, float(together[some].all())))
+    return {label: np.nanmean(each, axis=0).tolist() for label, each in found.items()}
 
 
 def shares(classes: int, last: float) -> tuple[float, ...]:
