@@ -17,20 +17,25 @@ from app.services.evaluate.reports import evaluate, warm_up
 
 __all__ = ["routes"]
 
-warm_up()
-for n_classes in (2, 3):
+
+def _probabilities(n_classes: int) -> None:
     codes = np.arange(4 * n_classes) % n_classes
     shares = np.full((len(codes), n_classes), 0.5 / n_classes)
     shares[np.arange(len(codes)), codes[::-1]] += 0.5
-    evaluate(
-        from_probabilities(
-            codes, shares, Accompanying(), sum_tolerance=SUM_TOLERANCE, renormalize=False, pointer="/input"
-        ),
-        Options(),
-    )
-scored = evaluate(
-    from_scores(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.5, 0.9]), Accompanying(), pointer="/input"), Options()
-)
-# The first page of a process would wait for its templates to be compiled.
-nowhere = Web(up="", here="", current="", signed_in=False, version="")
-write("evaluation.html", nowhere, page=evaluation_page(as_answered(Evaluation(report=scored))))
+    given = Accompanying()
+    source = from_probabilities(codes, shares, given, sum_tolerance=SUM_TOLERANCE, renormalize=False, pointer="/input")
+    evaluate(source, Options())
+
+
+def _page() -> None:
+    """The first page of a process would wait for its templates to be compiled."""
+    scores = np.array([0.1, 0.4, 0.5, 0.9])
+    report = evaluate(from_scores(np.array([0, 1, 0, 1]), scores, Accompanying(), pointer="/input"), Options())
+    nowhere = Web(up="", here="", current="", signed_in=False, version="")
+    write("evaluation.html", nowhere, page=evaluation_page(as_answered(Evaluation(report=report))))
+
+
+warm_up()
+_probabilities(2)
+_probabilities(3)
+_page()
