@@ -245,7 +245,7 @@ def _after(seconds: float, value: int) -> int:
 def test_work_ends_with_the_service_that_wanted_it() -> None:
     worker = Worker(Limits(seconds=600, memory_bytes=1 << 30), modules=("app.forked",))
     worker._line.send_bytes(pickle.dumps(partial(time.sleep, 600)))
-    worker._line.send(False)
+    worker._line.send((False, False))
     # As when the service is killed.
     worker._line.close()
     worker._process.join(120)
