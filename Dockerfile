@@ -5,10 +5,12 @@ ARG PYTHON=3.13
 
 # First stage: the pinned packages, in an environment that has no installer of its own.
 FROM python:${PYTHON}-slim AS build
-COPY requirements/base.txt /tmp/base.txt
+# `cluster` has what scheduler and workers of Dask need too (docs/scale.md).
+ARG REQUIREMENTS=base
+COPY requirements/${REQUIREMENTS}.txt /tmp/requirements.txt
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv --without-pip /opt/venv \
-    && python -m pip --python /opt/venv/bin/python install --disable-pip-version-check --require-hashes -r /tmp/base.txt \
+    && python -m pip --python /opt/venv/bin/python install --disable-pip-version-check --require-hashes -r /tmp/requirements.txt \
     && find /opt/venv/lib/python3*/site-packages/scipy /opt/venv/lib/python3*/site-packages/numpy \
         -type d -name tests -prune -exec rm -rf {} +
 

@@ -14,6 +14,8 @@ FAST_TESTS := $(wildcard tests/kernel tests/domain tests/services)
 # The arithmetic is many small arrays in threads of the service's own; threads inside each operation only get in the way.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
+# Where it is set every process compiles the whole service again, which is a quarter of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast fuzz check check-generated bench fmt migrate openapi docs site lock clean
@@ -26,7 +28,7 @@ run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Post
 
 test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
 	@$(PY) -m tests.ui.browser
-	$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database
 	$(PY) -m pytest $(FAST_TESTS) $(PYTEST_ARGS)

@@ -17,11 +17,9 @@ from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.jobs.carried_out import KeptRequests
 from app.api.ui import pages as ui
 from app.api.v1 import (
-    batches,
     comparisons,
     consistency,
     curves,
-    evaluations,
     gates,
     jobs,
     keys,
@@ -30,6 +28,7 @@ from app.api.v1 import (
     projections,
     webhooks,
 )
+from app.api.v1.evaluations import batches, evaluations
 from app.api.v1.figures import plots, reports
 from app.api.v1.listing import evaluations as evaluation_lists
 from app.api.v1.listing import names

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
+from app.api.wire.lines import LineHandler
+from app.services.processes.memory import keep_freed_memory
 from app.settings import Settings
 
 APPLICATION: Final = "app.main:create"
@@ -40,9 +42,7 @@ def configure_logging() -> None:
     # Nothing but JSON on standard output, for what collects it.
     requests = logging.getLogger("prevail.requests")
     if not requests.handlers:
-        handler = logging.StreamHandler(sys.stdout)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        requests.addHandler(handler)
+        requests.addHandler(LineHandler(sys.stdout))
         requests.setLevel(logging.INFO)
         requests.propagate = False
     # It warns of every form that is none, which the client is told.
@@ -275,6 +275,8 @@ def create_application() -> Any:
     from uvicorn.importer import import_from_string
 
     configure_logging()
+    # An answer is some 70 kB, a batch of them 70 MB.
+    keep_freed_memory()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), name="follow-parent", daemon=True).start()

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.domain.operations.access import is_project_name
+from app.outbound.cluster.addresses import check_address
 from app.outbound.data.addresses import read_prefix
 
 DRIVER_SCHEME = "postgresql+asyncpg"
@@ -208,6 +209,14 @@ class Settings(BaseSettings):
         description="Any Postgres 15 or newer, as `postgresql://user:password@host:5432/database`. "
         "Unset: an embedded Postgres, its files in `PREVAIL_DATA_DIR`.",
     )
+    read_database_url: DatabaseUrl | None = Field(
+        None,
+        description="A standby of the database (streaming replication). Lists and leaderboards are read there while it "
+        "keeps up, and at the database itself when it does not. Unset: everything is read at the database.",
+    )
+    read_lag_seconds: float = Field(
+        10.0, gt=0, description="A standby that is further behind is not read until it has caught up."
+    )
     data_dir: Path = Field(
         Path("data"),
         description="Where the embedded Postgres keeps its files; relative to the folder of the start. "
@@ -307,6 +316,13 @@ class Settings(BaseSettings):
         4 * 3600.0, gt=0, description="Reading data that a request names, and evaluating it, is ended after so long."
     )
 
+    dask_address: Annotated[str, AfterValidator(check_address)] | None = Field(
+        None,
+        description="Scheduler of a cluster of Dask that reads the data which requests name, in pieces: "
+        "`tcp://host:8786` or `tls://host:8786`; its workers have the same image as the service. `local`: a cluster of "
+        "processes for each job, to try it out. Needs the extra `dask`. Unset: one process of the service reads all.",
+    )
+
     figure_seconds: float = Field(
         20.0,
         gt=0,
@@ -349,6 +365,13 @@ class Settings(BaseSettings):
     def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:
         """Take 0 as the size of the pool, so that the field always holds the limit in force."""
         return limit or info.data.get("pool_size", limit)
+
+    @model_validator(mode="after")
+    def check_read_database(self) -> Self:
+        """The embedded Postgres has no standby."""
+        if self.read_database_url is not None and self.database_url is None:
+            raise ValueError("expected PREVAIL_DATABASE_URL, of which PREVAIL_READ_DATABASE_URL is a standby")
+        return self
 
     @model_validator(mode="after")
     def check_admission_limit(self) -> Self:

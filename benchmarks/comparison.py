@@ -25,7 +25,7 @@ from app.domain.options import IntervalChoice, Options
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
-from app.services.compare.comparisons import NewComparison, compare, understood
+from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
 from app.services.evaluate.reports import evaluate
 from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
@@ -113,7 +113,7 @@ def paired(records: list[EvaluationRecord], samples: dict[UUID, SampleLabels]) -
     """Two runs paired by sample id on twenty expressions: intervals, tests, probabilities."""
     asked = NewComparison(evaluations=tuple(record.id for record in records), metrics=EXPRESSIONS)
     runs = Runs.align(records)
-    compare(asked, runs, understood(asked, runs), KeptSamples(samples), identifier=new_id())
+    compare(AskedComparison(asked, runs, understood(asked, runs)), KeptSamples(samples), identifier=new_id())
 
 
 def seconds(run: Callable[[], None], rounds: int) -> float:

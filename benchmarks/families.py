@@ -16,7 +16,7 @@ from app.domain.inputs.content import Content
 from app.kernel.compare.many.multiplicity import Adjustment, adjust
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.uncertainty.design import generator
-from app.services.compare.comparisons import NewComparison, compare, understood
+from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
 from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
@@ -68,7 +68,7 @@ def found(accuracies: Sequence[float], paired: PairingMode, replicate: int) -> t
         draws=DRAWS,
     )
     labels = KeptSamples({record.id: samples for record, samples in runs})
-    answer = compare(new, aligned, understood(new, aligned), labels, identifier=new_id())
+    answer = compare(AskedComparison(new, aligned, understood(new, aligned)), labels, identifier=new_id())
     pairs = [one for metric in answer.metrics.values() for one in metric.differences]
     p, jointly = (np.array([getattr(one, name) for one in pairs]) for name in ("p_value", "p_adjusted"))
     low = (p, adjust(p), jointly)

@@ -1,6 +1,7 @@
 """The matrix kernel beside PyCM and scikit-learn: `python -m benchmarks.kernel`.
 
-CPU time of this process, medians, both sides in turn in the same process, one BLAS thread.
+CPU time of this process, medians, both sides in turn in the same process, one BLAS thread. Freed memory is kept, as in
+the processes of the service: else the batch takes twice as long, or not, depending on what ran before it.
 """
 
 import os
@@ -24,6 +25,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
+from app.services.processes.memory import keep_freed_memory
 
 METRICS = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]
@@ -123,6 +125,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="run the comparisons whose name contains this")
     only = parser.parse_args().only
     warnings.simplefilter("ignore")
+    keep_freed_memory()
     print(f"{len(CLASS)} class metrics and {len(OVERALL)} overall metrics per report\n")
     print("| what | ours | theirs | ratio | asked for |\n|---|---|---|---|---|")
     for duel in duels(np.random.default_rng(1)):

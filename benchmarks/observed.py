@@ -71,6 +71,9 @@ def run(rounds: int, seconds: float) -> tuple[dict[int, list[tuple[Sample, Sampl
         on = {"PREVAIL_AUTHENTICATION": "keys", "PREVAIL_ACCESS_LOG": "true"}
         observed = stack.enter_context(prevail(dsn, bodies, "observed", make_key(dsn), **on))
         sizes = stack.enter_context(scraping(observed))
+        # Processes that compute are still starting when a service answers.
+        for target in (bare, observed):
+            measure(target, max(CONNECTIONS), 2 * seconds, postmaster)
         for number in range(rounds):
             for count in CONNECTIONS:
                 order = (bare, observed) if number % 2 else (observed, bare)

@@ -24,7 +24,7 @@ from app.kernel.compare.paired.score import PairedScore
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.design import generator
-from app.services.compare.comparisons import NewComparison, compare, understood
+from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
 from benchmarks.coverage import print_table
@@ -131,7 +131,9 @@ def errors_on_scores(classes: int, size: int, replicates: int) -> list[tuple[str
             evaluations=tuple(outputs), metrics=tuple(EXPRESSIONS), seed=replicate, draws=DRAWS, rope=0.0
         )
         runs = Runs.align(records)
-        answer = compare(asked, runs, understood(asked, runs), KeptSamples.of(outputs), identifier=new_id())
+        answer = compare(
+            AskedComparison(asked, runs, understood(asked, runs)), KeptSamples.of(outputs), identifier=new_id()
+        )
         for text, metric in answer.metrics.items():
             (found,) = metric.differences
             by_p[text] += int(found.p_value is not None and found.p_value < ALPHA)

@@ -18,6 +18,7 @@ from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, is_local, keeps, nee
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
+from app.api.recency import is_list, wants_now
 from app.api.wire.etags import unless_known
 from app.domain.errors import Fault
 from app.domain.operations.access import DEFAULT_PROJECT, Scope, is_project_name
@@ -31,12 +32,14 @@ from app.services.gate.gates import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory.inventory import InventoryService
 from app.services.jobs.jobs import JobService
+from app.services.ports.cluster import Cluster
 from app.services.ports.data import DataSource
 from app.services.ports.state import Readiness
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
+from app.services.recency import read_old
 from app.services.webhooks.webhooks import WebhookService
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
@@ -58,11 +61,13 @@ class NamedData:
     Attributes:
         compute: Where it is read, which may take longer than other work.
         memory_bytes: That columns may take.
+        cluster: What reads pieces of it; None: nobody else does.
     """
 
     source: DataSource
     compute: ComputePool
     memory_bytes: int
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +131,13 @@ class StrictRoute(APIRoute):
         method = next(iter(self.methods or ()), "")
         scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
-        keeping = keeps(self.operation_id or "", method)
+        keeping, listing = keeps(self.operation_id or "", method), is_list(endpoint)
 
         async def check_and_handle(request: Request) -> Response:
             state = request.scope["state"]
             state["route"] = path
+            # Of every request, since a task may have begun in that of another.
+            read_old(may_be_old=listing and not wants_now(request))
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:

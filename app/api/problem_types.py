@@ -49,6 +49,8 @@ PROBLEM_TYPES = {
     "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
     "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was kept.",
     "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
+    "cluster_unavailable": "The cluster of PREVAIL_DASK_ADDRESS does not answer, has no workers, or workers of another "
+    "release; the detail says which. Nothing was kept; send the request again once that is mended.",
     "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
     "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",

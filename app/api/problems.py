@@ -15,6 +15,7 @@ from app.api.access import rate_headers
 from app.api.answers import write_json
 from app.api.problem_words import worded
 from app.domain.errors import (
+    ClusterUnavailable,
     DeadlinePassed,
     DomainError,
     Fault,
@@ -261,7 +262,7 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
     if isinstance(error, Overloaded):
         return _retry(error.code, error.detail, error.retry_after)
-    if isinstance(error, ProcessLost):
+    if isinstance(error, (ProcessLost, ClusterUnavailable)):
         return _retry(error.code, error.detail)
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:

@@ -183,6 +183,12 @@ class ProcessLost(DomainError):
     code = "process_lost"
 
 
+class ClusterUnavailable(DomainError):
+    """The cluster that was to do what was asked for cannot. Nothing was kept; it can be sent again."""
+
+    code = "cluster_unavailable"
+
+
 class SchemaOutdated(DomainError):
     """The database has not the schema of this release."""
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
 from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.samples import Samples
 from app.domain.members import LEFT_OUT
@@ -123,6 +123,12 @@ class EvaluationRecord:
     def n_classes(self) -> int:
         """K."""
         return len(self.labels)
+
+    @property
+    def data(self) -> DataFacts | None:
+        """What was read of data that a request named; its samples lie there still, and nowhere else."""
+        found: DataFacts | None = self.extra.get(DATA_FACT)
+        return found
 
     @property
     def is_grouped(self) -> bool:

@@ -270,6 +270,7 @@ class Section:
         interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
         leading: By label what headlines and summaries say of a class, where `per_class` is written already.
+        curves: Of samples that went by: what is kept of their curves, as JSON.
     """
 
     metrics: GroupedMetrics = field(default_factory=no_metrics)
@@ -284,6 +285,7 @@ class Section:
     interpretation: Mapping[str, Mapping[str, str]] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     leading: Mapping[str, GroupedMetrics] | None = None
+    curves: Mapping[str, Any] | None = None
 
     @property
     def classes(self) -> Mapping[str, GroupedMetrics]:

@@ -1,10 +1,11 @@
 """From what is kept of an evaluation back to what its report is computed from."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 from uuid import UUID
 
-from app.domain.errors import NotForKind
+from app.domain.errors import NoSamples, NotForKind
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -34,6 +35,19 @@ def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> Ma
         facts=record.extra,
         samples=samples,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldedInput(MatrixInput):
+    """The input of an evaluation whose samples went by, with what is kept of their curves, as JSON."""
+
+    curves: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: EvaluationRecord, curves: Mapping[str, Any]) -> Self:
+        """From what is stored."""
+        source = stored_input(record)
+        return cls(**{one.name: getattr(source, one.name) for one in fields(source)}, curves=curves)
 
 
 def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
@@ -81,7 +95,10 @@ def scores_of(source: MatrixInput) -> Scores:
 
     Raises:
         ValueError: there are no probabilities or scores.
+        NoSamples: they went by when they were evaluated.
     """
+    if isinstance(source, FoldedInput):
+        raise NoSamples("the samples went by when they were evaluated, and only some curves of them are kept")
     samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected probabilities or scores")

@@ -17,6 +17,7 @@ from app.domain.operations.webhooks import Event, Happening
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import reading, writing
+from app.store.database.replica import Reader
 from app.store.database.tables import gate_checks, gates
 from app.store.idempotency import keep_result
 from app.store.webhooks import announce
@@ -25,8 +26,10 @@ from app.store.webhooks import announce
 class PostgresGateStore:
     """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, reader: Reader | None = None) -> None:
+        """Take where lists are read; without it that is the database itself."""
         self._engine = engine
+        self._reader = reader or Reader(engine)
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
         """Make the definition the latest version, unless it is that already; True when there was no such gate."""
@@ -74,8 +77,7 @@ class PostgresGateStore:
             latest = latest.where(gates.c.name > after)
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None)).order_by(rows_of.c.name).limit(limit + 1)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
+        rows = await self._reader.rows(wanted)
         items = tuple(_gate(row) for row in rows[:limit])
         return Page(items, items[-1].name if len(rows) > limit else None)
 
@@ -110,8 +112,7 @@ class PostgresGateStore:
         wanted = _checks(project, name).order_by(gate_checks.c.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(gate_checks.c.id < before)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
+        rows = await self._reader.rows(wanted)
         items = tuple(_check(row) for row in rows[:limit])
         return Page(items, items[-1].id if len(rows) > limit else None)
 
@@ -121,8 +122,7 @@ class PostgresGateStore:
         # Gate by gate: each is the end of a stretch of an index.
         mine = select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == wanted.c.name)
         last = mine.order_by(gate_checks.c.id.desc()).limit(1).lateral("last")
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(select(last).select_from(wanted.join(last, true())))).all()
+        rows = await self._reader.rows(select(last).select_from(wanted.join(last, true())))
         return {row.gate: _check(row) for row in rows}
 
 

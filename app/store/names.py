@@ -131,8 +131,9 @@ class Names:
 
     async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""
-        wanted = set(keys)
-        if not wanted <= self._slots.keys():
+        # Asked for every evaluation: no set is made as long as all of them are known.
+        if not all(map(self._slots.__contains__, keys)):
+            wanted = set(keys)
             async with self._engine.begin() as connection:
                 await self._load(connection)
                 if not wanted <= self._slots.keys():
@@ -169,5 +170,6 @@ class Names:
 
     async def _load(self, connection: AsyncConnection) -> None:
         rows = (await connection.execute(select(metric_slots.c.key, metric_slots.c.slot))).all()
-        self._slots = {row.key: row.slot for row in rows}
-        self._keys = {row.slot: row.key for row in rows}
+        # Added to what is known: a replica may not have the last ones yet.
+        self._slots |= {row.key: row.slot for row in rows}
+        self._keys |= {row.slot: row.key for row in rows}

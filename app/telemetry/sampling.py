@@ -21,12 +21,17 @@ _PAGE: Final = resource.getpagesize()
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Something that has a height: the name of its gauge, what is said of it, and perhaps a label with its value."""
+    """Something that has a height: the name of its gauge, what is said of it, and perhaps a label with its value.
+
+    Attributes:
+        mode: How the gauges of several workers become one.
+    """
 
     name: str
     said: str
     read: Callable[[], float]
     label: tuple[str, str] | None = None
+    mode: str = "livesum"
 
 
 class Sampler:
@@ -46,7 +51,7 @@ class Sampler:
         made: dict[str, Gauge] = {}
         for level in levels:
             if level.name not in made:
-                made[level.name] = metrics.gauge(level.name, level.said, *(level.label or ())[:1])
+                made[level.name] = metrics.gauge(level.name, level.said, *(level.label or ())[:1], mode=level.mode)
             gauge = made[level.name]
             self._gauges.append((gauge if level.label is None else gauge.labels(level.label[1]), level.read))
         self._clients = metrics.gauge("clients", "Clients, by key or else by address, in the last few seconds.")

@@ -24,6 +24,9 @@ HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- numbers: written by draw.py -->", "<!-- end of numbers -->"
 # What each of hundreds of bars says to a reader of the screen: the picture as a whole says it in words.
 _OF_MARKS = re.compile(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="[^"]*"')
+# Places in a picture, of which more than three decimals of a pixel are not seen.
+_PLACES = re.compile(r'\b(d|transform)="[^"]*"')
+_DECIMALS = re.compile(r"(\.\d{3})\d+(?![\de])")
 Specification = Mapping[str, Any]
 
 
@@ -154,7 +157,8 @@ def spread(at: Drawer) -> None:
     run = at.keep(
         "largest spread", inputs.binary(1 / 3, 1.0, positive=3000), metrics=["gps_sd(ppv, tpr)", "gps(ppv, tpr)"]
     )
-    drawn = at.draw("002-1", run, "gps_spread")
+    at.draw("002-1a", run, "gps_spread_surface")
+    drawn = at.draw("002-1b", run, "gps_spread")
     largest = max(
         (row for one in drawn["layer"] if one.get("name") == "curves" for row in one["data"]["values"]),
         key=lambda row: float(row["y"]),
@@ -186,6 +190,10 @@ def imbalance(at: Drawer) -> None:
     at.draw("003-2", runs[0], "prevalence", of="C", **{"with": ",".join(run.id for run in runs[1:])})
     for name, run in zip("abc", runs, strict=True):
         at.draw(f"003-3{name}", run, "imcp")
+    for name, run, power in zip("ABC", runs, (0, 2, 4), strict=True):
+        found, sizes = run.to_dict()["input"]["prevalence"], [base**power for base in (1, 2, 3)]
+        for label, size in zip(found, sizes, strict=True):
+            at.number("003-2", f"share of class {label} of {name}, %", 100 * size / sum(sizes), 100 * found[label], 2)
     matrix = [[size if row == column else 0 for column in range(3)] for row, size in enumerate(inputs.SIZES_OF_D)]
     entropy = "normalized_reference_entropy"
     d = at.keep("sizes of D", {"kind": "confusion_matrix", "matrix": matrix}, metrics=[entropy])
@@ -205,8 +213,12 @@ def closeness(at: Drawer) -> None:
         width = next(row["width"] for row in bars if row["class"] == label)
         at.number("003-5", f"width of a sample of class {label}, 1 / (3 · {count})", 1 / (3 * count), width, 4)
     seven = at.keep("seven classes", inputs.seven_classes())
-    at.draw("003-6", seven, "imcp")
+    at.draw("003-6a", seven, "imcp")
     at.draw("003-7", seven, "phi")
+    boxes = seven.to_dict()["probabilities"]["per_class"]
+    by_median = sorted(boxes, key=lambda label: float(boxes[label]["phi_quartiles"][1]))
+    for part, label in (("worst", by_median[0]), ("best", by_median[-1])):
+        at.draw(f"003-6b-{part}", seven, "imcp", of=label)
     many = at.keep("35 classes", inputs.one_of_each(35))
     references = at.service.curve(many, "imcp")["references"]
     at.number("003-6", "1 - η, above which nothing else can win", 0.459, references["certainly_right_above"][0])
@@ -243,6 +255,11 @@ def _readme(service: prevail.Client) -> Iterator[tuple[str, Specification]]:
         yield f"readme-{theme}", service.plot(run, "confusion", theme=theme).to_dict()
 
 
+def _smaller(svg: str) -> str:
+    """A picture without what nobody sees."""
+    return _PLACES.sub(lambda found: _DECIMALS.sub(r"\1", found[0]), _OF_MARKS.sub("", svg))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw everything, and write the table."""
     import vl_convert
@@ -256,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         drawer = everything(service)
         pictures = {**drawer.specifications, **dict(_readme(service))}
     for name, specification in pictures.items():
-        (HERE / f"{name}.svg").write_text(_OF_MARKS.sub("", vl_convert.vegalite_to_svg(dict(specification))))
+        (HERE / f"{name}.svg").write_text(_smaller(vl_convert.vegalite_to_svg(dict(specification))))
     readme = HERE / "README.md"
     before, rest = readme.read_text().split(BEGIN)
     readme.write_text(f"{before}{BEGIN}\n\n{table(drawer.numbers)}\n\n{END}{rest.split(END)[1]}")

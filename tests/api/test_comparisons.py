@@ -122,7 +122,7 @@ def test_a_class_that_one_run_lacks(client: httpx.Client) -> None:
     assert only(answer, "accuracy")["p_value"] is None
     assert only(answer, "recall@0")["difference"] == 0
     assert answer["metrics"]["h_mean"]["values"][1] is None
-    assert any("not compared" in note for note in answer["notes"])
+    assert any("Not compared" in note for note in answer["notes"])
 
 
 def test_metrics_that_disagree(client: httpx.Client) -> None:

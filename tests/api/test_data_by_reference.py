@@ -366,6 +366,16 @@ def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Pa
         log_loss(table["ill"].to_numpy(), whole), rel=1e-12
     )
     assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
+    curve = client.get(f"/v1/evaluations/{kept['id']}/curves/roc", params={"max_points": 200}).json()
+    assert (len(curve["x"]), curve["n_points"]) == (200, many + 1)
+    assert curve["area"] == kept["metrics"]["prevalence_insensitive"]["roc_auc"]
+    assert client.get(f"/v1/evaluations/{kept['id']}/curves/calibration").json()["class"] == "true"
+    imcp = client.get(f"/v1/evaluations/{kept['id']}/curves/imcp")
+    assert "went by" in check_problem(imcp, 409, "no_samples_kept")["detail"]
+    for name in ("roc", "calibration"):
+        drawn = client.get(f"/v1/evaluations/{kept['id']}/plots/{name}.json")
+        assert drawn.status_code == 200, drawn.text
+    check_problem(client.get(f"/v1/evaluations/{kept['id']}/plots/scores.json"), 409, "no_samples_kept")
     for accept in ("text/plain", "text/markdown", "text/csv", "text/html"):
         assert client.get(f"/v1/evaluations/{kept['id']}", headers={"Accept": accept}).status_code == 200
     # Rows that are left out are counted one by one.

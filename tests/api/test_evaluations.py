@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.api.cursors import Items
-from app.api.v1.batches import BatchItem
+from app.api.v1.evaluations.batches import BatchItem
 from app.api.v1.requests import evaluations as examples
 from app.services.evaluate.answers import Evaluation, MatrixShown
 from tests.api.answers import (

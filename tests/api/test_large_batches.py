@@ -107,13 +107,13 @@ def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
 ) -> None:
     """Among them such as are refused, have a way of their own, or are of another family."""
     sent: list[str] = []
-    run = ComputePool.run
+    begin = ComputePool._begin
 
-    async def noting(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+    async def noting(pool: ComputePool, function: Any, file: BinaryIO | None, asked: float) -> Any:
         sent.append(function.func.__name__)
-        return await run(pool, function, file)
+        return await begin(pool, function, file, asked)
 
-    monkeypatch.setattr(ComputePool, "run", noting)
+    monkeypatch.setattr(ComputePool, "_begin", noting)
     few = [
         evaluation(),
         evaluation() | {"input": {"kind": "confusion_matrix", "matrix": [[5, 0, 1], [0, 0, 0], [2, 7, 1]]}},
@@ -130,7 +130,7 @@ def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
 
     reply = batch(few * 14, PADDING)
     items = reply.json()["items"]
-    assert sent[:3] == ["_read_batch", "evaluated_together", "evaluated_together"]
+    assert sent[:3] == ["_read_batch", "_evaluate_piece", "_evaluate_piece"]
     assert [item["status"] for item in items] == [201, 201, 422, 201, 422] * 14
     for index, item in enumerate(items[:10]):
         alone = client.post(PATH, json={"evaluations": [few[index % 5]]}, headers=names).json()["items"][0]
@@ -171,10 +171,10 @@ def test_the_size_of_an_item() -> None:
 def test_a_piece_that_cannot_be_computed_is_evaluated_item_by_item(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def failing(pool: ComputePool, function: Any) -> Any:
+    async def failing(pool: ComputePool, function: Any, file: BinaryIO) -> Any:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(ComputePool, "run_in_turn", failing)
+    monkeypatch.setattr(ComputePool, "run_piece", failing)
     items = post(client, [evaluation()] * 70, PADDING)["items"]
     assert [item["status"] for item in items] == [200] * 70
     assert items[0]["evaluation"] == post(client, [evaluation()])["items"][0]["evaluation"]

@@ -109,7 +109,7 @@ def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> No
     compared = client.post(
         "/v1/comparisons", json={"evaluations": [first, second], "metrics": ["h_mean"]}, headers=PAGE
     )
-    check_page(compared, 201, "one and two", "Differences")
+    check_page(compared, 201, "one against two", "Differences")
     rules = [{"metric": "h_mean", "min": 0.99}, {"metric": "recall@*", "min": 0.01}]
     client.put("/v1/gates/pages", json={"rules": rules, "minimum_samples": 2})
     checked = client.post("/v1/gates/pages/checks", json={"evaluation": first}, headers=PAGE)

@@ -121,6 +121,8 @@ def test_nothing_of_it_is_imported_unasked() -> None:
     assert "app.telemetry.metrics" in done.stdout
     assert "app.telemetry.tracing" not in done.stdout
     assert "opentelemetry.sdk" not in done.stdout
+    # Nor what reads data by reference.
+    assert "pyarrow.dataset" not in done.stdout
 
 
 def test_it_reports_an_own_evaluation_once(client: httpx.Client, spans: InMemorySpanExporter) -> None:

@@ -138,9 +138,9 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(tmp_path: Path) -> 
     places = DataPlaces((str(tmp_path),))
     read = read_data(places, asked(str(tmp_path), DataFormat.PARQUET))
     assert read.facts["rows"] == 3 * size
-    assert read.times is not None
+    assert read.tally is not None
     pairs = zip(read.columns["y_true"].tolist(), read.columns["y_pred"].tolist(), strict=True)
-    assert dict(zip(pairs, read.times.tolist(), strict=True)) == dict.fromkeys(
+    assert dict(zip(pairs, read.tally.times.tolist(), strict=True)) == dict.fromkeys(
         [(0, 0), (1, 0), (0, 1), (1, 1)], 3 * size // 4
     )
     with pytest.raises(TooLarge, match="PREVAIL_DATA_MEMORY_BYTES") as raised:

@@ -33,6 +33,7 @@ from app.domain.members import as_json
 from app.domain.options import Options
 from app.services.admission import Admission
 from app.services.compare.across_datasets import Tournament
+from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import ComparisonService, NewComparison
 from app.services.compare.tournaments import TournamentService
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
@@ -47,6 +48,10 @@ from app.services.rank.ranking import LeaderboardQuery
 Answer = TypeVar("Answer")
 Json = dict[str, Any]
 PROJECT = "tests"
+
+
+async def _compared(service: ComparisonService, new: NewComparison) -> RunComparison:
+    return await service.answer(PROJECT, await service.prepare(PROJECT, new))
 
 
 class Memory:
@@ -243,7 +248,7 @@ class Bench:
             **self._parts(),
         )
         new = NewComparison(evaluations=tuple(record.id for record in records), metrics=metrics, **members)
-        answer = self.run(lambda: service.create(PROJECT, new))
+        answer = self.run(lambda: _compared(service, new))
         return _kept(answer, self.run(lambda: service.read(PROJECT, answer.id)))
 
     def check(

@@ -70,11 +70,16 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
     (tmp_path / "data").mkdir()
     (tmp_path / "runs").mkdir()
     body = written(tmp_path / "data", classes, 3)
-    body["options"] = {"intervals": "all", "draws": 200, "metrics": ["roc_auc@*", "expected_calibration_error", "mcc"]}
+    body["options"] = {
+        "intervals": "all",
+        "draws": 200,
+        "metrics": ["roc_auc@*", "adaptive_calibration_error", "l2_calibration_error", "mcc"],
+    }
     first, second = (one.report for one in both(body, tmp_path / "runs"))
     folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
-    assert "expected_calibration_error" in folded
+    assert "adaptive_calibration_error" in folded
     assert not folded & {"roc_auc", "roc_auc_ovr_macro", "log_loss", "brier_score", "h_measure", "ks_statistic"}
+    assert not folded & {"expected_calibration_error", "maximum_calibration_error", "classwise_calibration_error"}
     assert second.input.facts == first.input.facts
     np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
     for own, others in [
@@ -82,7 +87,8 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
         *((first.per_class[label], second.per_class[label]) for label in classes),
     ]:
         check_groups(own, others, folded)
-    assert second.requested["expected_calibration_error"] is None
+    assert second.requested["adaptive_calibration_error"] is None
+    assert second.requested["l2_calibration_error"] == pytest.approx(first.requested["l2_calibration_error"], rel=1e-12)
     assert second.requested["mcc"] == first.requested["mcc"]
     assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
     limits = {name: one for name, one in second.intervals.items() if name in ("log_loss", f"roc_auc@{classes[1]}")}
@@ -118,3 +124,50 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     parts = PartsOfData(DataPlaces((str(tmp_path),)), asked(body, MEMORY))
     with pytest.raises(InvalidInput, match=f"row {ROWS + 2} of those read"):
         with_parts(json.dumps(body).encode(), parts, budget=MEMORY, folder=tmp_path)
+
+
+@pytest.mark.parametrize("positive", ["no", "yes"])
+@pytest.mark.parametrize("inside", [True, False], ids=["within 0 and 1", "anywhere"])
+def test_scores_fold_too(inside: bool, positive: str, tmp_path: Path) -> None:
+    """The threshold that nobody names is that of all scores, although those of most parts lie between 0 and 1."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    random = np.random.default_rng(9)
+    scores = random.random(ROWS)
+    if not inside:
+        scores[-40:] = random.normal(size=40)
+    truth = np.where(random.random(ROWS) < scores, "yes", "no")
+    for place in range(0, ROWS, 500):
+        part = slice(place, place + 500)
+        pq.write_table(
+            pa.table({"t": truth[part], "s": scores[part]}),
+            tmp_path / "data" / f"{place:04}.parquet",
+            row_group_size=200,
+        )
+    columns = {"y_true": "t", "score": "s"}
+    data = {"uri": str(tmp_path / "data"), "format": "parquet", "columns": columns}
+    source = {"kind": "scores", "labels": ["no", "yes"], "positive": positive, "data": data}
+    body = {"input": source, "options": {"metrics": ["roc_auc@yes", "average_precision@*", "log_loss"]}}
+    reference, places = DataReference(str(tmp_path / "data"), DataFormat.PARQUET, columns), DataPlaces((str(tmp_path),))
+    text, few = json.dumps(body).encode(), Asked(reference, "scores", ["no", "yes"], MEMORY)
+    assert few.folds
+    whole = evaluate_alone(
+        with_columns(text, read_data(places, Asked(reference, "scores", ["no", "yes"], 1 << 30))), None
+    )
+    parts = with_parts(text, PartsOfData(places, few), budget=MEMORY, folder=tmp_path / "runs")
+    first, second = whole[0].report, evaluate_alone(parts, None)[0].report
+    assert second.input.facts == first.input.facts
+    assert second.input.facts["threshold"] == (0.5 if inside else 0.0)
+    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
+    folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
+    assert not folded & {"roc_auc", "average_precision", "h_measure", "ks_statistic", "log_loss", "brier_score"}
+    gaps = {(gap.metric, gap.code, gap.label) for gap in second.undefined if gap.code != "not_folded"}
+    assert gaps == {(gap.metric, gap.code, gap.label) for gap in first.undefined}
+    check_groups(first.metrics, second.metrics, folded)
+    for label in ("no", "yes"):
+        check_groups(first.per_class[label], second.per_class[label], folded)
+    for name, value in first.requested.items():
+        assert second.requested[name] == (None if value is None else pytest.approx(value, rel=1e-12))
+    own, other = (one.intervals["roc_auc@yes"] for one in (first, second))
+    assert (own["method"], own["given"]) == (other["method"], other["given"])
+    assert (own["low"], own["high"]) == pytest.approx((other["low"], other["high"]), rel=1e-9)

@@ -1,6 +1,6 @@
 """Finds a browser for the tests of pages, or installs one; without any they fail.
 
-`PREVAIL_TEST_BROWSER` names one. Else one of the usual names is taken, or that of Playwright. Where there is none
+`TEST_BROWSER` names one. Else one of the usual names is taken, or that of Playwright. Where there is none
 Debian's is installed, or Playwright's where that cannot be had.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserType, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
-# Taken before the settings of the developer's shell are put away.
-NAMED = os.environ.get("PREVAIL_TEST_BROWSER")
+# Not `PREVAIL_…`: tests put away what begins with that.
+NAMED = os.environ.get("TEST_BROWSER")
 # Where pictures of pages are to be kept: `make screens`.
 KEPT_IN = os.environ.get("SCREENS_FOLDER")
 
@@ -37,8 +37,7 @@ def found(kind: BrowserType) -> str:
         if path is not None:
             return path
     raise RuntimeError(
-        "no browser for the tests of pages: install chromium (apt-get install chromium), or name one in "
-        "PREVAIL_TEST_BROWSER"
+        "no browser for the tests of pages: install chromium (apt-get install chromium), or name one in TEST_BROWSER"
     )
 
 

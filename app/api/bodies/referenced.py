@@ -4,27 +4,34 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from app.api.bodies.columns import ARRAYS
-from app.api.bodies.files.dataset import Dataset, open_dataset
+from app.api.bodies.files.counted import RowCounts
+from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
+from app.api.bodies.files.filters import read_filter
+from app.api.bodies.files.pieces import PIECE_ROWS, Piece
 from app.api.bodies.files.table import TableFile
+from app.api.bodies.gathered import made_of
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
+from app.domain.inputs.samples import Tally
+from app.services.ports.cluster import Workers
 from app.services.ports.data import DataSource
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"
 _PREDICTIONS: Final = "predictions"
 _PROBABILITIES: Final = "probabilities"
+_SCORES, _SCORE = "scores", "score"
+_IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
-_OF_ROWS: Final = frozenset({"sample_id", "group_id", "sample_weight"})
+_OF_ROWS: Final = frozenset({_IDS, "group_id", "sample_weight"})
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, RuntimeError)
 
 
@@ -36,6 +43,9 @@ class Asked:
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
         ignores: Rows are left out by their class.
+        piece_rows: That are read together, about.
+        digest: Of the files that it has to be; None where any will do.
+        with_ids: Parts have the ids of their rows.
     """
 
     reference: DataReference
@@ -43,11 +53,24 @@ class Asked:
     labels: Sequence[str] | None
     memory_bytes: int
     ignores: bool = False
+    piece_rows: int = PIECE_ROWS
+    digest: str | None = None
+    with_ids: bool = False
+
+    @property
+    def mapped(self) -> bool:
+        """Are columns named?"""
+        return self.reference.columns is not None
+
+    @property
+    def counts(self) -> bool:
+        """Can rows beyond memory be counted, those that say the same as one entry?"""
+        return self.kind == _PREDICTIONS
 
     @property
     def folds(self) -> bool:
-        """Can rows beyond memory be folded: of probabilities whose labels are declared, each row for itself?"""
-        return self.kind == _PROBABILITIES and self.labels is not None and not self.ignores
+        """Can rows beyond memory be folded: of probabilities or scores whose labels are declared?"""
+        return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None and not self.ignores
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +79,12 @@ class ReadData:
 
     Attributes:
         columns: The arrays of the input by their names in the JSON.
-        times: (n) how many rows each entry stands for; None where each is a row.
+        tally: What each entry stands for; None where each is a row.
         before: Rows that came before these.
     """
 
     columns: Mapping[str, Any]
-    times: NDArray[np.int64] | None
+    tally: Tally | None
     facts: DataFacts
     before: int = 0
 
@@ -77,55 +100,126 @@ def check_data(source: DataSource, asked: Asked) -> None:
         _checked(_opened(source, asked), asked)
 
 
-def read_data(source: DataSource, asked: Asked) -> ReadData:
+def read_data(source: DataSource, asked: Asked, workers: Workers | None = None, *, counted: bool = False) -> ReadData:
     """All rows. Takes as long as it takes, and tells how far it is.
+
+    Args:
+        source: Where they lie.
+        asked: What they are to be.
+        workers: Who count rows that say the same, where there are some.
+        counted: Rows of predictions that say the same are one entry whatever columns there are, and ids are left aside.
 
     Raises:
         DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
-        TooLarge: there are more than this kind of input may have.
+        BeyondMemory: there are more than this kind of input may have.
+        ClusterUnavailable: the cluster does not do it.
     """
     with _of_reference():
         data = _opened(source, asked)
         _checked(data, asked)
-        mapped = asked.reference.columns is not None
-        names = asked.reference.columns or data.names(mapped=False)
-        counted = asked.kind == _PREDICTIONS and not _OF_ROWS & {*names}
-        columns = _columns(asked, data.file(mapped=mapped, counted=counted))
+        of_rows = _of_rows(asked, data)
+        counting = None
+        if asked.counts and (counted or not of_rows):
+            counting = partial(_counted, Reading(source, asked, data.schema), data.pieces, workers)
+        columns = _columns(asked, data.file(mapped=asked.mapped, counted=counting), ids=not counted)
         _check_unchanged(source, asked, data)
-        return ReadData(columns, data.read.times, _facts(asked.reference, data.listing.files, data.read.rows))
+        unchecked = counted and _IDS in of_rows
+        facts = _facts(asked.reference, data.listing.files, data.read.rows, unchecked=unchecked)
+        return ReadData(columns, data.read.tally, facts)
 
 
 class PartsOfData:
-    """The rows in parts, each as `ReadData` has all of them; the facts are there when all parts have gone by."""
+    """All rows, to be read piece by piece, here or elsewhere."""
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
-        self._source, self._asked = source, asked
-        self._facts: DataFacts | None = None
-
-    def __iter__(self) -> Iterator[ReadData]:
-        asked = self._asked
+        """Raises DataNotAllowed, InvalidInput and TooLarge as `read_data`, before any row is read."""
         with _of_reference():
-            data = _opened(self._source, asked)
-            _checked(data, asked)
-            mapped = asked.reference.columns is not None
-            if _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}:
+            self._data = _opened(source, asked)
+            _checked(self._data, asked)
+            of_rows = _of_rows(asked, self._data)
+            if of_rows - {_IDS}:
                 raise BeyondMemory(
-                    "expected probabilities without ids, groups and weights, of so many rows", pointer="/data"
+                    f"expected {asked.kind} without groups and weights, of so many rows", pointer="/data"
                 )
-            before = 0
-            for file in data.parts(lambda described: _columns(asked, described), mapped=mapped):
-                columns = _columns(asked, file)
-                yield ReadData(columns, None, _facts(asked.reference, (), before), before)
-                before = data.read.rows
-            _check_unchanged(self._source, asked, data)
-            self._facts = _facts(asked.reference, data.listing.files, data.read.rows)
+            names = asked.reference.columns or self._data.names(mapped=False)
+            if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
+                raise BeyondMemory(
+                    "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
+                )
+        self._has_ids = _IDS in of_rows
+        self.reading = Reading(source, asked, self._data.schema)
 
     @property
-    def facts(self) -> DataFacts:
-        """What was read."""
-        if self._facts is None:
-            raise ValueError("expected all parts to have been read")
-        return self._facts
+    def pieces(self) -> tuple[Piece, ...]:
+        """In the order of the data."""
+        return self._data.pieces
+
+    def facts(self, rows: int) -> DataFacts:
+        """What was read, once so many rows of all pieces have been.
+
+        Raises:
+            InvalidInput: the files are no more what they were.
+        """
+        reading, files = self.reading, self._data.listing.files
+        with _of_reference():
+            _check_unchanged(reading.source, reading.asked, self._data)
+        return _facts(reading.asked.reference, files, rows, unchecked=self._has_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How pieces are read, wherever that is done: can be sent to another process.
+
+    Attributes:
+        schema: Of all files.
+    """
+
+    source: DataSource
+    asked: Asked
+    schema: pa.Schema
+
+    def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:
+        """The rows of a piece in parts, each as `read_data` has all of them; ``before`` rows of others come first.
+
+        Raises:
+            DataNotAllowed, InvalidInput, TooLarge: as `read_data`.
+        """
+        asked = self.asked
+        with _of_reference():
+            data = self._opened(piece)
+            columns = data.columns(partial(_columns, asked, ids=asked.with_ids), mapped=asked.mapped)
+            for file in data.parts(columns, before, mapped=asked.mapped):
+                found = _columns(asked, file, ids=asked.with_ids)
+                rows = data.read.rows
+                yield ReadData(found, None, _facts(asked.reference, (), rows), before)
+                before, data.read.rows = before + rows, 0
+
+    def counted(self, columns: Columns, piece: Piece, before: int = 0) -> RowCounts:
+        """The different rows of a piece, each with how often it occurs; ``before`` rows of others come first. Raises as
+        `parts`.
+        """
+        with _of_reference():
+            return self._opened(piece).counted(columns, before)
+
+    def _opened(self, piece: Piece) -> Dataset:
+        reference = self.asked.reference
+        listing = self.source.again(reference.uri, [piece.file])
+        condition = None if reference.filter is None else read_filter(reference.filter)
+        return Dataset(listing, reference.format, self.schema, condition, self.asked.memory_bytes, (piece,))
+
+
+def _counted(reading: Reading, pieces: Sequence[Piece], workers: Workers | None, columns: Columns) -> RowCounts:
+    """The different rows of all pieces."""
+    whole: RowCounts | None = None
+
+    def here(piece: Piece) -> RowCounts:
+        return reading.counted(columns, piece, 0 if whole is None else whole.rows)
+
+    for counts in made_of(pieces, workers, partial(reading.counted, columns), here):
+        whole = counts if whole is None else whole.merge(counts)
+    if whole is None:
+        raise ValueError("expected at least one piece")
+    return whole
 
 
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
@@ -147,42 +241,59 @@ def _of_column(fault: Fault, read: ReadData) -> Fault:
     if member not in ARRAYS or member not in read.columns:
         return fault
     row = place.partition("/")[0]
-    where = f", row {read.before + int(row)} of those read" if row.isdigit() and read.times is None else ""
+    where = f", row {read.before + int(row)} of those read" if row.isdigit() and read.tally is None else ""
     return Fault(_DATA, fault.code, f"{member}{where}: {fault.detail}")
 
 
 def _opened(source: DataSource, asked: Asked) -> Dataset:
     listing = source.files(asked.reference.uri)
+    if asked.digest is not None and _digest(listing.files) != asked.digest:
+        raise InvalidInput.at("/data", "data_changed", "expected the files that were evaluated, others are there now")
     columns = (asked.reference.columns or {}).values()
     needed = [name for given in columns for name in ([given] if isinstance(given, str) else given)]
-    return open_dataset(listing, asked.reference, needed, asked.memory_bytes)
+    return open_dataset(listing, asked.reference, needed, asked.memory_bytes, asked.piece_rows)
 
 
 def _checked(data: Dataset, asked: Asked) -> None:
-    _columns(asked, data.described(mapped=asked.reference.columns is not None))
+    _columns(asked, data.described(mapped=asked.mapped))
 
 
-def _columns(asked: Asked, file: TableFile) -> dict[str, Any]:
-    return columns_of(file, asked.kind, asked.labels, asked.reference.columns)
+def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
+    """What rows say of themselves."""
+    return _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}
 
 
-def _facts(reference: DataReference, files: Sequence[DataFile], rows: int) -> DataFacts:
+def _columns(asked: Asked, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
+    columns = asked.reference.columns
+    if not ids:
+        file = TableFile([name for name in file.names if asked.mapped or name != _IDS], file.load)
+        columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}
+    return columns_of(file, asked.kind, asked.labels, columns)
+
+
+def _digest(files: Sequence[DataFile]) -> str:
     digest = hashlib.sha256()
     for file in files:
         # No path has such a character: addresses are printable, and what is listed is a name of one file.
         digest.update(f"{file.path}\0{file.size}\0{file.version}\0".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _facts(reference: DataReference, files: Sequence[DataFile], rows: int, *, unchecked: bool = False) -> DataFacts:
     facts: DataFacts = {
         "uri": reference.uri,
         "format": reference.format.value,
         "rows": rows,
         "files": len(files),
         "bytes": sum(file.size for file in files),
-        "digest": f"sha256:{digest.hexdigest()}",
+        "digest": _digest(files),
     }
     if reference.columns is not None:
         facts["columns"] = {
             ours: theirs if isinstance(theirs, str) else [*theirs] for ours, theirs in reference.columns.items()
         }
+    if unchecked:
+        facts["sample_ids_unchecked"] = True
     if reference.filter is not None:
         facts["filter"] = reference.filter
     return facts

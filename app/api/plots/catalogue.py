@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.api.answers import write_json
-from app.api.plots import calibration, classes, curves, differences, histograms, matrices, shares, verdicts
+from app.api.plots import classes, differences, matrices, shares, verdicts
 from app.api.plots.kinds import contingency, units
 from app.api.plots.rates import planes, recalls, spreads, surfaces
 from app.api.plots.registry import PLOTS, Given, Needs, Subject
-from app.domain.errors import CurveUndefined, NoFigure
+from app.api.plots.samples import calibration, closeness, curves, histograms
+from app.domain.errors import CurveUndefined, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry.
 MODULES: Final = (
-    *(matrices, classes, curves, histograms, calibration),
+    *(matrices, classes, curves, histograms, calibration, closeness),
     *(planes, surfaces, recalls, spreads, shares),
     *(contingency, units),
     *(differences, verdicts),
@@ -83,7 +84,7 @@ def drawn_or_why(subject: Subject, names: Sequence[str], given: Given) -> list[b
     for name in names:
         try:
             found.append(drawn(subject, name, given))
-        except (NoFigure, CurveUndefined) as error:
+        except (NoFigure, CurveUndefined, NoSamples) as error:
             found.append(error.detail)
     return found
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, level_of, listed, sentences, with_limits
+from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, level_of, listed, sentences, with_limits
 from app.api.plots.registry import Given, Json, Needs, figure, needs_classes
 from app.api.texts.lines import shown, whole
 from app.api.texts.reading import class_word, ends_of, precision_of, recalls_of, weakest_classes
@@ -74,7 +74,7 @@ def _rate_layers(metric: str, named: Sequence[str], style: str) -> list[Spec]:
         "field": "value",
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
-        "axis": {"title": None, "values": [0, 0.5, 1], "format": "~g", "grid": True},
+        "axis": {"title": None, "values": [0, 0.5, 1], "format": NUMBERS, "grid": True},
     }
     interval = "interval" if style == "stays" else "interval-moves"
     return [
@@ -118,6 +118,7 @@ def phi(given: Given) -> Figure:
         subtitle=(
             given.heading,
             "quartiles, lowest median first" + (f"; {_MOST} of {len(order)} classes" if len(order) > _MOST else ""),
+            zones_said(right, wrong, "the left"),
         ),
         text=sentences(
             f"Class {name(shown(order[0]))} has the lowest median phi, {with_limits(medians[order[0]], None, None)}.",
@@ -129,7 +130,10 @@ def phi(given: Given) -> Figure:
         body={
             "width": given.look.width or 360,
             "height": given.look.height or {"step": ROW_HEIGHT + 4},
-            "layer": [*zones(given.look, right, wrong), *_box_layers(given.look, rows, named)],
+            "layer": [
+                *zones(given.look, right, wrong),
+                *_box_layers(given.look, rows, named, [0.0, wrong, right, 1.0]),
+            ],
         },
     )
 
@@ -167,11 +171,21 @@ def zones(look: Look, right: float, wrong: float, *, upright: bool = False) -> l
     ]
 
 
-def _box_layers(look: Look, rows: Sequence[Row], named: Sequence[str]) -> list[Spec]:
+def zones_said(right: float, wrong: float, side: str) -> str:
+    """What the zones are, from this side on."""
+    between = " uncertain," if right - wrong > _NOTHING else ""
+    return f"shaded, from {side}: certainly wrong,{between} certainly right"
+
+
+def _box_layers(look: Look, rows: Sequence[Row], named: Sequence[str], bounds: Sequence[float]) -> list[Spec]:
     y = listed("class", named)
 
     def x(field: str) -> Spec:
-        axis = {"title": "phi; 1 is a probability of 1 for the true class", "values": [0, 0.5, 1], "format": "~g"}
+        axis = {
+            "title": "phi; 1 is a probability of 1 for the true class",
+            "values": [round(one, 3) for one in bounds],
+            "format": ".3~r",
+        }
         return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
 
     return [

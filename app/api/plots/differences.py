@@ -1,21 +1,21 @@
 """Comparisons: differences with limits and the band of practical equivalence, and ranks over datasets."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, listed, sentences
+from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, listed, sentences, with_halo
 from app.api.plots.registry import Given, Json, Needs, figure
-from app.api.texts.comparison_text import BETTER, EQUAL, OPEN, WORSE, outcome
+from app.api.texts.comparison_text import BETTER, EQUAL, OPEN, WORSE, is_of_class, outcome
 from app.api.texts.lines import limits, number, shown, signed
 from app.api.texts.names import run_name, run_names
 from app.domain.errors import NoFigure
+from app.domain.wording import names as listed_names
 from app.domain.wording import percent
 
 _MOST_ROWS: Final = 80
-# A metric of one class, as its value is named.
-_OF_CLASS: Final = re.compile(r"\w+(\([^()]*\))?@")
+# As many are read out.
+_MOST_TOLD: Final = 12
 # What is said of a pair, the theme's colour of it, and a shape of its own.
 _OUTCOMES: Final = {
     BETTER: ("pass", "triangle-right"),
@@ -61,7 +61,7 @@ def differences(given: Given) -> Figure:
             f"shaded: a difference of at most {design['rope']:g}, which is too small to matter",
             *([f"{len(rows)} of {len(every):,}: of single classes the largest differences"] if rows != every else []),
         ),
-        text=sentences(*(f"{row['pair']}, {row['metric']}: {_in_words(row)}." for row in rows[:12])),
+        text=_told(rows),
         body=body,
     )
 
@@ -93,7 +93,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                 {
                     "pair": f"{names[a]} less {names[b]}",
                     "metric": f"{shown(key)} (lower is better)" if turned else shown(key),
-                    "of_class": _OF_CLASS.match(key) is not None,
+                    "of_class": is_of_class(key),
                     "difference": pair["difference"],
                     "low": pair["low"],
                     "high": pair["high"],
@@ -102,7 +102,8 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                     "to": _sign(high, turned=turned),
                     "p_adjusted": pair["p_adjusted"],
                     "outcome": outcome(metric, pair),
-                    "said": f"{signed(pair['difference'])} ({limits(pair['low'], pair['high'], sign=True)})",
+                    # With the minus that the axis has.
+                    "said": _signed(pair["difference"], pair["low"], pair["high"]).replace("-", "\u2212"),
                 }
             )
     return rows
@@ -112,9 +113,25 @@ def _sign(value: float | None, *, turned: bool) -> float | None:
     return None if value is None else -value if turned else value
 
 
+def _told(rows: Sequence[Row]) -> str:
+    """The first rows in words, each pair named once."""
+    found: dict[str, list[str]] = {}
+    for row in rows[:_MOST_TOLD]:
+        found.setdefault(row["pair"], []).append(_in_words(row))
+    told = [f"{pair}: {'; '.join(parts)}." for pair, parts in found.items()]
+    left = len(rows) - _MOST_TOLD
+    return sentences(*told, f"{left} more differences are drawn." if left > 0 else "")
+
+
 def _in_words(row: Row) -> str:
     said = {BETTER: "better", WORSE: "worse", EQUAL: "the same", OPEN: "not settled"}[row["outcome"]]
-    return f"{said}, {signed(row['difference'])} ({limits(row['low'], row['high'], sign=True)})"
+    return f"{row['metric']} {said}, {_signed(row['difference'], row['low'], row['high'])}"
+
+
+def _signed(difference: float, low: float | None, high: float | None) -> str:
+    """A difference, its limits behind it where it has any."""
+    behind = "" if low is None and high is None else f" ({limits(low, high, sign=True)})"
+    return f"{signed(difference)}{behind}"
 
 
 def _forest(look: Look, rows: Sequence[Row], metrics: Sequence[str], rope: float, *, data_inside: bool) -> list[Spec]:
@@ -194,10 +211,26 @@ def critical_difference(given: Given) -> Figure:
     x: Spec = {
         "type": "quantitative",
         "scale": {"domain": [1, max(len(names), 2)], "nice": False},
-        "axis": {"title": "average rank, 1 is best", "orient": "top", "tickMinStep": 1, "format": "~g", "grid": True},
+        "axis": {
+            "title": "average rank, 1 is best",
+            "orient": "top",
+            "tickMinStep": 1,
+            "format": NUMBERS,
+            "grid": True,
+        },
     }
     y: Spec = {"type": "quantitative", "axis": None, "scale": {"domain": [len(names) + 0.5, -lanes - 0.5]}}
     critical = nemenyi["critical_difference"]
+    # The lines of the models below pass behind the names.
+    named: Spec = {
+        "data": data(rows),
+        "mark": {"type": "text", "align": "left", "dx": 10, "style": "label"},
+        "encoding": {
+            "x": {"field": "rank", **x},
+            "y": {"field": "row", **y},
+            "text": {"field": "said", "type": "nominal"},
+        },
+    }
     return Figure(
         title=f"Average ranks by {shown(answer['metric'])}",
         subtitle=(
@@ -208,7 +241,7 @@ def critical_difference(given: Given) -> Figure:
             f"{names[order[0]]} has the best average rank, {number(ranks[order[0]])} over {len(answer['datasets'])} "
             f"datasets, and {names[order[-1]]} the worst, {number(ranks[order[-1]])}.",
             f"The critical difference is {number(critical)}.",
-            *(f"Not told apart: {', '.join(names[one] for one in clique)}." for clique in bars[:6]),
+            *(f"Not told apart: {listed_names([names[one] for one in clique])}." for clique in bars[:6]),
         ),
         body={
             "width": look.width or 420,
@@ -233,15 +266,7 @@ def critical_difference(given: Given) -> Figure:
                     "mark": {"type": "point", "style": "stays"},
                     "encoding": {"x": {"field": "rank", **x}, "y": {"field": "row", **y}},
                 },
-                {
-                    "data": data(rows),
-                    "mark": {"type": "text", "align": "left", "dx": 10, "style": "label"},
-                    "encoding": {
-                        "x": {"field": "rank", **x},
-                        "y": {"field": "row", **y},
-                        "text": {"field": "said", "type": "nominal"},
-                    },
-                },
+                *with_halo(named, look),
             ],
         },
     )

@@ -46,7 +46,8 @@ class Look:
         """The theme as Vega-Lite takes it."""
         theme = {name: value for name, value in _themes()[self.theme].items() if name not in _OWN}
         # At the top stands what the upright axis is called.
-        return {**theme, "legend": {**theme["legend"], "orient": "bottom"}}
+        # What measures texts does not know the fonts of whoever looks: names of a legend have room behind them.
+        return {**theme, "legend": {**theme["legend"], "orient": "bottom", "columnPadding": 28}}
 
     @property
     def paper(self) -> str:
@@ -120,9 +121,30 @@ class Figure:
                 "text": self.title,
                 "subtitle": [part for line in self.subtitle for part in wrap(line, _LONGEST)],
             },
-            **self.body,
+            **_settled(self.body, look.config["style"]),
             "config": look.config,
         }
+
+
+def _settled(part: Any, styles: Mapping[str, Spec]) -> Any:
+    """A part of a specification with what would be lost to the theme otherwise.
+
+    What the theme says of all lines or points comes before what it says of a style, so that a mark has its style
+    written out. How many ticks the theme wants thins out ticks that are listed, so that an axis that lists them says
+    their number.
+    """
+    if isinstance(part, list):
+        return [_settled(one, styles) for one in part]
+    if not isinstance(part, dict):
+        return part
+    found = {name: one if name == "data" else _settled(one, styles) for name, one in part.items()}
+    mark = found.get("mark")
+    if isinstance(mark, dict) and "style" in mark:
+        found["mark"] = {**styles[mark["style"]], **mark}
+    axis = found.get("axis")
+    if isinstance(axis, dict) and "values" in axis:
+        found["axis"] = {**axis, "tickCount": len(axis["values"])}
+    return found
 
 
 def colours_of(theme: Theme) -> list[str]:

@@ -12,6 +12,11 @@ Row = dict[str, Any]
 SQUARE: Final = 320
 WIDE, HIGH, ROW_HEIGHT = 352, 252, 22
 RATES: Final = [0, 0.5, 1]
+# As many digits as the ticks need, and never an exponent, which "g" has from 10 on.
+NUMBERS: Final = ",~r"
+# Dashes of lines that have one colour, and strokes of legends that are long enough to show them.
+DASHES: Final = ([1, 0], [6, 3], [2, 3], [10, 3, 2, 3])
+STROKES: Final[Spec] = {"symbolType": "stroke", "symbolOpacity": 1, "symbolSize": 400}
 
 
 def data(rows: Iterable[Row]) -> Spec:
@@ -33,7 +38,7 @@ def quantity(
     **axis: Any,
 ) -> Spec:
     """A quantity on an axis of its own."""
-    shown_axis: Spec = {"title": title, "format": "~g", **axis}
+    shown_axis: Spec = {"title": title, "format": NUMBERS, **axis}
     if ticks is not None:
         shown_axis["values"] = list(ticks)
     scale: Spec = {"nice": False} if domain is None else {"domain": list(domain), "nice": False}
@@ -56,6 +61,12 @@ def in_order() -> Spec:
     return {"field": "point", "type": "quantitative"}
 
 
+def with_halo(layer: Spec, look: Look) -> list[Spec]:
+    """A layer of texts that is read on top of lines."""
+    behind: Spec = {"color": look.paper, "stroke": look.paper, "strokeWidth": 5, "strokeJoin": "round"}
+    return [{**layer, "mark": {**layer["mark"], **behind}}, layer]
+
+
 def reference(rows: Sequence[Row], **mark: Any) -> Spec:
     """A dashed line through points x, y, on the axes of the figure."""
     return {
@@ -67,17 +78,27 @@ def reference(rows: Sequence[Row], **mark: Any) -> Spec:
 
 def by_run(names: Sequence[str], look: Look) -> Spec:
     """The colour of each run; a legend as soon as there are several."""
-    shown_legend = {"title": None, "symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 300}
-    # What measures texts does not know the fonts of whoever looks.
-    shown_legend |= {"columns": 2, "columnPadding": 28}
-    legend = shown_legend if len(names) > 1 else None
     colours = look.series
+    return _by_run(names, [colours[place % len(colours)] for place in range(len(names))])
+
+
+def lines_by_run(names: Sequence[str], look: Look) -> Spec:
+    """The colour of the line of each run, and its dashes where there are more runs than colours."""
+    found = {"color": by_run(names, look)}
+    colours = len(look.series)
+    if len(names) > colours:
+        found["strokeDash"] = _by_run(names, [DASHES[place // colours % len(DASHES)] for place in range(len(names))])
+    return found
+
+
+def _by_run(names: Sequence[str], shown_as: Sequence[Any]) -> Spec:
+    legend: Spec = {"title": None, "labelLimit": 300, "columns": 2, **STROKES}
     return {
         "field": "run",
         "type": "nominal",
         "sort": list(names),
-        "scale": {"domain": list(names), "range": [colours[place % len(colours)] for place in range(len(names))]},
-        "legend": legend,
+        "scale": {"domain": list(names), "range": list(shown_as)},
+        "legend": legend if len(names) > 1 else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""Confusion matrices, readable whatever the number of classes, and the mistakes that are made most often."""
+"""Confusion matrices, readable whatever the number of classes, and the largest mistakes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from app.domain.wording import name, share
 _WITH_COUNTS = 7
 WITH_SHARES: Final = 60
 _LARGE_CELL, _CELL, _LARGEST = 64, 23, 900
+_SHORT = 10
 _MOST_MISTAKES = 20
 # Text is in ink up to this share, and in the colour of the paper from there on.
 _DARK_FROM: Final = BREAKS[3]
@@ -48,7 +49,7 @@ def confusion_shares(given: Given) -> Figure:
 
 @figure("confusions", needs=Needs.REPORT)
 def confusions(given: Given) -> Figure:
-    """The mistakes that are made most often, as shares of the class that is mistaken."""
+    """The mistakes that take the largest shares of their class."""
     run = given.run
     matrix = matrix_of(run)
     labels = apart(run.report["input"]["labels"])
@@ -70,11 +71,9 @@ def confusions(given: Given) -> Figure:
     order = [row["mistake"] for row in rows]
     y = listed("mistake", order, labelLimit=360)
     return Figure(
-        title="Most frequent mistakes",
+        title="Mistakes that take the largest shares of their class",
         subtitle=(run.title, "share of the actual class"),
-        text=sentences(
-            f"The mistakes made most often. {_first(run)}", f"{len(order)} are shown." if len(order) > 1 else ""
-        ),
+        text=sentences(_first(run), f"{len(order)} mistakes are shown." if len(order) > 1 else "One mistake is shown."),
         body={
             "data": data(rows),
             "width": given.look.width or 240,
@@ -132,17 +131,15 @@ def _matrix(given: Given, *, shares: bool) -> Figure:
             "data": data(rows),
             "width": look.width or {"step": step},
             "height": look.height or {"step": step},
-            "view": {"fill": look.config["axis"]["gridColor"] + "55"},
+            "view": {"fill": look.line, "fillOpacity": 1 / 3},
             "encoding": {
                 "x": listed(
                     "predicted",
                     named,
                     title="Predicted",
-                    orient="top",
-                    labelAngle=0 if len(labels) <= _WITH_COUNTS and max(map(len, labels)) < 10 else -90,
-                    **sparse_labels(len(labels)),
+                    **names_above(labels, len(labels), _WITH_COUNTS),
                 ),
-                "y": listed("actual", named, title="Actual", **_upright(labels), **sparse_labels(len(labels))),
+                "y": listed("actual", named, title="Actual", **LEFT_OF_NAMES, **sparse_labels(len(labels))),
             },
             "layer": [*_cells(look, len(labels)), *_texts(look, len(labels), shares=shares)],
             "resolve": {"scale": {"color": "independent"}},
@@ -150,8 +147,14 @@ def _matrix(given: Given, *, shares: bool) -> Figure:
     )
 
 
-def _upright(labels: Sequence[str]) -> Spec:
-    return {"titleX": -12, "titleY": -12, "titleAlign": "right"} if labels else {}
+# The title of the names at the left ends before those above begin.
+LEFT_OF_NAMES: Final[Spec] = {"titleX": -12, "titleY": -12, "titleAlign": "right"}
+
+
+def names_above(names: Sequence[str], count: int, with_counts: int) -> Spec:
+    """The axis of the columns of a table of so many: short names lie above large cells, all others stand."""
+    lie = count <= with_counts and max(map(len, names)) < _SHORT
+    return {"orient": "top", "labelAngle": 0 if lie else -90, **sparse_labels(count)}
 
 
 def cell_size(count: int, with_counts: int, large: int) -> int:

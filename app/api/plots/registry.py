@@ -181,21 +181,21 @@ def matrix_of(run: Run) -> list[list[float]]:
 
 
 def class_of(given: Given, run: Run) -> int:
-    """The place of the class that was asked for, else of the positive one, else of the one with the lowest recall.
+    """The place in a run of the class that was asked for, else of the positive one of the first run, else of its one
+    with the lowest recall: all runs of a figure show the same class.
 
     Raises:
         NoFigure: there are no classes.
         UnknownClass: there is no such class.
     """
-    report = run.report
-    needs_classes(report)
-    labels: list[str] = report["input"]["labels"]
-    if given.label is not None:
-        return place_in(labels, given.label)
-    if report["input"].get("positive") is not None:
-        return labels.index(report["input"]["positive"])
-    weakest = report["headline"]["weakest_class"]
-    return 0 if weakest is None else labels.index(weakest["label"])
+    needs_classes(run.report)
+    label = given.label
+    if label is None:
+        first = given.run.report
+        weakest = first["headline"]["weakest_class"] or {"label": first["input"]["labels"][0]}
+        positive = first["input"].get("positive")
+        label = weakest["label"] if positive is None else positive
+    return place_in(run.report["input"]["labels"], label)
 
 
 def place_in(labels: Sequence[str], label: str) -> int:

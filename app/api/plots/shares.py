@@ -3,15 +3,18 @@
 from typing import Final
 
 from app.api.plots.look import Figure, Spec
-from app.api.plots.marks import HIGH, WIDE, Row, by_run, data, in_order, sentences
+from app.api.plots.marks import HIGH, NUMBERS, WIDE, Row, data, in_order, lines_by_run, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, figure
 from app.api.texts.lines import number, shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, SWEPT
-from app.domain.wording import name, percent
+from app.domain.wording import name
+from app.domain.wording import share as said_share
 
 STEPS: Final = 25
 LOWEST_SHARE, HIGHEST_SHARE = 0.01, 0.99
+# Of the axis that the name of a line takes.
+_NAME_WIDTH: Final = 0.2
 _SHARES: Final = [0, 0.25, 0.5, 0.75, 1]
 
 
@@ -32,7 +35,7 @@ def prevalence(given: Given) -> Figure:
     if not rows:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
     look = given.look
-    colour = by_run(lines, look)
+    colour = lines_by_run(lines, look)
     sweep = given.run.sweep["sweep"]
     marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}, {"x": sweep["equal"], "said": "equal shares"}]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
@@ -40,8 +43,8 @@ def prevalence(given: Given) -> Figure:
         title=f"If class {name(shown(label))} were rarer, or more frequent",
         subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with the class shares"),
         text=sentences(
-            f"Metrics at shares of class {name(shown(label))} from {percent(LOWEST_SHARE, 0)} to "
-            f"{percent(HIGHEST_SHARE, 0)}.",
+            f"{'Metrics' if single else 'Accuracy'} at shares of class {name(shown(label))} from "
+            f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
             *(_told(line, rows) for line in lines),
         ),
         body={
@@ -62,7 +65,7 @@ def prevalence(given: Given) -> Figure:
                     "field": "y",
                     "type": "quantitative",
                     "scale": {"domain": [low, 1], "nice": False},
-                    "axis": {"title": None, "format": "~g", "tickCount": 3},
+                    "axis": {"title": None, "format": NUMBERS, "tickCount": 3},
                 },
             },
             "layer": [*_marks(marked), *_lines(rows, colour)],
@@ -96,10 +99,17 @@ def _at(values: list[float | None] | None, place: int) -> float | None:
 
 
 def _marks(marked: list[Row]) -> list[Spec]:
-    """Where this data lies, and where all classes have equal shares; the names one above the other at the foot, since
-    most lines are near the top.
+    """Where this data lies, and where all classes have equal shares; the names at the foot, since most lines are near
+    the top.
     """
-    text: Spec = {"type": "text", "style": "note", "align": "left", "dx": 3, "baseline": "bottom"}
+    text: Spec = {"type": "text", "style": "note", "baseline": "bottom"}
+    left, right = sorted(marked, key=lambda one: float(one["x"]))
+    named: list[Row] = [{**left, "align": "left"}, {**right, "align": "left"}]
+    if right["x"] - left["x"] < _NAME_WIDTH:
+        # The name at the left would be crossed by the other line.
+        aside = left["x"] > _NAME_WIDTH
+        named[0] |= {"align": "right"} if aside else {"x": right["x"], "said": f"{left['said']}, {right['said']}"}
+        named = named if aside else named[:1]
     return [
         {
             "data": data(marked),
@@ -109,10 +119,10 @@ def _marks(marked: list[Row]) -> list[Spec]:
         *(
             {
                 "data": data([one]),
-                "mark": {**text, "dy": -3 - 15 * place},
+                "mark": {**text, "align": one["align"], "dx": 3 if one["align"] == "left" else -3, "dy": -3},
                 "encoding": {"y": {"value": "height"}, "text": {"field": "said", "type": "nominal"}},
             }
-            for place, one in enumerate(marked)
+            for one in named
         ),
     ]
 
@@ -126,14 +136,14 @@ def _lines(rows: list[Row], colour: Spec) -> list[Spec]:
             "encoding": {
                 "y": {"field": "low", "type": "quantitative"},
                 "y2": {"field": "high"},
-                "color": colour,
+                "color": colour["color"],
             },
         },
         {
             "name": "curves",
             "data": data(rows),
             "mark": {"type": "line"},
-            "encoding": {"order": in_order(), "color": colour},
+            "encoding": {"order": in_order(), **colour},
         },
     ]
 
@@ -143,4 +153,4 @@ def _told(line: str, rows: list[Row]) -> str:
     if not mine:
         return ""
     first, last = mine[0], mine[-1]
-    return f"{line}: {number(first['y'])} at {percent(first['x'], 0)}, {number(last['y'])} at {percent(last['x'], 0)}."
+    return f"{line}: {number(first['y'])} at {said_share(first['x'])}, {number(last['y'])} at {said_share(last['x'])}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import Row, data, sentences, side_by_side
+from app.api.plots.marks import NUMBERS, Row, data, sentences, side_by_side
 from app.api.plots.registry import Given, Json, Needs, figure
 from app.api.texts.check_text import rule_words, shown_limits, shown_value
 from app.api.texts.lines import shown
@@ -53,7 +53,7 @@ def _panel(look: Look, result: Json) -> Spec:
         "axis": {
             "title": None,
             "tickCount": 5,
-            "format": ",~r",
+            "format": NUMBERS,
             "grid": False,
         },
     }

@@ -1,6 +1,6 @@
 """What a page about a comparison says, read from its answer: who is better by what, then the numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from app.api.report.numbers import decimals, p_value, shown_value, signed_interval, signed_value
@@ -10,15 +10,19 @@ from app.api.texts.comparison_text import (
     OPEN,
     WORSE,
     chances,
+    is_of_class,
     outcome,
     pairing_sentence,
     result_sentence,
 )
 from app.api.texts.lines import chance, shown, whole
 from app.api.texts.names import dataset_name, run_name, run_names
+from app.domain.wording import names as listed_names
 from app.domain.wording import percent
 
 Json = Mapping[str, Any]
+# Rows of a table that are not folded.
+_MOST_ROWS: Final = 40
 # Of each outcome: the colour, the sign and the word.
 _WORDS: Final = {
     BETTER: ("pass", "better", "better"),
@@ -44,10 +48,11 @@ def _of_runs(answer: Json) -> dict[str, Any]:
     datasets = list(dict.fromkeys(dataset_name(run["dataset"]) for run in runs))
     pair = len(runs) == 2
     return {
-        "title": " and ".join(names) if pair else f"{len(runs)} runs",
+        "title": " against ".join(names) if pair else f"{len(runs)} runs",
         "on": datasets[0] if len(datasets) == 1 else f"{len(datasets)} datasets",
         "id": answer["id"],
         "verdict": result_sentence(answer) if pair else "",
+        "pair": f"{names[0]} less {names[1]}" if pair else "",
         "design": pairing_sentence(design),
         "level": percent(design["level"], None),
         "adjusted": design["multiplicity"]["method"],
@@ -60,8 +65,10 @@ def _of_runs(answer: Json) -> dict[str, Any]:
             }
             for name, run in zip(names, runs, strict=True)
         ],
-        "values": [_values(key, metric, answer) for key, metric in answer["metrics"].items()],
-        "differences": [row for key, metric in answer["metrics"].items() for row in _differences(key, metric, by_id)],
+        "values": folded([_values(key, metric, answer) for key, metric in answer["metrics"].items()]),
+        "differences": folded(
+            [row for key, metric in answer["metrics"].items() for row in _differences(key, metric, by_id)]
+        ),
         "findings": [
             {"severity": one["severity"], "word": one["severity"].capitalize(), "head": shown(one["message"])}
             for one in answer.get("findings") or ()
@@ -71,6 +78,16 @@ def _of_runs(answer: Json) -> dict[str, Any]:
     }
 
 
+def folded(rows: Sequence[Json]) -> tuple[list[Json], list[Json]]:
+    """As many rows as can be looked at, and the others: of single classes the largest differences are seen."""
+    order = sorted(range(len(rows)), key=lambda place: (is_of_class(rows[place]["key"]), -rows[place].get("size", 0.0)))
+    seen = set(order[:_MOST_ROWS])
+    found: tuple[list[Json], list[Json]] = ([], [])
+    for place, row in enumerate(rows):
+        found[place not in seen].append(row)
+    return found
+
+
 def _values(key: str, metric: Json, answer: Json) -> dict[str, Any]:
     may = set(metric.get("may_be_best") or ())
     best = metric["best"]
@@ -78,7 +95,9 @@ def _values(key: str, metric: Json, answer: Json) -> dict[str, Any]:
     for run, value in zip(answer["evaluations"], metric["values"], strict=True):
         mark = "✓" if run["id"] == best else "≈" if run["id"] in may else ""
         cells.append({"value": shown_value(value), "mark": mark})
-    return {"metric": shown(key), "lower": metric["better"] == "lower", "cells": cells}
+    known = [value for value in metric["values"] if value is not None]
+    size = max(known, default=0.0) - min(known, default=0.0)
+    return {"key": key, "size": size, "metric": shown(key), "lower": metric["better"] == "lower", "cells": cells}
 
 
 def _differences(key: str, metric: Json, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -86,6 +105,8 @@ def _differences(key: str, metric: Json, names: Mapping[str, str]) -> Iterator[d
         style, icon, word = _WORDS[outcome(metric, pair)]
         digits = decimals(pair["low"], pair["high"])
         yield {
+            "key": key,
+            "size": abs(pair["difference"] or 0.0),
             "metric": shown(key),
             "lower": metric["better"] == "lower",
             "a": names[pair["a"]],
@@ -117,10 +138,7 @@ def _of_models(answer: Json) -> dict[str, Any]:
             {
                 "name": names[place],
                 "rank": shown_value(ranks[place], 2),
-                "alike": ", ".join(
-                    names[one]
-                    for one in sorted({o for clique in answer["cliques"] if place in clique for o in clique} - {place})
-                ),
+                "alike": _alike(answer["cliques"], place, names),
             }
             for place in order
         ],
@@ -139,3 +157,9 @@ def _of_models(answer: Json) -> dict[str, Any]:
         "adjusted": answer["design"]["multiplicity"]["method"],
         "notes": [shown(note[:1].upper() + note[1:]) for note in answer["notes"]],
     }
+
+
+def _alike(cliques: Sequence[Sequence[int]], place: int, names: Sequence[str]) -> str:
+    """The models that one cannot be told apart from, the first of many."""
+    found = sorted({one for clique in cliques if place in clique for one in clique} - {place})
+    return listed_names([names[one] for one in found]) if found else ""

@@ -328,9 +328,12 @@ def _undefined(answer: Json) -> list[dict[str, str]]:
     """Why values do not exist, what has one reason in one row."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for one in answer["undefined"]:
-        metrics, labels = found.setdefault(one["reason"], ({}, {}))
+        label = one.get("class") or ""
+        # The class has a column of its own, so that many classes with one reason are one row.
+        reason = one["reason"].replace(f"class '{label}'", "the class") if label else one["reason"]
+        metrics, labels = found.setdefault(reason, ({}, {}))
         metrics[one["metric"]] = None
-        labels[one.get("class") or ""] = None
+        labels[label] = None
     return [
         {
             "metrics": _several(metrics),

@@ -12,6 +12,9 @@ from app.api.plots.look import Theme, colours_of
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
 _COLOUR: Final = re.compile(r'(fill|stroke)="(#[0-9a-fA-F]{6})"')
+_TAG: Final = re.compile(r"<[^<>]+>")
+# What every mark says to a reader of the screen: on a page the figure as a whole says it in words.
+_OF_MARKS: Final = re.compile(r' (?:role="graphics-[^"]*"|aria-\w+="[^"]*")')
 _SIZE: Final = re.compile(r'^<svg([^>]*?) width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -35,6 +38,7 @@ class Picture:
 def inlined(svg: str, place: int) -> Markup:
     """A picture as a part of a page. What is drawn here is the service's own, its texts escaped by what drew it."""
     text = _PROLOGUE.sub("", svg).strip()
+    text = _TAG.sub(lambda found: _OF_MARKS.sub("", found[0]), text)
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
     text = _COLOUR.sub(lambda found: f'{found[1]}="{_themed(found[2])}"', text)
     # It shrinks with the page, and its size is no longer than it has to be.

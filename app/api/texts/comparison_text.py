@@ -1,5 +1,6 @@
 """Comparisons as texts: what is better, worse, the same or not settled, and then the numbers."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.api.texts.lines import (
     wrapped,
 )
 from app.api.texts.names import dataset_name, run_name, run_names
-from app.domain.wording import percent
+from app.domain.wording import MOST_NAMED, percent
 
 # How likely a difference within the region of equivalence has to be for runs to be called the same.
 SAME = 0.95
@@ -58,6 +59,14 @@ def outcome(metric: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
     return BETTER if (low > 0.0) == (metric["better"] == "higher") else WORSE
 
 
+def is_of_class(key: str) -> bool:
+    """Is it a metric of one class, as its value is named?"""
+    return _OF_CLASS.match(key) is not None
+
+
+_OF_CLASS = re.compile(r"\w+(\([^()]*\))?@")
+
+
 def outcomes(answer: Mapping[str, Any]) -> dict[str, list[str]]:
     """The metrics of two runs by what is said of them."""
     found: dict[str, list[str]] = {BETTER: [], WORSE: [], EQUAL: [], OPEN: []}
@@ -70,8 +79,13 @@ def result_sentence(answer: Mapping[str, Any], name: Callable[[str], str] = show
     """What two runs differ in, in a sentence or four; ``name`` writes the metrics."""
     found = outcomes(answer)
     said = "The metrics disagree. " if found[BETTER] and found[WORSE] else ""
-    parts = (f"{word}: {', '.join(name(one) for one in names)}." for word, names in found.items() if names)
-    return said + " ".join(parts)
+    return said + " ".join(f"{word}: {_listed([*map(name, names)])}." for word, names in found.items() if names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of many metrics, and how many more there are: the rows say which."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def pairing_sentence(design: Mapping[str, Any]) -> str:

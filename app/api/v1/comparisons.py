@@ -13,8 +13,10 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
+from app.api.recency import lists
 from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
+from app.api.v1.reread import compare_elsewhere
 from app.domain.decisions import ComparisonSummary
 from app.services.compare.answers import RunComparison
 from app.services.compare.model_answers import ModelComparison
@@ -34,14 +36,19 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
 async def create_comparison(request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
     view = view_of(request, COMPARISON, asked)
-    body = parse_body(await read_body(request), requests.ComparisonRequest)
-    answer = await context.services.comparisons.create(context.project, body.to_domain())
+    body = await read_body(request)
+    new = parse_body(body, requests.ComparisonRequest).to_domain()
+    prepared = await context.services.comparisons.prepare(context.project, new)
+    if prepared.elsewhere:
+        return await compare_elsewhere(request, context, body, prepared, view)
+    answer = await context.services.comparisons.answer(context.project, prepared)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
 
 
 @router.get(
     "/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"), operation_id="listComparisons"
 )
+@lists
 async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the comparisons of the project, latest first."""
     pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))

@@ -97,8 +97,9 @@ async def get_curve(
         )
     )
     evaluations = context.services.evaluations
-    source = await evaluations.samples(context.project, identifier)
-    along = [(other, await evaluations.samples(context.project, other)) for other in requests.identifiers_in(others)]
+    source = await evaluations.with_curves(context.project, identifier)
+    named = requests.identifiers_in(others)
+    along = [(other, await evaluations.with_curves(context.project, other)) for other in named]
     return Response(
         await context.services.compute.run(partial(written, curves_of, source, along, question)),
         media_type="application/json",

@@ -12,7 +12,7 @@ from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.deps import Context, context
 from app.api.jobs.deferral import accepted
 from app.api.presentation import requested_view
-from app.api.v1.evaluating import deleted, evaluation_answer, kept_evaluation
+from app.api.v1.evaluations.evaluating import deleted, evaluation_answer, kept_evaluation
 from app.domain.errors import NotFound, ShownOnce
 from app.domain.operations.access import Kind
 from app.domain.operations.idempotency import KeptResult

@@ -10,7 +10,7 @@ from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, LARGEST_TOTAL, WEIGHTS_FACT
 from app.domain.inputs.labels import CodedTexts, Column, Numbers, as_labels, described, first_fraction, shown
 from app.domain.inputs.names import LONGEST_NAME
-from app.domain.inputs.samples import ids_as_array
+from app.domain.inputs.samples import Tally, ids_as_array
 
 # Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
 _LARGEST_IDS = 2**30
@@ -92,8 +92,11 @@ def _is_id(value: Any) -> bool:
     return type(value) in (int, str) or (type(value) is float and first_fraction(np.array([value])) is None)
 
 
-def weight_facts(weights: NDArray[Any] | None) -> dict[str, Any]:
+def weight_facts(weights: NDArray[Any] | None, tally: Tally | None = None) -> dict[str, Any]:
     """What weighted samples are worth, where there are two or more of them."""
+    if weights is not None and tally is not None and tally.weights is not None:
+        worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)
+        return {WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}
     if weights is None or np.count_nonzero(weights) < 2:
         return {}
     # Of weights between the ends of what doubles hold no square is lost.

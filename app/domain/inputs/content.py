@@ -23,6 +23,8 @@ class DataFacts(TypedDict):
         rows: How many rows were read, after the filter.
         files: How many files there were.
         bytes: Size of all files together.
+        sample_ids_unchecked: True where there are more rows than memory holds, so that the column `sample_id` was not
+            read and may name a sample twice.
         digest: SHA-256 of the paths, sizes and versions (moments of the last change, of HTTP the `ETag`) of the files.
     """
 
@@ -33,6 +35,7 @@ class DataFacts(TypedDict):
     rows: int
     files: int
     bytes: int
+    sample_ids_unchecked: NotRequired[bool]
     digest: str
 
 
@@ -46,6 +49,7 @@ class InputFacts(TypedDict, total=False):
         threshold: The positive class was predicted from this value on; of folds with different thresholds all of them.
         threshold_assumed: The threshold was not given.
         renormalized: Rows of probabilities that were divided by their sum.
+        sum_tolerance: How far the sum of a row could lie from 1 before it was divided by it, where that was said.
         fold_kind: The kind of input that every fold is.
         repeats: How often all samples were cross-validated, where that is known.
         repeats_mixed: True where the sample ids show that the folds of one repetition do not follow each other.
@@ -74,6 +78,7 @@ class InputFacts(TypedDict, total=False):
     threshold: float | list[float]
     threshold_assumed: bool
     renormalized: int
+    sum_tolerance: float
     fold_kind: str
     repeats: int
     repeats_mixed: bool

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.inputs.labels import Label, check_lengths, encode, label_text, listed, shown, taken
+from app.domain.inputs.samples import Tally
 
 _TRUTH = "y_true"
-TIMES = "times"
+TALLY = "tally"
 Made = TypeVar("Made")
 
 
@@ -25,7 +26,7 @@ def without_ignored(
 
     Args:
         ignore: Labels; none of them has to occur.
-        columns: By name, one entry per sample or None; ``y_true`` has the actual classes, and ``times``, if it is
+        columns: By name, one entry per sample or None; ``y_true`` has the actual classes, and ``tally``, if it is
             there, how many samples each entry stands for.
         make: Refuses an input with pointers into the columns it was given, which come out as pointers into all.
         pointer: JSON pointer to the object that holds the columns.
@@ -35,7 +36,8 @@ def without_ignored(
     """
     size = check_lengths(columns[_TRUTH], columns, pointer)
     coded = encode({_TRUTH: columns[_TRUTH]}, None, pointer)
-    times = columns.get(TIMES)
+    tally = columns.get(TALLY)
+    times = None if tally is None else tally.times
     counts = np.bincount(coded.codes[_TRUTH], times, minlength=len(coded.labels)).astype(np.int64).tolist()
     found = dict(zip(coded.labels, counts, strict=True))
     left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
@@ -46,8 +48,12 @@ def without_ignored(
     if rows.size == size:
         return make(columns), left_out
     with _at_their_places(rows, columns, pointer):
-        left = {name: None if column is None else taken(column, rows) for name, column in columns.items()}
+        left = {name: None if column is None else _some(column, rows) for name, column in columns.items()}
         return make(left), left_out
+
+
+def _some(column: Any, rows: NDArray[np.intp]) -> Any:
+    return column.taken(rows) if isinstance(column, Tally) else taken(column, rows)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from app.domain.inputs.ignored import classes_left
 from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.labels import Coded, Column, Label, Numbers, check_lengths, encode, label_text, listed, shown
 from app.domain.inputs.names import fault_of_name
-from app.domain.inputs.samples import Samples
+from app.domain.inputs.samples import Samples, Tally
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.card import Task
 
@@ -255,12 +255,12 @@ def from_predictions(
     sample_ids: Column | None,
     sample_weight: Numbers | None,
     group_ids: Column | None = None,
-    times: NDArray[np.int64] | None = None,
+    tally: Tally | None = None,
     pointer: str,
 ) -> MatrixInput:
     """Actual and predicted labels, sample by sample. Without ``labels`` the classes are those that occur, sorted.
 
-    With ``times`` an entry stands for so many samples that say the same; they have no ids, weights and groups then.
+    With a ``tally`` an entry stands for many samples that say the same, without ids; its weight is their sum then.
     """
     columns = {"y_pred": y_pred, "sample_ids": sample_ids, "group_ids": group_ids, "sample_weight": sample_weight}
     size = check_lengths(y_true, columns, pointer)
@@ -272,7 +272,7 @@ def from_predictions(
     if declared is None:
         check_found_labels(coded, pointer)
     # Whole numbers, and sums of them, are exact as doubles.
-    each = weights if times is None else times.astype(np.float64)
+    each = tally.times.astype(np.float64) if weights is None and tally is not None else weights
     counts = confusion_counts(coded.codes["y_true"], coded.codes["y_pred"], len(coded.labels), each)
     if weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
@@ -281,11 +281,15 @@ def from_predictions(
         labels=coded.labels,
         positive=positive_index(positive, coded.labels, f"{pointer}/positive"),
         content=Content.counts if weights is None else Content.weights,
-        counts=counts if times is None else counts.astype(np.int64),
-        facts={**({"rows": size} if weights is not None else {}), **weight_facts(weights), **group_facts(groups)},
+        counts=counts if weights is not None else counts.astype(np.int64, copy=False),
+        facts={
+            **({"rows": size if tally is None else int(tally.times.sum())} if weights is not None else {}),
+            **weight_facts(weights, tally),
+            **group_facts(groups),
+        },
         samples=None
         if ids is None and groups is None and weights is None
-        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups),
+        else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups, tally=tally),
     )
 
 

@@ -63,6 +63,8 @@ def from_probabilities(
         facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": beside.threshold}
     if renormalize:
         facts["renormalized"] = changed
+        if sum_tolerance != SUM_TOLERANCE:
+            facts["sum_tolerance"] = sum_tolerance
     return _made("probabilities", labels, positive, truth, predicted, matrix, beside, facts, pointer)
 
 
@@ -80,12 +82,17 @@ def from_scores(y_true: Column, scores: Numbers, beside: Accompanying, *, pointe
     positive = positive_index(beside.positive, labels, f"{pointer}/positive")
     threshold = beside.threshold
     if threshold is None:
-        threshold = 0.5 if values.min() >= 0.0 and values.max() <= 1.0 else 0.0
+        threshold = assumed_threshold(float(values.min()), float(values.max()))
     predicted = decide_by_threshold(values, threshold, positive or 0)
     facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
     if beside.threshold is None:
         facts["threshold_assumed"] = True
     return _made("scores", labels, positive, truth, predicted, values, beside, facts, pointer)
+
+
+def assumed_threshold(lowest: float, highest: float) -> float:
+    """From where on the positive class is decided for when nobody says so, by the range of all scores."""
+    return 0.5 if lowest >= 0.0 and highest <= 1.0 else 0.0
 
 
 def _are_rows(scores: Numbers) -> bool:

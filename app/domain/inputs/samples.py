@@ -20,6 +20,52 @@ class DecidedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WeightSums:
+    """Of entries that stand for several samples each: what the weights of these are, beside their sum.
+
+    Attributes:
+        squares: (n) sums of the squared weights.
+        used: (n) samples with a weight above 0.
+        lightest: (n) the smallest weight above 0; NaN where there is none.
+        heaviest: (n) the largest.
+    """
+
+    squares: NDArray[np.float64]
+    used: NDArray[np.int64]
+    lightest: NDArray[np.float64]
+    heaviest: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Samples that say the same as one entry each.
+
+    Attributes:
+        times: (n) how many samples an entry stands for.
+        weights: What these weigh, where they have weights.
+    """
+
+    times: NDArray[np.int64]
+    weights: WeightSums | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """(n) samples that count: those with a weight above 0."""
+        return self.times if self.weights is None else self.weights.used
+
+    def taken(self, rows: NDArray[np.intp]) -> "Tally":
+        """Some of the entries."""
+        weights = self.weights
+        if weights is not None:
+            parts = (weights.squares, weights.used, weights.lightest, weights.heaviest)
+            weights = WeightSums(*(part[rows] for part in parts))  # type: ignore[arg-type]  # each of its kind
+        return Tally(self.times[rows], weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Samples:
     """Samples of one evaluation, in the order in which they came.
 
@@ -32,6 +78,7 @@ class Samples:
         weights: (n), 0 or more; None is 1 each.
         fold_sizes: How many samples each fold has, one after another; None when there are no folds.
         groups: (n) what each sample is one of, such as a patient, int64 or text; None when samples are independent.
+        tally: Where entries stand for many samples each; weights are sums then. Such samples are never kept.
     """
 
     truth: NDArray[Any]
@@ -41,10 +88,11 @@ class Samples:
     weights: NDArray[np.float64] | None = None
     fold_sizes: tuple[int, ...] | None = None
     groups: NDArray[Any] | None = None
+    tally: Tally | None = None
 
     @property
     def size(self) -> int:
-        """How many."""
+        """How many entries."""
         return len(self.truth)
 
 

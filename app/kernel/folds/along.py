@@ -4,14 +4,16 @@ Counts are whole numbers, and sums of what is no whole number are exact until th
 one block ends and the next begins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.folds.runs import Counts, Cuts
+from app.kernel.folds.bins import BinSums
+from app.kernel.folds.points import KeptPoints
+from app.kernel.folds.runs import Counts, Cuts, Stretch
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums
 from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull
@@ -48,14 +50,37 @@ class Along:
         twice_lost: Twice the pairs in which the other one has the higher score, ties once.
         crossing: The first cut with TPR + FPR >= 1.
         edge: The first cut beyond the largest false positive rate.
+        bins: Of scores that are probabilities.
+        points: Some of the cuts.
+
+    Args:
+        positives: Members of all samples.
+        negatives: Others.
+        max_fpr: Where the partial area ends.
+        quantiles: Of the scores of the members.
+        n_classes: How many classes there are, which share the points of their curves.
+        binned: Are scores probabilities, which have bins?
+        above: Members and others with higher scores than those that are added here.
     """
 
-    def __init__(self, positives: int, negatives: int, max_fpr: float, quantiles: tuple[float, ...]) -> None:
+    def __init__(
+        self,
+        positives: int,
+        negatives: int,
+        max_fpr: float,
+        quantiles: tuple[float, ...],
+        n_classes: int = 2,
+        *,
+        binned: bool = True,
+        above: tuple[int, int] = (0, 0),
+    ) -> None:
         self.positives, self.negatives = positives, negatives
         self.twice_lost = 0
         # Nothing is predicted yet.
         self.crossing = Block(*np.zeros((5, 1)))
         self.edge: Block | None = None
+        self.bins = BinSums() if binned else None
+        self.points = KeptPoints(positives, negatives, n_classes, above)
         slack = _SLACK * positives
         self._sought = {
             quantile: (
@@ -65,7 +90,7 @@ class Along:
             for quantile in quantiles
         }
         self._max_fpr = max_fpr
-        self._reached = 0, 0
+        self._reached = above
         # Members within the largest rate, and twice the pairs that they lose there.
         self._inside = 0, 0
         # Over the members: precision and twice its trapezoid.
@@ -119,6 +144,9 @@ class Along:
         tp += self._reached[0]
         fp += self._reached[1]
         self._reached = int(tp[-1]), int(fp[-1])
+        if self.bins is not None:
+            self.bins.add_cuts(*cuts)
+        self.points.add(cuts.scores, tp, fp)
         for start in range(0, tp.size, BLOCK):
             part = slice(start, start + BLOCK)
             self._add(_Part(cuts.scores[part], cuts.members[part], cuts.others[part], tp[part], fp[part]))
@@ -126,6 +154,26 @@ class Along:
             for start in range(0, tp.size, _POINTS):
                 part = slice(start, start + _POINTS)
                 self._add_to_hull(tp[part], fp[part])
+
+    def merge(self, other: Self) -> None:
+        """Go on with the next lower scores, which went by another."""
+        self._reached = other._reached
+        if self.bins is not None and other.bins is not None:
+            self.bins.merge(other.bins)
+        self.points.merge(other.points)
+        self.twice_lost += other.twice_lost
+        self._precision.merge(other._precision)
+        self._add_squares(*other._squares)
+        for quantile, both in self._sought.items():
+            for own, theirs in zip(both, other._sought[quantile], strict=True):
+                own.merge(theirs)
+        # Where there was a cut with members, there is one.
+        if other.crossing.tp.any() and not self._crossed(self.crossing).any():
+            self.crossing = other.crossing
+        if self.edge is None:
+            (members, lost), (more, also_lost) = self._inside, other._inside
+            self._inside, self.edge = (members + more, lost + also_lost), other.edge
+        self._hull = upper_hull(*_inserted(self._hull, *(side[1:-1] for side in other._hull)))
 
     def _add(self, part: _Part) -> None:
         at = np.flatnonzero(part.members)
@@ -188,6 +236,24 @@ class _Sought:
             at = int(np.searchsorted(block.tp, self._members, side=self._side))
             self._found = at < scores.size
             self.score = float(scores[min(at, scores.size - 1)])
+
+    def merge(self, other: "_Sought") -> None:
+        """Go on with the next lower scores, at which another has looked."""
+        if not self._found and not np.isnan(other.score):
+            self.score, self._found = other.score, other._found
+
+
+def along_stretch(begun: Callable[..., Along], part: tuple[Stretch, tuple[int, int]]) -> Along:
+    """What adds up along a stretch of the order, in any process.
+
+    Args:
+        begun: Makes it, told how many members and others are above.
+        part: The stretch, and these numbers.
+    """
+    stretch, above = part
+    along = begun(above=above)
+    along.add(stretch.cuts())
+    return along
 
 
 def _inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterator[Amounts]:

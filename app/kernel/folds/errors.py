@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.folds.folded import FoldedScores
+from app.kernel.folds.folded import FoldedSamples
 from app.kernel.samples.influence import LinearMethod
 
 
@@ -26,13 +26,13 @@ class Spread(NamedTuple):
 
 
 # Of the class that is asked for, None for all of them.
-Error = Callable[[FoldedScores, int | None], Spread | None]
+Error = Callable[[FoldedSamples, int | None], Spread | None]
 
 
 def of_mean(kind: int) -> Error:
     """Of the mean of what is added up."""
 
-    def error(scores: FoldedScores, _: int | None) -> Spread:
+    def error(scores: FoldedSamples, _: int | None) -> Spread:
         size = scores.n_samples
         return Spread(scores.sums.variance(kind) / size, LinearMethod.T, max(size - 1.0, 1.0))
 
@@ -42,7 +42,7 @@ def of_mean(kind: int) -> Error:
 def of_class_means(kind: int) -> Error:
     """Of the mean over the classes of the mean over their members; the degrees of freedom are those of Welch (1947)."""
 
-    def error(scores: FoldedScores, _: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, _: int | None) -> Spread | None:
         sizes = scores.actual
         if not sizes.all():
             return None
@@ -57,7 +57,7 @@ def of_class_means(kind: int) -> Error:
 def of_members(kind: int) -> Error:
     """Of the mean over the members of a class."""
 
-    def error(scores: FoldedScores, class_index: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, class_index: int | None) -> Spread | None:
         if class_index is None or not scores.actual[class_index]:
             return None
         size = float(scores.actual[class_index])
@@ -69,7 +69,7 @@ def of_members(kind: int) -> Error:
 def of_area(slope: float = 1.0) -> Error:
     """Of a line of the area of one class by DeLong; of two classes both have the same. None for averages of more."""
 
-    def error(scores: FoldedScores, class_index: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, class_index: int | None) -> Spread | None:
         if class_index is None and scores.n_classes > 2:
             return None
         ranking = scores.ranking(1 if class_index is None else class_index)

@@ -1,19 +1,25 @@
 """What is left of folded samples, in the form that metrics take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.along import Along, along_stretch
+from app.kernel.folds.bins import FoldedBins, NotFolded
 from app.kernel.folds.losses import LossSums
-from app.kernel.folds.ranking import FoldedRanking, NotFolded
-from app.kernel.folds.runs import Run, merged
+from app.kernel.folds.ranking import FoldedRanking
+from app.kernel.folds.runs import Run, Stretch, stretches
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
+InOrder = Callable[
+    [Callable[[tuple[Stretch, tuple[int, int]]], Along], Iterable[tuple[Stretch, tuple[int, int]]]], Iterable[Along]
+]
 _MAX_FPR = float(partial_roc_auc.card.defaults["max_fpr"])
 # The box plots of phi.
 _QUARTILES = 0.25, 0.5, 0.75
@@ -26,7 +32,74 @@ class Order(NamedTuple):
     mirrored: Sequence[Run]
 
 
-class FoldedScores(Scores):
+class FoldedSamples(Scores):
+    """What is left of folded samples of K classes: their numbers, and the orders, which go by once."""
+
+    _binned = True
+
+    def __init__(
+        self, counts: Sequence[int], stretches: Callable[[int], Iterable[Stretch]], in_order: InOrder = map
+    ) -> None:
+        self.n_classes, self.n_samples = len(counts), int(sum(counts))
+        self.weights = None
+        self._folded: dict[int, FoldedRanking] = {}
+        self._stretches, self._counts, self._in_order = stretches, counts, in_order
+        self.__dict__["actual"] = np.array(counts, dtype=np.float64)
+
+    @property
+    def rankings(self) -> list[Ranking]:
+        """Those of all classes."""
+        return [self.ranking(code) for code in range(self.n_classes)]
+
+    def ranking(self, code: int) -> FoldedRanking:
+        """The samples by falling score of a class; they go by once."""
+        made = self._folded.get(code)
+        if made is None:
+            positives = int(self._counts[code])
+            sizes = positives, self.n_samples - positives
+            begun = partial(Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned)
+            whole = begun()
+            for along in self._in_order(partial(along_stretch, begun), self._parts(code)):
+                whole.merge(along)
+            self._folded[code] = made = FoldedRanking(whole, _MAX_FPR)
+        return made
+
+    def _parts(self, code: int) -> Iterator[tuple[Stretch, tuple[int, int]]]:
+        members, others = 0, 0
+        for stretch in self._stretches(code):
+            yield stretch, (members, others)
+            more = stretch.sizes()
+            members, others = members + more[0], others + more[1]
+
+    def curves_as_json(self) -> dict[str, Any]:
+        """What is kept of the curves of all classes, for `KeptScores`."""
+        return {"classes": [self.ranking(code).curves_as_json() for code in range(self.n_classes)], "top_label": None}
+
+    @lazy
+    def pair_losses(self) -> Array:
+        """Of two classes."""
+        if self.n_classes > 2:
+            raise NotFolded("pairs of more than two classes need the samples, which were folded")
+        return np.diag([float(ranking.losses) for ranking in self.rankings])[:, ::-1]
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotFolded(f"{name} needs the samples, which were folded")
+
+
+class FoldedOrder(FoldedSamples):
+    """Any real scores, without the samples: metrics of the order take it as they take ``Scores``.
+
+    Args:
+        counts: Samples of each class.
+        stretches: All samples by falling score of a class.
+        in_order: Has stretches looked at, here or elsewhere, and gives what comes of them in turn.
+    """
+
+    are_probabilities = False
+    _binned = False
+
+
+class FoldedScores(FoldedSamples):
     """What a model said about samples of K classes, without the samples: metrics that need none of them again take it
     as they take ``Scores``, and the others raise ``NotFolded``.
 
@@ -39,43 +112,28 @@ class FoldedScores(Scores):
         confusion: See above.
         ties: See above.
         sums: What was added up.
+        top_label: Bins of the highest probability of each sample; members are the correctly classified ones.
         orders: Of each class.
         budget: Bytes of memory for reading them.
+        in_order: Has stretches of them looked at, here or elsewhere, and gives what comes of them in turn.
     """
 
     def __init__(
-        self, confusion: NDArray[np.int64], ties: int, sums: LossSums, orders: Sequence[Order], budget: int
+        self,
+        confusion: NDArray[np.int64],
+        ties: int,
+        sums: LossSums,
+        top_label: FoldedBins,
+        orders: Sequence[Order],
+        budget: int,
+        in_order: InOrder = map,
     ) -> None:
-        counts = confusion.sum(axis=1)
+        super().__init__(confusion.sum(axis=1).tolist(), lambda code: stretches(*orders[code], budget), in_order)
         self.confusion, self.ties, self.sums = confusion.copy(), ties, sums
-        self.n_classes, self.n_samples = len(confusion), int(counts.sum())
         self.clipped = int(sums.counts[-1].sum())
-        self.weights = None
-        self._folded: dict[int, FoldedRanking] = {}
-        self._orders, self._budget, self._counts = orders, budget, counts
-        self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi(), actual=counts.astype(np.float64))
+        self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi())
+        self.__dict__["top_label"] = self._bins = top_label
 
-    @property
-    def rankings(self) -> list[Ranking]:
-        """Those of all classes."""
-        return [self.ranking(code) for code in range(self.n_classes)]
-
-    def ranking(self, code: int) -> FoldedRanking:
-        """The samples by falling probability of a class; they go by once."""
-        made = self._folded.get(code)
-        if made is None:
-            positives = int(self._counts[code])
-            blocks = merged(*self._orders[code], self._budget)
-            made = FoldedRanking(blocks, positives, self.n_samples - positives, _MAX_FPR, _QUARTILES)
-            self._folded[code] = made
-        return made
-
-    @lazy
-    def pair_losses(self) -> Array:
-        """Of two classes."""
-        if self.n_classes > 2:
-            raise NotFolded("pairs of more than two classes need the samples, which were folded")
-        return np.diag([float(ranking.losses) for ranking in self.rankings])[:, ::-1]
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotFolded(f"{name} needs the samples, which were folded")
+    def curves_as_json(self) -> dict[str, Any]:
+        """What is kept of the curves of all classes, for `KeptScores`."""
+        return {**super().curves_as_json(), "top_label": self._bins.as_lists()}

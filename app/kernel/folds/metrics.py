@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.folds.errors import Error, Spread, of_area, of_class_means, of_mean, of_members
-from app.kernel.folds.folded import FoldedScores
+from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, SQUARED_ERROR
 from app.kernel.metrics.card import Metric, Scope
-from app.kernel.metrics.families.probabilities import areas, imcp, proper, ranking
+from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
@@ -63,6 +63,11 @@ FOLDED = (
     Folded(ranking.ks_statistic),
     Folded(ranking.h_measure),
     Folded(ranking.top_k_accuracy, of_two=True),
+    Folded(calibration.expected_calibration_error),
+    Folded(calibration.maximum_calibration_error),
+    Folded(calibration.l2_calibration_error),
+    Folded(calibration.classwise_calibration_error),
+    Folded(calibration.class_calibration_error),
     Folded(areas.weighted_average_precision),
     Folded(areas.roc_auc_standard_error),
 )
@@ -87,13 +92,13 @@ def folded_metrics(n_classes: int) -> tuple[Folded, ...]:
     return tuple(one for one in FOLDED if n_classes == 2 or not one.of_two)
 
 
-def folded_values(scores: FoldedScores) -> Mapping[str, Array]:
+def folded_values(scores: FoldedSamples) -> Mapping[str, Array]:
     """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined."""
     with silently():
         return {one.metric.key: one.metric.compute(scores) for one in folded_metrics(scores.n_classes)}
 
 
-def folded_estimates(scores: FoldedScores, level: float = 0.95) -> Mapping[str, tuple[FoldedEstimate, ...]]:
+def folded_estimates(scores: FoldedSamples, level: float = 0.95) -> Mapping[str, tuple[FoldedEstimate, ...]]:
     """The same with standard errors and limits: one estimate for each class, or one in all."""
     made = {}
     for one in folded_metrics(scores.n_classes):
@@ -106,7 +111,9 @@ def folded_estimates(scores: FoldedScores, level: float = 0.95) -> Mapping[str, 
     return made
 
 
-def _estimate(scores: FoldedScores, one: Folded, value: float, class_index: int | None, level: float) -> FoldedEstimate:
+def _estimate(
+    scores: FoldedSamples, one: Folded, value: float, class_index: int | None, level: float
+) -> FoldedEstimate:
     if not np.isfinite(value):
         return FoldedEstimate(value, None, None)
     if one.is_share:

@@ -1,19 +1,14 @@
 """A ranking of samples that nobody holds: what is read off the cuts while they go by, from the highest score down."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from app.kernel.folds.along import Along
-from app.kernel.folds.runs import Cuts
+from app.kernel.folds.bins import NotFolded
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
 from app.kernel.samples.rankings.ranking import Ranking
-
-
-class NotFolded(AttributeError):
-    """Something that needs all samples at once was asked of samples that went by."""
 
 
 class FoldedRanking(Ranking):
@@ -23,22 +18,16 @@ class FoldedRanking(Ranking):
         area_variance: DeLong's variance of the area.
 
     Args:
-        blocks: All samples by falling score.
-        positives: Members, known before.
-        negatives: Others.
+        along: What all of them came to.
         max_fpr: Where the partial area ends.
-        quantiles: Of the scores of the members.
     """
 
-    def __init__(
-        self, blocks: Iterable[Cuts], positives: int, negatives: int, max_fpr: float, quantiles: tuple[float, ...]
-    ) -> None:
-        along = Along(positives, negatives, max_fpr, quantiles)
-        for cuts in blocks:
-            along.add(cuts)
+    def __init__(self, along: Along, max_fpr: float) -> None:
+        positives, negatives = along.positives, along.negatives
         self.weights = None
         self.area_variance = along.area_variance()
         self._along, self._max_fpr = along, max_fpr
+        self._bins = None if along.bins is None else along.bins.read()
         pairs, lost = positives * negatives, along.twice_lost
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.
@@ -58,6 +47,22 @@ class FoldedRanking(Ranking):
     def _read(self, **attributes: float) -> None:
         """Attributes that are computed at first use are there already."""
         self.__dict__.update({name: np.asarray(value) for name, value in attributes.items()})
+
+    def curves_as_json(self) -> dict[str, Any]:
+        """What is kept of its curves."""
+        known = {name: float(getattr(self, name)) for name in ("auc", "precision_sum")}
+        areas = {name: None if np.isnan(area) else area for name, area in known.items()}
+        return {
+            **self._along.points.read()._asdict(),
+            **areas,
+            "bins": None if self._bins is None else self._bins.as_lists(),
+        }
+
+    def between(self, limits: Array) -> tuple[Array, Array, Array]:
+        """Weight, sum of scores and weight of members in bins of equal width."""
+        if self._bins is None:
+            raise NotFolded("scores that are no probabilities have no bins")
+        return self._bins.between(limits)
 
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area up to the false positive rate that was looked at."""

@@ -2,11 +2,11 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,50 @@ class Cuts(NamedTuple):
     scores: Array
     members: Counts
     others: Counts
+
+
+# Keys of runs, and how often each is there (None is once).
+Taken = Sequence[tuple[Keys, Counts | None]]
+
+
+class Stretch(Protocol):
+    """The samples between two scores, not sorted yet. Can be sent to another process."""
+
+    def cuts(self) -> Cuts:
+        """The cuts between them."""
+        ...
+
+    def sizes(self) -> tuple[int, int]:
+        """How many members and others they are."""
+        ...
+
+
+class Between(NamedTuple):
+    """A stretch of probabilities.
+
+    Attributes:
+        taken: Wide keys.
+    """
+
+    taken: Taken
+
+    def cuts(self) -> Cuts:
+        """The cuts between them."""
+        return _cuts(*sorted_together(self.taken))
+
+    def sizes(self) -> tuple[int, int]:
+        """How many members and others they are."""
+        members = sum(_summed(members_of(keys), counts) for keys, counts in self.taken)
+        return members, size_of(self.taken) - members
+
+
+def size_of(taken: Taken) -> int:
+    """How many samples there are."""
+    return sum(keys.size if counts is None else int(counts.sum()) for keys, counts in taken)
+
+
+def _summed(values: Counts, counts: Counts | None) -> int:
+    return int(values.sum() if counts is None else values @ counts)
 
 
 @dataclass(eq=False)
@@ -82,13 +126,17 @@ class Run:
         return keys, counts[0] if counts else None
 
 
-class _Reader:
-    """A run read from the highest score down; mirrored, it is the run of the complements and of the other class."""
+# From rising keys to wide keys of the other way round, which rise too.
+Flip = Callable[[Keys], NDArray[np.uint64]]
 
-    def __init__(self, run: Run, *, mirror: bool) -> None:
-        self.run, self.mirror = run, mirror
+
+class Reader:
+    """A run read from the highest score down; flipped, it is read from its other end."""
+
+    def __init__(self, run: Run, flip: Flip | None = None) -> None:
+        self.run, self._flip = run, flip
         # Wide keys of the marks, rising, and between which positions they lie, counted in the order that is read.
-        marks = mirrored(run.marks) if mirror else widened(run.marks)
+        marks = widened(run.marks) if flip is None else flip(run.marks)
         self.marks: NDArray[np.uint64] = marks
         self._left = run.size
 
@@ -99,9 +147,9 @@ class _Reader:
         low = self._position(int(np.searchsorted(self.marks, floor, side="left")))
         if low >= self._left:
             return np.empty(0, dtype=np.uint64), None
-        if self.mirror:
+        if self._flip is not None:
             keys, counts = run.read(run.size - self._left, run.size - low)
-            wide, counts = mirrored(keys), None if counts is None else counts[::-1]
+            wide, counts = self._flip(keys), None if counts is None else counts[::-1]
         else:
             keys, counts = run.read(low, self._left)
             wide = widened(keys)
@@ -113,21 +161,21 @@ class _Reader:
         """Where keys begin that may be at least as high as a floor of which ``mark`` marks are below."""
         if mark == 0:
             return 0
-        if not self.mirror:
+        if self._flip is None:
             return (mark - 1) * self.run.stride
         # The marks stand at the places size - 1 - stride * i of the order that is read.
         return self.run.size - 1 - (self.marks.size - mark) * self.run.stride
 
 
 class SortedRuns:
-    """Samples with the probability of one class, whether they are its members, and nothing else.
+    """Keys in sorted runs: samples with the probability of one class and whether they are its members, or others.
 
     Args:
         budget: Bytes of memory, about; more goes into files.
-        folder: Where files are made.
+        folder: Where files are made; None: everything stays in memory.
     """
 
-    def __init__(self, budget: int, folder: Path) -> None:
+    def __init__(self, budget: int, folder: Path | None) -> None:
         self.budget, self.folder = budget, folder
         self.runs: list[Run] = []
         self._buffer: Keys | None = None
@@ -138,14 +186,14 @@ class SortedRuns:
         step = self._capacity
         for start in range(0, probabilities.size, step):
             part = slice(start, start + step)
-            self._add_keys(keys_of(probabilities[part], members[part]))
+            self.add_keys(keys_of(probabilities[part], members[part]))
 
     def merge(self, other: "SortedRuns") -> None:
         """Take in the runs of others, and their files."""
         other.flush()
         for run in other.runs:
             if run.keys is not None and run.counts is None:
-                self._add_keys(run.keys)
+                self.add_keys(run.keys)
             else:
                 self.runs.append(run)
         other.runs = []
@@ -187,7 +235,8 @@ class SortedRuns:
         # What is kept of all runs in memory, and what is read of each at once, is little together.
         return isqrt(self._capacity)
 
-    def _add_keys(self, keys: Keys) -> None:
+    def add_keys(self, keys: Keys) -> None:
+        """Add keys (n) in any order."""
         capacity = self._capacity
         if self._buffer is None or self._buffer.dtype != keys.dtype or self._buffer.size > capacity:
             self.release()
@@ -203,7 +252,7 @@ class SortedRuns:
     def _compact(self) -> None:
         """Bring what is held in memory below its share: runs with counts become one, all others go into files."""
         held = [run for run in self.runs if run.keys is not None]
-        if sum(run.nbytes for run in held) <= self.budget // _HELD:
+        if self.folder is None or sum(run.nbytes for run in held) <= self.budget // _HELD:
             return
         self.runs = [run for run in self.runs if run.keys is None]
         for run in held:
@@ -213,15 +262,15 @@ class SortedRuns:
         for width in (np.uint32, np.uint64):
             same = [run.read(0, run.size) for run in held if run.counts is not None and run.marks.dtype == width]
             if same:
-                keys, counts = _sorted(same)
-                starts = _starts(keys)
-                made = Run.of(keys.take(starts), np.add.reduceat(_filled(keys, counts), starts), self._stride)
+                keys, counts = sorted_together(same)
+                starts = starts_of(keys)
+                made = Run.of(keys.take(starts), np.add.reduceat(filled(keys, counts), starts), self._stride)
                 if made.nbytes > self.budget // (2 * _HELD):
                     made.spill(self.folder)
                 self.runs.append(made)
 
 
-def _sorted(pairs: Sequence[tuple[Keys, Counts | None]]) -> tuple[Keys, Counts | None]:
+def sorted_together(pairs: Sequence[tuple[Keys, Counts | None]]) -> tuple[Keys, Counts | None]:
     """Keys of one width with their counts, as one, by rising scores."""
     if len(pairs) == 1:
         return pairs[0]
@@ -229,16 +278,17 @@ def _sorted(pairs: Sequence[tuple[Keys, Counts | None]]) -> tuple[Keys, Counts |
     if all(counts is None for _, counts in pairs):
         keys.sort()
         return keys, None
-    counts = np.concatenate([_filled(*pair) for pair in pairs])
+    counts = np.concatenate([filled(*pair) for pair in pairs])
     order: Order = np.argsort(keys)
     return keys.take(order), counts.take(order)
 
 
-def _filled(keys: Keys, counts: Counts | None) -> Counts:
+def filled(keys: Keys, counts: Counts | None) -> Counts:
+    """How often each key is there."""
     return np.ones(keys.size, dtype=np.int64) if counts is None else counts
 
 
-def _starts(ordered: Keys | Probabilities) -> Order:
+def starts_of(ordered: Keys | Probabilities) -> Order:
     """Where each of the distinct values of a row in order begins."""
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
@@ -251,7 +301,7 @@ def _split(keys: Keys) -> Iterator[tuple[Keys, Counts | None]]:
     if not (keys[_OFTEN - 1 :] == keys[: 1 - _OFTEN]).any():
         yield keys, None
         return
-    starts = _starts(keys)
+    starts = starts_of(keys)
     counts = np.diff(starts, append=keys.size)
     often = counts >= _OFTEN
     yield keys.take(starts[often]), counts[often]
@@ -259,42 +309,52 @@ def _split(keys: Keys) -> Iterator[tuple[Keys, Counts | None]]:
         yield keys[np.repeat(~often, counts)], None
 
 
-def merged(direct: Sequence[Run], mirror: Sequence[Run], budget: int) -> Iterator[Cuts]:
-    """All samples of some runs as one order, in blocks of bounded size; a score is in one block only.
+def stretches(direct: Sequence[Run], mirror: Sequence[Run], budget: int) -> Iterator[Between]:
+    """All samples of some runs by falling score, in stretches of bounded size; a score is in one of them only.
 
     Args:
         direct: Runs that are read as they are.
         mirror: Runs of the other one of two classes.
         budget: Bytes of memory, about.
     """
-    readers = [_Reader(run, mirror=False) for run in direct] + [_Reader(run, mirror=True) for run in mirror]
-    most = min(max(budget // _MERGED, _LEAST), _MOST)
-    for floor in _floors(readers, most):
+    readers = [Reader(run) for run in direct] + [Reader(run, mirrored) for run in mirror]
+    for floor in floors_of(readers, budget, _floors_of_scores):
         taken = [pair for pair in (reader.take(floor) for reader in readers) if pair[0].size]
         if taken:
-            yield _cuts(*_sorted(taken))
+            yield Between(taken)
 
 
-def _floors(readers: Sequence[_Reader], most: int) -> Iterator[np.uint64]:
-    """Keys, falling, with about so many samples between neighbours; the last is 0."""
+def floors_of(
+    readers: Sequence[Reader], budget: int, floors: Callable[[NDArray[np.uint64]], Iterator[np.uint64]]
+) -> Iterator[np.uint64]:
+    """Keys, falling, with not too many samples between neighbours; the last is 0.
+
+    Args:
+        readers: Of all runs.
+        budget: Bytes of memory, about.
+        floors: From some keys to the lowest of the same score, falling, and each once.
+    """
     if readers:
+        most = min(max(budget // _MERGED, _LEAST), _MOST)
         marks = np.concatenate([reader.marks for reader in readers])
         sizes = np.repeat([reader.run.stride for reader in readers], [reader.marks.size for reader in readers])
         order = np.argsort(marks)[::-1]
         reached = np.cumsum(sizes.take(order)) // most
-        scores = scores_of(marks.take(order[np.flatnonzero(np.diff(reached))]))
-        yield from (floor_key(score) for score in np.unique(scores)[::-1].tolist() if score > 0.0)
+        yield from floors(marks.take(order[np.flatnonzero(np.diff(reached))]))
         yield np.uint64(0)
 
 
+def _floors_of_scores(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
+    yield from (floor_key(score) for score in np.unique(scores_of(marks))[::-1].tolist() if score > 0.0)
+
+
 def _cuts(keys: Keys, counts: Counts | None) -> Cuts:
-    """Distinct scores of wide keys by rising scores."""
     members, scores = members_of(keys), scores_of(keys).astype(np.float64, copy=False)
     if counts is not None:
         members *= counts
-    starts = _starts(scores)
+    starts = starts_of(scores)
     if starts.size < scores.size:
-        members, counts = np.add.reduceat(members, starts), np.add.reduceat(_filled(keys, counts), starts)
+        members, counts = np.add.reduceat(members, starts), np.add.reduceat(filled(keys, counts), starts)
         scores = scores.take(starts)
     others = 1 - members if counts is None else counts - members
     return Cuts(scores[::-1], members[::-1], others[::-1])

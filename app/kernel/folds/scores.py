@@ -7,11 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.folded import FoldedScores, Order
+from app.kernel.folds.bins import BinSums
+from app.kernel.folds.folded import FoldedScores, InOrder, Order
 from app.kernel.folds.keys import Probabilities
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.runs import SortedRuns
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 
 # Rows looked at at once, so that what is made of them stays in the cache.
@@ -29,19 +31,20 @@ class ScoresFold:
         classes: K, at least 2.
         budget: Bytes of memory, about, that the order of the samples may take; more goes into files, of which a key
             in sqrt(budget / 64) stays in memory.
-        folder: Where files are made.
+        folder: Where files are made; None: everything stays in memory, and goes with a pickled state.
 
     Raises:
         ValueError: there are fewer than two classes.
     """
 
-    def __init__(self, classes: int, budget: int, folder: Path) -> None:
+    def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
         if classes < 2:
             raise ValueError(f"expected at least two classes, got {classes}")
         self.classes, self.budget, self.folder = classes, budget, folder
         self.confusion: NDArray[np.int64] = np.zeros((classes, classes), dtype=np.int64)
         self.ties = 0
         self._losses = LossSums(classes)
+        self._top_label = BinSums()
         # Rows p, 1 - p of two classes need one order, all others one for each class.
         self._paired = SortedRuns(budget, folder) if classes == 2 else None
         self._columns: list[SortedRuns] = []
@@ -80,6 +83,7 @@ class ScoresFold:
         self.confusion = self.confusion + other.confusion
         self.ties += other.ties
         self._losses.merge(other._losses)
+        self._top_label.merge(other._top_label)
         if self._paired is not None and other._paired is not None:
             self._paired.merge(other._paired)
         if other._columns:
@@ -87,8 +91,11 @@ class ScoresFold:
                 own.merge(others)
         return self
 
-    def finish(self) -> FoldedScores:
+    def finish(self, in_order: InOrder = map) -> FoldedScores:
         """Everything that the samples say; the state stays as it is, and can go on.
+
+        Args:
+            in_order: Has stretches of the order looked at, here or in other processes.
 
         Raises:
             ValueError: there is no sample.
@@ -103,7 +110,8 @@ class ScoresFold:
             own = self._columns[code].runs if self._columns else []
             paired = [] if self._paired is None else self._paired.runs
             orders.append(Order([*own, *paired], []) if code else Order(own, paired))
-        return FoldedScores(self.confusion, self.ties, self._losses, orders, self.budget)
+        bins = self._top_label.read()
+        return FoldedScores(self.confusion, self.ties, self._losses, bins, orders, self.budget, in_order)
 
     def close(self) -> None:
         """Delete the files."""
@@ -128,7 +136,8 @@ class ScoresFold:
         return self._columns
 
     def _add(self, codes: Codes, given: Probabilities) -> None:
-        predicted, ties = _decided(given)
+        predicted, highest, ties = _decided(given)
+        self._top_label.add(highest, predicted == codes)
         self.confusion += confusion_counts(codes, predicted, self.classes)
         self.ties += ties
         self._losses.add(given, codes)
@@ -160,15 +169,16 @@ def _checked(actual: NDArray[Any], probabilities: NDArray[Any], classes: int) ->
     return given, codes
 
 
-def _decided(given: Probabilities) -> tuple[Codes, int]:
-    """The most probable classes, the first of equals, and in how many rows there are equals."""
+def _decided(given: Probabilities) -> tuple[Codes, Array, int]:
+    """The most probable classes, the first of equals, their probabilities, and in how many rows there are equals."""
     if given.ndim == 1:
-        zero = 1.0 - given.astype(np.float64, copy=False)
-        return (given > zero).astype(np.intp), int(np.count_nonzero(given == zero))
+        one = given.astype(np.float64, copy=False)
+        zero = 1.0 - one
+        return (one > zero).astype(np.intp), np.maximum(one, zero), int(np.count_nonzero(one == zero))
     best, codes = given[:, 0].copy(), np.zeros(len(given), dtype=np.intp)
     for code in range(1, given.shape[1]):
         column = given[:, code]
         np.putmask(codes, column > best, code)
         np.maximum(best, column, out=best)
     at_top = np.count_nonzero(given == best[:, None], axis=1)
-    return codes, int(np.count_nonzero(at_top > 1))
+    return codes, best.astype(np.float64, copy=False), int(np.count_nonzero(at_top > 1))

@@ -30,8 +30,15 @@ class WeightedCounts:
     @classmethod
     def of(cls, truth: NDArray[Any], predicted: NDArray[Any], weights: Array, n_classes: int) -> Self:
         """From class codes (n) and weights (n)."""
+        return cls.of_sums(truth, predicted, (weights, weights * weights, (weights > 0).astype(np.float64)), n_classes)
+
+    @classmethod
+    def of_sums(
+        cls, truth: NDArray[Any], predicted: NDArray[Any], parts: tuple[Array, Array, Array], n_classes: int
+    ) -> Self:
+        """From what entries (n) with a class each add up to: weights, their squares, and samples."""
         cells, size = truth * n_classes + predicted, n_classes * n_classes
-        sums = [np.bincount(cells, each, size) for each in (weights, weights * weights, (weights > 0) * 1.0)]
+        sums = [np.bincount(cells, each, size) for each in parts]
         return cls(*(each.reshape(n_classes, n_classes).astype(np.float64) for each in sums))
 
     @property

@@ -61,7 +61,7 @@ class Bins:
 
 def equal_width(ranking: Ranking, bins: int) -> Bins:
     """Bins (lo, hi] of equal width over [0, 1]; 0 belongs to the lowest."""
-    return binned(ranking, width_starts(ranking, bins))
+    return Bins(*ranking.between(width_limits(bins)))
 
 
 def equal_mass(ranking: Ranking, bins: int) -> Bins:
@@ -94,8 +94,13 @@ def binned(ranking: Ranking, starts: Positions) -> Bins:
 
 def width_starts(ranking: Ranking, bins: int) -> Positions:
     """Positions (b + 1) between which the bins of equal width lie."""
-    limits = np.arange(bins - 1, 0, -1) / bins + TOLERANCE
-    return np.concatenate([[0], ranking.above(limits), [ranking.members.size]])
+    return ranking.starts_between(width_limits(bins))
+
+
+def width_limits(bins: int) -> Array:
+    """Upper limits (b - 1) of all of them but the highest, falling."""
+    limits: Array = np.arange(bins - 1, 0, -1) / bins + TOLERANCE
+    return limits
 
 
 def mass_starts(ranking: Ranking, bins: int) -> Positions:

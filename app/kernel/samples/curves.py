@@ -99,15 +99,7 @@ def cuts_of(ranking: Ranking) -> Cuts:
     Raises:
         ValueError: the ranking carries a batch of weights.
     """
-    if ranking.weights is not None and ranking.weights.ndim > 1:
-        raise ValueError("one vector of weights at a time")
-    ends = ranking.last
-    weights = 1.0 if ranking.weights is None else ranking.weights
-    tp = np.cumsum(ranking.members * weights, dtype=np.float64).take(ends)
-    fp = np.cumsum(~ranking.members * weights, dtype=np.float64).take(ends)
-    return Cuts(
-        np.concatenate([[np.nan], ranking.values.take(ends)]), np.concatenate([[0.0], tp]), np.concatenate([[0.0], fp])
-    )
+    return Cuts(*ranking.cuts())
 
 
 def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> Cuts:

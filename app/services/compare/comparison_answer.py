@@ -284,11 +284,11 @@ def _notes(comparison: Comparison) -> list[str]:
         )
     elif others:
         notes.append(
-            "The runs have different class mixes, and a class that some run has no samples of: "
-            f"{others} cannot be brought to one prevalence and are not compared."
+            f"The runs have different class mixes. Not compared: {others}. Some run has no samples of a class, so the "
+            "runs cannot be brought to one prevalence."
         )
-    rows = comparison.runs.pairing.rows
-    if rows is not None and any(record.n_rows != row.size for record, row in zip(records, rows, strict=True)):
+    common = comparison.runs.pairing.n_common
+    if common is not None and any(record.n_rows != common for record in records):
         notes.append(
             "Only the samples that all runs have in common are compared; values can differ from the evaluations'."
         )

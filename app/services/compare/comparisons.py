@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.decisions import ComparisonKind, ComparisonSummary
-from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach
+from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach, TooLarge
 from app.domain.evaluation import EvaluationRecord, Page
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
 from app.kernel.uncertainty.design import Alternative as Alternative
@@ -18,16 +18,20 @@ from app.services.acting import made_id
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
+from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, read_again
+from app.services.compare.in_parts import pair_in_parts
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.pairs.cost_ranges import check_costs
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds.registry import usual_metrics
 from app.services.ports.evaluations import EvaluationStore
+from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.group_draws import shared_groups
+from app.services.runs.pairing import Pairing
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.runs.reading import KeptSamples, read_labels, read_outputs
 from app.services.runs.resampling import InferenceSettings
@@ -35,6 +39,10 @@ from app.services.stored import inputs_of_all
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
+_CAN_BE_PAIRED = (
+    "The runs are not paired. Samples that were not kept lie where the data of the runs was named: with `paired: true` "
+    "a job reads them again, and pairs the runs where they have sample ids."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +69,28 @@ class NewComparison:
     seed: int | None = None
     draws: int = 4000
     besides: Besides = field(default_factory=Besides)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedComparison:
+    """A comparison that makes sense, as far as that is known without samples.
+
+    Attributes:
+        new: With ids in the place of references.
+        elsewhere: Those of the runs whose samples have to be read again where their data was named.
+    """
+
+    new: NewComparison
+    runs: Runs
+    estimands: tuple[Estimand, ...]
+    elsewhere: tuple[EvaluationRecord, ...] = ()
+
+    @property
+    def scored(self) -> str | None:
+        """What needs probabilities or scores of the samples."""
+        costs = self.new.besides.costs
+        best = "best_thresholds" if costs is not None and costs.best_thresholds else None
+        return next((estimand.text for estimand in self.estimands if estimand.scored), best)
 
 
 async def fetch_runs(
@@ -90,24 +120,46 @@ async def fetch_runs(
 class ComparisonService(KeptAnswers):
     """Compares runs and remembers what was said."""
 
-    async def create(self, project: str, new: NewComparison) -> RunComparison:
-        """Compare runs and keep the answer.
+    async def prepare(self, project: str, new: NewComparison) -> AskedComparison:
+        """Find the runs, and what is asked of them.
 
         Raises:
             NotFound: an evaluation does not exist.
             InvalidInput: two references name the same one, or the baseline is none of them.
-            IncomparableRuns: they cannot be compared, or not be paired as asked.
+            IncomparableRuns: they cannot be compared.
             IncomparableLabels: they have different classes.
             InvalidExpression: a metric is none, or cannot say what is better.
             OutOfReach: more differences than one answer may have.
         """
         new, identifiers = await self._identified(project, new)
         runs = Runs.align(await fetch_runs(self.store, project, identifiers))
-        estimands = understood(new, runs)
-        kept = await self._samples(project, new, runs, estimands)
+        must_pair = new.paired is PairingMode.TRUE
+        elsewhere = tuple(record for record in runs.records if must_pair and lies_elsewhere(record))
+        return AskedComparison(new, runs, understood(new, runs), elsewhere)
 
-        asked = partial(compare, new, runs, estimands, kept, identifier=made_id())
-        return await self.compute_and_keep(project, ComparisonKind.RUNS, asked)
+    async def answer(self, project: str, asked: AskedComparison) -> RunComparison:
+        """Compare runs by what is kept of them, and keep the answer.
+
+        Raises:
+            IncomparableRuns: they cannot be paired as asked, or lack samples.
+            OutOfReach: they have too many samples to be looked at.
+        """
+        kept = await self._samples(project, asked)
+        work = partial(compare, asked, kept, identifier=made_id())
+        return await self.compute_and_keep(project, ComparisonKind.RUNS, work)
+
+    async def answer_elsewhere(
+        self, project: str, asked: AskedComparison, reading: Rereading, compute: ComputePool
+    ) -> RunComparison:
+        """The same of runs of which some are read again, which takes as long as it takes.
+
+        Raises:
+            IncomparableRuns, OutOfReach: as before.
+            DataNotAllowed, InvalidInput, TooLarge: as `read_again`.
+        """
+        kept = await self._samples(project, asked)
+        work = partial(compare_again, asked, kept, reading, identifier=made_id())
+        return await self.compute_and_keep(project, ComparisonKind.RUNS, work, compute)
 
     async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:
         """What is asked for with ids in the place of references, and the ids of the runs."""
@@ -124,17 +176,14 @@ class ComparisonService(KeptAnswers):
             raise InvalidInput.at("/baseline", "no_such_run", f"expected one of the evaluations, got {baseline}")
         return replace(new, evaluations=tuple(found), baseline=baseline), found
 
-    async def _samples(
-        self, project: str, new: NewComparison, runs: Runs, estimands: Sequence[Estimand]
-    ) -> KeptSamples:
-        scored = next((estimand.text for estimand in estimands if estimand.scored), None)
-        if scored is None and new.besides.costs is not None and new.besides.costs.best_thresholds:
-            scored = "best_thresholds"
+    async def _samples(self, project: str, asked: AskedComparison) -> KeptSamples:
+        records, scored = asked.runs.records, asked.scored
+        elsewhere = {record.id for record in asked.elsewhere}
         if scored is not None:
-            return await read_outputs(self.labels, project, runs.records, scored)
-        if new.paired is PairingMode.FALSE and not any(record.is_weighted for record in runs.records):
+            return await read_outputs(self.labels, project, records, scored, elsewhere=elsewhere)
+        if asked.new.paired is PairingMode.FALSE and not any(record.is_weighted for record in records):
             return KeptSamples()
-        return await read_labels(self.labels, project, runs.records)
+        return await read_labels(self.labels, project, records, elsewhere=elsewhere)
 
     async def page(self, project: str, limit: int, before: UUID | None) -> Page[ComparisonSummary, UUID]:
         """The comparisons of a project, latest first."""
@@ -172,23 +221,57 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     return estimands
 
 
+def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading, *, identifier: UUID) -> RunComparison:
+    """The same once the samples that lie elsewhere were read again.
+
+    Raises:
+        DataNotAllowed, InvalidInput, TooLarge: as `read_again`.
+        IncomparableRuns: as `compare`.
+    """
+    found = _read_at_once(asked, kept, reading)
+    if found is not None:
+        return compare(asked, found, identifier=identifier)
+    joined = pair_in_parts(reading, asked.runs, kept, asked.new.minimum_matched)
+    return compare(asked, KeptSamples(), identifier=identifier, joined=joined)
+
+
+def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading) -> KeptSamples | None:
+    """What is known of all samples; None where these are more than memory holds, and can be joined in parts."""
+    records = asked.runs.records
+    try:
+        return read_again(reading, records, kept, whole=asked.scored is not None or asked.runs.task is not None)
+    except TooLarge as error:
+        plain = not any(one.is_weighted or one.is_grouped or IGNORED_FACT in one.extra for one in records)
+        if asked.scored is None and asked.runs.task is None and plain:
+            return None
+        what = "samples with weights, groups or ignored classes" if asked.scored is None else asked.scored
+        raise TooLarge(
+            f"expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for {what}, got "
+            "more: any number is paired for metrics of matrices, without weights, groups and ignored classes",
+            pointer=error.pointer,
+        ) from None
+
+
 def compare(
-    new: NewComparison, aligned: Runs, estimands: Sequence[Estimand], kept: KeptSamples, *, identifier: UUID
+    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: Pairing | None = None
 ) -> RunComparison:
     """What is said about the runs.
 
     Args:
-        new: What is asked.
-        aligned: The runs.
-        estimands: The metrics.
+        asked: What is asked.
         kept: What is known of the samples.
         identifier: Of the answer.
+        joined: What the runs have in common, where that was found already.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
             weights that were not kept.
     """
-    runs = aligned.pair(kept, new.paired, minimum_matched=new.minimum_matched)
+    new, estimands = asked.new, asked.estimands
+    if joined is not None:
+        runs = asked.runs.joined(joined)
+    else:
+        runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:
         why = runs.pairing.reason.partition(";")[0]
         raise IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
@@ -208,4 +291,8 @@ def compare(
         level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
     )
     comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
-    return comparison_answer(comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides)
+    answer = comparison_answer(
+        comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
+    )
+    pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
+    return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer

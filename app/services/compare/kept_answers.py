@@ -28,9 +28,13 @@ class KeptAnswers:
     compute: ComputePool
     admission: Admission
 
-    async def compute_and_keep(self, project: str, kind: ComparisonKind, compare: Callable[[], _Answer]) -> _Answer:
-        """The answer of a function that another process can be sent, once it is kept."""
-        answer, record = await self.compute.run(partial(_recorded, kind, compare))
+    async def compute_and_keep(
+        self, project: str, kind: ComparisonKind, compare: Callable[[], _Answer], compute: ComputePool | None = None
+    ) -> _Answer:
+        """The answer of a function that another process can be sent, once it is kept; ``compute`` is where, if that is
+        not where everything is.
+        """
+        answer, record = await (compute or self.compute).run(partial(_recorded, kind, compare))
         async with self.admission:
             await self.comparisons.add(project, record)
         return answer

@@ -7,10 +7,12 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import CurveUndefined, Fault, UnknownClass
+from app.domain.errors import CurveUndefined, Fault, NoSamples, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
+from app.kernel.folds.bins import NotFolded
+from app.kernel.folds.points import KeptScores
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
 from app.kernel.samples.curves import (
@@ -30,12 +32,14 @@ from app.kernel.uncertainty.of_samples.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.of_samples.curve_bands import BandSettings
 from app.services.decide.bands import BANDED, MOST_POINTS, Banded, CurveBand, band_of
 from app.services.seeds import chosen_seed
-from app.services.stored import scores_of
+from app.services.stored import FoldedInput, scores_of
 
 _BINS, _LEVEL = 15, 0.95
 # In place of a class: all classes together, or whichever class is predicted.
 MICRO, MACRO, PREDICTED = "micro", "macro", "predicted"
 _MICRO_CURVES = frozenset({CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.GAIN, CurveName.LIFT})
+# Those that are kept of samples that went by.
+_KEPT = (CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.CALIBRATION, CurveName.DECISION, CurveName.LIFT)
 _MACRO_CURVES = {CurveName.ROC: macro_roc, CurveName.DET: macro_det}
 
 
@@ -186,9 +190,13 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         CurveUndefined: the samples have no such curve.
     """
     name = question.name
+    if isinstance(source, FoldedInput):
+        _refuse_beyond_kept(question, source.labels)
     view = _view(source, question)
     try:
         full = view.curve(question)
+    except NotFolded as error:
+        raise NoSamples(f"the samples went by when they were evaluated: {error}") from error
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
     if not full.x.size:
@@ -206,7 +214,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         weights=curve.weights,
         classes=None if curve.codes is None else [*map([*source.labels, None].__getitem__, curve.codes.tolist())],
         widths=curve.widths,
-        n_points=full.x.size,
+        n_points=full.x.size + view.left_out(name),
     )
     return answer if question.band is None else _with_band(answer, source, view, curve, question)
 
@@ -231,6 +239,12 @@ class _View:
         """Is it the mean of the curves of all classes?"""
         return self.code is None and self.label is not None
 
+    def left_out(self, name: CurveName) -> int:
+        """Points that are not known any more."""
+        if name is CurveName.CALIBRATION or self.code is None or not isinstance(self.scores, KeptScores):
+            return 0
+        return self.scores.ranking(self.code).left_out
+
     def curve(self, question: CurveQuestion) -> Curve:
         """All points of the curve."""
         if self.is_mean:
@@ -246,7 +260,8 @@ class _View:
 
 
 def _view(source: MatrixInput, question: CurveQuestion) -> _View:
-    scores, label, name = scores_of(source), question.label, question.name
+    label, name = question.label, question.name
+    scores = KeptScores.from_json(source.curves) if isinstance(source, FoldedInput) else scores_of(source)
     if label in (MICRO, MACRO) and label not in source.labels:
         if name not in (_MICRO_CURVES if label == MICRO else _MACRO_CURVES):
             raise UnknownClass(f"the {name.value} curve has no {label} average")
@@ -259,15 +274,38 @@ def _view(source: MatrixInput, question: CurveQuestion) -> _View:
     return _View(None if code is None else source.labels[code], scores, code)
 
 
+def _refuse_beyond_kept(question: CurveQuestion, labels: Sequence[str]) -> None:
+    """Refuse what needs the samples where these went by.
+
+    Raises:
+        NoSamples: it does.
+    """
+    beyond = [
+        what
+        for what, is_asked in (
+            ("averages over the classes", question.label in (MICRO, MACRO) and question.label not in labels),
+            ("bands", question.band is not None and question.name is not CurveName.CALIBRATION),
+            ("calibration without bins", question.form is CalibrationForm.ISOTONIC),
+            (f"the {question.name.value} curve", question.name not in _KEPT),
+        )
+        if is_asked
+    ]
+    if beyond:
+        kept = listed([name.value for name in _KEPT])
+        raise NoSamples(
+            f"{beyond[0]} cannot be made of samples that went by when they were evaluated; of these the curves {kept} "
+            "of a class are kept, with a band for calibration only"
+        )
+
+
 def _with_band(
     answer: CurvePoints, source: MatrixInput, view: _View, curve: Curve, question: CurveQuestion
 ) -> CurvePoints:
     if view.is_mean:
         raise CurveUndefined("there is no band around the mean of several curves: ask for the micro average or a class")
     assert question.band is not None  # noqa: S101 - checked by the caller
-    assert source.samples is not None  # noqa: S101 - the curve is made of them
-    groups = source.samples.groups
-    if view.entries > 1:
+    groups = None if source.samples is None else source.samples.groups
+    if view.entries > 1 and source.samples is not None:
         # The entries of one sample are not independent of each other.
         groups = np.repeat(np.arange(source.samples.size) if groups is None else groups, view.entries)
     limits, band = band_of(

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from typing import Final
 
 import numpy as np
 
 from app.kernel.metrics.families.combinations import GPS_SD
 from app.kernel.numerics.arrays import Array, silently
+
+# Of two rates, at 1 and 1/3 (Property 4).
+LARGEST: Final = 0.5 / sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +38,24 @@ def spreads(others: Sequence[float], farthest: float, points: int) -> Spreads:
     """
     grid = np.union1d(np.geomspace(1.0, farthest, points), [3.0])
     return Spreads(grid=grid, of={other: _spread(1.0 / grid, 1.0 / other) for other in others})
+
+
+def region_from(level: float, points: int) -> tuple[Array, Array, Array]:
+    """Where the standard deviation is at least a level: reciprocals y of the higher rate, and from which to which
+    reciprocal x of the lower one. The region of the rates exchanged is its mirror image.
+
+    Martín De Diego et al. (2022), eq. 11 set equal to the level c: with t = x/y and k = c y / (2 sqrt 2) it reads
+    k (t + 1)^2 = t - 1, which has two solutions up to k = 1/8, where t is 3.
+
+    Args:
+        level: Above 0 and below 1 / (2 sqrt 2), the largest deviation that there is.
+        points: How many y, apart by equal factors, from 1 to the last one that reaches the level.
+    """
+    y = np.geomspace(1.0, LARGEST / level, points)
+    k = level * y * LARGEST
+    # At the tip rounding may bring it below 0.
+    root = np.sqrt(np.maximum(1.0 - 8.0 * k, 0.0))
+    return y, y * (1.0 - 2.0 * k - root) / (2.0 * k), y * (1.0 - 2.0 * k + root) / (2.0 * k)
 
 
 def spread_of_two(first: float, second: float) -> float:

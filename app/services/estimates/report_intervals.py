@@ -70,7 +70,6 @@ def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> li
     level = found.level
     # (B, R, K, 2): one matrix after another, and in it rate by rate.
     ends = np.stack([found.rates.low[:, :, 0], found.rates.high[:, :, 0]], axis=-1).transpose(1, 0, 2, 3)
-    written, size = written_numbers(ends), ends[0].size
     kinds = _RateKinds(found.rates.keys, found.rates.given, found.rates.method, level)
     answers: list[Mapping[str, Interval]] = []
     for index, those in enumerate(found.overall):
@@ -80,7 +79,7 @@ def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> li
             answers.append(overall | _without_gaps(kinds, labels[index], own))
             continue
         form_of = _remembered_form if len(labels[index]) <= _FEW_LABELS else _form
-        rates = form_of(kinds, labels[index]).filled(written[index * size : (index + 1) * size])
+        rates = form_of(kinds, labels[index]).filled(written_numbers(own))
         # Two objects become one.
         answers.append(WrittenObject(orjson.dumps(overall)[:-1] + b"," + rates[1:], overall))
     return answers

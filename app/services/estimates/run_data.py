@@ -1,6 +1,7 @@
 """One run as its limits are made from it: counts, and its samples and groups where they are at hand."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -168,7 +169,8 @@ class RunData:
             return None
         if self.source.samples is None or self.source.samples.groups is None:
             raise ValueError("expected the samples with their groups")
-        return Grouping.of(self.source.samples.groups)
+        tally = self.source.samples.tally
+        return Grouping.of(self.source.samples.groups, None if tally is None else tally.times)
 
     @cached_property
     def groups(self) -> GroupedRuns | None:
@@ -176,9 +178,12 @@ class RunData:
         if self.grouping is None or self.source.task is not None:
             return None
         samples = self._samples
-        return GroupedRuns.gather(
-            self.grouping.codes, samples.truth, samples.predicted, self.n_classes, samples.weights
-        )
+        codes, tally = self.grouping.codes, samples.tally
+        if tally is None:
+            return GroupedRuns.gather(codes, samples.truth, samples.predicted, self.n_classes, samples.weights)
+        sizes = tally.times.astype(np.float64) if samples.weights is None else samples.weights
+        runs = GroupedRuns.gather(codes, samples.truth, samples.predicted, self.n_classes, sizes)
+        return replace(runs, n_samples=int(tally.used.sum()))
 
     @cached_property
     def weighted(self) -> WeightedCounts | None:
@@ -192,6 +197,13 @@ class RunData:
         samples = self._samples
         if samples.weights is None:
             raise ValueError("expected the samples with their weights")
+        if samples.tally is not None and samples.tally.weights is not None:
+            return WeightedCounts.of_sums(
+                samples.truth,
+                samples.predicted,
+                (samples.weights, samples.tally.weights.squares, samples.tally.used.astype(np.float64)),
+                self.n_classes,
+            )
         return WeightedCounts.of(samples.truth, samples.predicted, samples.weights, self.n_classes)
 
     @property

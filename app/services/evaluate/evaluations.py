@@ -47,7 +47,7 @@ from app.services.evaluate.sections.kept import sections_as_json, sections_from_
 from app.services.idempotency import Mark, keep_under
 from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.stored import options_as_json, refuse_kind, stored_request
+from app.services.stored import FoldedInput, options_as_json, refuse_kind, stored_request
 
 # Matrices of a list that are in memory together: one alone can have a million cells.
 _READ_AT_ONCE: Final = 20
@@ -219,6 +219,18 @@ class EvaluationService:
                 "thresholds need the scores of the samples"
             )
         return await self._kept(project, source, options, identifier)
+
+    async def with_curves(self, project: str, identifier: UUID) -> MatrixInput:
+        """The same for curves: where samples went by when they were evaluated, with what is kept of these.
+
+        Raises: as `samples`.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        if DATA_FACT in record.extra and record.task is None:
+            stored = await self._store.read_part(project, identifier)
+            if stored is not None and "curves" in stored:
+                return FoldedInput.of(record, stored["curves"])
+        return await self.samples(project, identifier)
 
     async def units(self, project: str, identifier: UUID) -> MatrixInput:
         """The input of an evaluation of more than classes, with its samples or queries.

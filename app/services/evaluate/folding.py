@@ -1,61 +1,150 @@
-"""Probabilities of any number of samples: parts of an input that are forgotten one after another."""
+"""Probabilities or scores of any number of samples: parts of an input that are forgotten one after another."""
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.options import Options
-from app.domain.report import Report, SectionName
+from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
+from app.domain.report import SectionName
+from app.kernel.folds.order import OrderFold
 from app.kernel.folds.scores import ScoresFold
+from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
+from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
+from app.services.ports.cluster import Workers
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
 
 
-def folded_report(
-    parts: Iterable[MatrixInput],
-    options: Options,
-    *,
-    finished: Callable[[], DataFacts],
-    budget: int,
-    folder: Path,
-) -> tuple[MatrixInput, Report]:
-    """All parts as one input, without its samples, and its report.
+class Folding:
+    """One evaluation made of parts, of which nothing is kept but what adds up.
+
+    What others made of their parts is taken in. The answer is the same whoever had which parts. It deletes its files at
+    the end of a ``with``.
 
     Args:
-        parts: Probabilities with the same labels, with their samples.
-        options: Of the report.
-        finished: What was read, asked when all parts have gone by.
         budget: Bytes of memory, about, that the order of the samples may take; more goes into files.
-        folder: Where files are made.
+        folder: Where files are made; None: it stays in memory, and can be sent to another process.
 
-    Raises:
-        InvalidInput: there is no part, or what is asked cannot be given.
+    Attributes:
+        rows: That were read so far.
     """
-    with ExitStack() as ending:
-        whole: MatrixInput | None = None
-        fold: ScoresFold | None = None
-        for part in parts:
-            if part.samples is None or part.samples.outputs is None:
-                raise ValueError("expected parts with probabilities")
-            whole = replace(part, samples=None) if whole is None else _together(whole, part)
-            fold = fold or ending.enter_context(ScoresFold(len(part.labels), budget, folder))
-            fold.add(part.samples.truth, part.samples.outputs)
-        if whole is None or fold is None:
-            raise InvalidInput.at("/data", "no_samples", "expected at least one sample, got none")
-        whole = replace(whole, facts={**whole.facts, DATA_FACT: finished()})
-        question = ask(whole, options)
-        section = folded_section(question, RunData(whole), fold.finish())
-        return whole, report_alone(question, {SectionName.PROBABILITIES: section})
+
+    def __init__(self, budget: int, folder: Path | None) -> None:
+        self.rows = 0
+        self._budget, self._folder = budget, folder
+        self._whole: NewEvaluation | None = None
+        self._fold: ScoresFold | OrderFold | None = None
+        self._assumed: AssumedThreshold | None = None
+
+    def add(self, part: NewEvaluation) -> None:
+        """Add probabilities or scores with the same labels, of data that was named."""
+        source, samples = part.source, part.source.samples
+        if samples is None or samples.outputs is None:
+            raise ValueError("expected parts with probabilities or scores")
+        self._take(part, source.facts[DATA_FACT]["rows"])
+        outputs = samples.outputs
+        if source.facts.get("threshold_assumed"):
+            self._assumed = self._assumed or AssumedThreshold()
+            self._assumed.add(samples.truth, outputs, source.positive or 0)
+        # The kernel's scores are higher for class 1.
+        flip = outputs.ndim == 1 and source.positive == 0
+        self._own(source).add(samples.truth, -outputs if flip else outputs)
+
+    def merge(self, other: "Folding") -> None:
+        """Take in what was made of other parts."""
+        if other._whole is not None and other._fold is not None:
+            self._take(other._whole, other.rows)
+            if other._assumed is not None:
+                self._assumed = (self._assumed or AssumedThreshold()).merge(other._assumed)
+            own: Any = self._own(other._whole.source)
+            own.merge(other._fold)
+
+    def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
+        """All parts as one input, without its samples, and its report.
+
+        Args:
+            facts: What was read.
+            workers: Who look at parts of the order of the samples, where there are some.
+
+        Raises:
+            InvalidInput: there is no part, or what is asked cannot be given.
+        """
+        new, fold = self._whole, self._fold
+        if new is None or fold is None:
+            raise InvalidInput.at("/input/data", "no_samples", "expected at least one sample, got none")
+        settled = new.source if self._assumed is None else self._assumed.settled(new.source)
+        whole = replace(settled, facts={**settled.facts, DATA_FACT: facts})
+        question = ask(whole, new.options)
+        section = folded_section(question, RunData(whole), fold.finish(map if workers is None else workers.in_order))
+        report = report_alone(question, {SectionName.PROBABILITIES: section})
+        return replace(new, source=whole, report=report)
+
+    def close(self) -> None:
+        """Delete the files."""
+        if self._fold is not None:
+            self._fold.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take(self, part: NewEvaluation, rows: int) -> None:
+        self.rows += rows
+        if self._whole is None:
+            self._whole = replace(part, source=replace(part.source, samples=None))
+        else:
+            self._whole = replace(self._whole, source=_together(self._whole.source, part.source))
+
+    def _own(self, source: MatrixInput) -> ScoresFold | OrderFold:
+        if self._fold is None and source.has_scores:
+            self._fold = OrderFold(len(source.labels), self._budget, self._folder)
+        if self._fold is None:
+            self._fold = ScoresFold(len(source.labels), self._budget, self._folder)
+        return self._fold
+
+
+class AssumedThreshold:
+    """Decisions by scores at both thresholds that nobody has to name: all scores together say which of them it is."""
+
+    _THRESHOLDS: Final = (0.0, 0.5)
+
+    def __init__(self) -> None:
+        self._counts: NDArray[np.int64] = np.zeros((2, 2, 2), dtype=np.int64)
+        self._ends = np.inf, -np.inf
+
+    def add(self, truth: NDArray[Any], scores: NDArray[np.float64], positive: int) -> None:
+        """Add samples: codes and scores (n), higher for the positive class."""
+        for counts, threshold in zip(self._counts, self._THRESHOLDS, strict=True):
+            counts += confusion_counts(truth, decide_by_threshold(scores, threshold, positive), 2)
+        self._ends = min(self._ends[0], float(scores.min())), max(self._ends[1], float(scores.max()))
+
+    def merge(self, other: Self) -> Self:
+        """Take in others."""
+        self._counts = self._counts + other._counts
+        self._ends = min(self._ends[0], other._ends[0]), max(self._ends[1], other._ends[1])
+        return self
+
+    def settled(self, source: MatrixInput) -> MatrixInput:
+        """The input with the decisions at the threshold of all scores."""
+        threshold = assumed_threshold(*self._ends)
+        counts = self._counts[self._THRESHOLDS.index(threshold)]
+        return replace(source, counts=counts.copy(), facts={**source.facts, "threshold": threshold})
 
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:

@@ -135,12 +135,15 @@ def _requested(requested: Requested, intervals: Mapping[str, Interval]) -> dict[
 
 
 def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
-    lowest: WeakestClass | None = None
+    lowest: tuple[float, int, str] | None = None
     for place, (label, groups) in enumerate(whole.classes.items()):
         value = groups["prevalence_insensitive"].get(recall.key)
-        if value is not None and (lowest is None or value < lowest.recall):
-            lowest = WeakestClass(label, value, _members(summary, place, groups))
-    return lowest
+        if value is not None and (lowest is None or value < lowest[0]):
+            lowest = value, place, label
+    if lowest is None:
+        return None
+    value, place, label = lowest
+    return WeakestClass(label, value, _members(summary, place, whole.classes[label]))
 
 
 def _members(summary: InputSummary, place: int, groups: GroupedMetrics) -> float:

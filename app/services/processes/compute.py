@@ -39,14 +39,17 @@ class ComputePool:
         """Work waits ``wait_seconds`` for a process; ``modules`` are imported once, before processes are forked."""
         self.observers = observers
         self._limits, self._modules = limits, modules
-        # Threads wait for processes; each job has a thread and a worker to itself.
-        self._threads = ThreadPoolExecutor(max_workers=processes, thread_name_prefix="compute")
+        # Threads wait for processes; each job has a thread and a worker to itself, a piece that is lent one too.
+        self._threads = ThreadPoolExecutor(max_workers=processes + 1, thread_name_prefix="compute")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         # By time, not by number: many short computations in a row are no reason to refuse one, a few long ones are.
         self._places = Admission(limit=processes, wait_seconds=wait_seconds, what="large computations", retry_after=5)
         self._jobs: set[_Job] = set()
         # Where there are several processes, one is left for requests that are alone.
         self._in_turn = asyncio.Semaphore(max(processes - 1, 1))
+        # That one is lent to a piece of a batch as long as nobody needs it.
+        self._lent = False
+        self._processes = processes
         self._closed = False
 
     async def run(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
@@ -60,40 +63,59 @@ class ComputePool:
         """
         asked = time.perf_counter()
         async with self._places:
-            if self._closed:
-                raise ProcessLost("the service is ending; nothing was kept")
-            began = time.perf_counter()
-            self.observers.waited_to_compute(began - asked)
-            loop = asyncio.get_running_loop()
-            job = _Job(function, file, _on_loop(loop, listener()))
-            self._jobs.add(job)
-            try:
-                return await loop.run_in_executor(self._threads, self._work, job)
-            except asyncio.CancelledError:
-                # Nobody waits for it any more.
-                job.cancel()
-                raise
-            finally:
-                self._jobs.discard(job)
-                self.observers.computed(kind_of(function), time.perf_counter() - began, apart=True)
+            return await self._begin(function, file, asked)
+
+    async def _begin(self, function: Callable[..., Result], file: BinaryIO | None, asked: float) -> Result:
+        """Have a function computed now that was asked for a while ago."""
+        if self._closed:
+            raise ProcessLost("the service is ending; nothing was kept")
+        began = time.perf_counter()
+        self.observers.waited_to_compute(began - asked)
+        loop = asyncio.get_running_loop()
+        job = _Job(function, file, _on_loop(loop, listener()))
+        self._jobs.add(job)
+        try:
+            return await loop.run_in_executor(self._threads, self._work, job)
+        except asyncio.CancelledError:
+            # Nobody waits for it any more.
+            job.cancel()
+            raise
+        finally:
+            self._jobs.discard(job)
+            self.observers.computed(kind_of(function), time.perf_counter() - began, apart=True)
 
     @property
     def running(self) -> int:
         """Computations that have a process."""
-        return self._places.held
+        return self._places.held + self._lent
 
     @property
     def waiting(self) -> int:
         """Computations that wait for one."""
         return self._places.waiting
 
-    async def run_in_turn(self, function: Callable[..., Result]) -> Result:
+    async def run_in_turn(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
         """The same for one of many functions of a request: it waits for those before it, of all such requests.
 
         So a request of a hundred large pieces neither fills the places of others nor is refused for its own number.
         """
         async with self._in_turn:
-            return await self.run(function)
+            return await self.run(function, file)
+
+    async def run_piece(self, function: Callable[..., Result], file: BinaryIO) -> Result:
+        """The same for a piece of a batch that takes no more than a moment: it may have the process that is left for
+        others too, as long as that is idle.
+
+        Whoever comes meanwhile does not wait for the piece: it is lent a place and takes none. For so long there is
+        one process more.
+        """
+        if not self._in_turn.locked() or self._lent or self._places.held >= self._processes:
+            return await self.run_in_turn(function, file)
+        self._lent = True
+        try:
+            return await self._begin(function, file, time.perf_counter())
+        finally:
+            self._lent = False
 
     def _work(self, job: "_Job") -> Any:
         task = pickle.dumps(job.function, protocol=5)
@@ -128,7 +150,8 @@ class ComputePool:
             return Worker(self._limits, self._modules)
 
     def _give_back(self, worker: Worker) -> None:
-        if worker.usable and not self._closed:
+        # Of those that came beside a piece one goes again.
+        if worker.usable and not self._closed and self._idle.qsize() < self._processes:
             self._idle.put(worker)
         else:
             worker.close()

@@ -1,6 +1,7 @@
 """How far a piece of work is, told to whoever wants to know: said where steps are counted, and nowhere else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 Tell = Callable[[float], object]
@@ -22,3 +23,14 @@ def progressed(done: int, steps: int) -> None:
     tell = _LISTENER.get()
     if tell is not None:
         tell(done / steps)
+
+
+@contextmanager
+def as_step(done: int, steps: int) -> Iterator[None]:
+    """What is said inside is how far one of several steps is, after those that are done."""
+    tell = _LISTENER.get()
+    token = _LISTENER.set(None if tell is None else lambda share: tell((done + share) / steps))
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)

@@ -2,7 +2,6 @@
 
 import contextlib
 import copyreg
-import ctypes
 import gc
 import io
 import multiprocessing
@@ -13,7 +12,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from multiprocessing import reduction
@@ -23,6 +22,7 @@ from traceback import format_exc
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from app.services.processes.memory import keep_freed_memory
 from app.services.processes.progress import Tell, tell_progress
 
 # Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
@@ -31,12 +31,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage:
 # at the usual 700 half of the time of reading goes into looking for it.
 _GARBAGE_THRESHOLD = 100_000
-# Freed arrays up to this size are used again. The allocator would give them back to the system and ask for them anew,
-# page by page: a third of the time of resampling.
-_KEPT_BYTES = 64 * 1024 * 1024
 # Between two words of how far the work is.
 _TELL_SECONDS = 0.25
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
     _be_ended_first()
     _limit_memory(limits.memory_bytes)
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    _keep_freed_memory()
+    keep_freed_memory()
     before = _peak_bytes()
     while True:
         try:
@@ -170,14 +166,6 @@ class _Teller:
             self._line.send(share)
 
 
-def _keep_freed_memory() -> None:
-    # Only glibc has it, and only glibc needs it.
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        set_option(_M_MMAP_THRESHOLD, _KEPT_BYTES)
-        set_option(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
 def _follow(line: int) -> None:
     """End this process with the service at the other end of its line: work that takes an hour would outlive it."""
     watch = select.poll()
@@ -189,9 +177,18 @@ def _follow(line: int) -> None:
 
 def _called(task: bytes, file: BinaryIO | None) -> bytes:
     """The outcome of a pickled call, pickled too."""
-    try:
+
+    def call() -> Any:
         function = pickle.loads(task)  # noqa: S301 - the service's own
-        return pickle.dumps(Outcome(Ending.DONE, function() if file is None else function(file)), protocol=5)
+        return function() if file is None else function(file)
+
+    return outcome_of(call)
+
+
+def outcome_of(call: Callable[[], Any]) -> bytes:
+    """The outcome of a call, pickled, whatever it raises."""
+    try:
+        return pickle.dumps(Outcome(Ending.DONE, call()), protocol=5)
     except MemoryError:
         return pickle.dumps(Outcome(Ending.MEMORY))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller

@@ -173,6 +173,10 @@ class Runs:
         found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
         return self.__class__(self.records, self._matrices, self.places, found, kept)
 
+    def joined(self, pairing: Pairing) -> Self:
+        """The same runs where it is known already what they have in common, and nothing else of their samples."""
+        return self.__class__(self.records, self._matrices, self.places, pairing)
+
     def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
         """How runs of units belong together."""
         sources = [self.__class__(self.records, None, self.places, kept=kept).source(run) for run in range(len(self))]

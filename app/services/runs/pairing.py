@@ -52,6 +52,13 @@ class Pairing:
         """Is it known which prediction belongs to which?"""
         return self.design is PairingDesign.SAMPLES
 
+    @property
+    def n_common(self) -> int | None:
+        """How many samples paired runs have in common."""
+        if self.rows is not None:
+            return len(self.rows[0])
+        return None if self.joint is None else int(self.joint.counts.sum())
+
 
 def pair(
     records: Sequence[EvaluationRecord],
@@ -182,13 +189,31 @@ def _join(
         other = code[one.truth[row]]
         if not np.array_equal(other, truth):
             place = int(np.argmax(other != truth))
-            return f"sample {ids[0][rows[0][place]]} has another true class in run {number + 1} than in the first"
+            return another_truth(ids[0][rows[0][place]], number)
     weights = common_weights([one.weights for one in samples], rows)
     if isinstance(weights, str):
         return weights
     predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
     joint = combine(truth, predictions, n_classes, weights=weights)
     return Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, tuple(rows), weights)
+
+
+def another_truth(sample: Any, place: int) -> str:
+    """Why runs cannot be paired of which the one at a place says something else of a sample than the first."""
+    return f"sample {sample} has another true class in run {place + 1} than in the first"
+
+
+def by_counts(joint: JointCounts, largest: int, minimum: float) -> Pairing | str:
+    """Runs whose samples were joined by their ids somewhere else, or why that is not enough.
+
+    Args:
+        joint: Of the samples that all runs have in common, none of which has a weight.
+        largest: Samples of the run that has the most.
+        minimum: Share of these that all runs must have in common.
+    """
+    matched = int(joint.counts.sum())
+    fault = _too_few(matched, largest, minimum)
+    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint)
 
 
 def _too_few(matched: int, largest: int, minimum: float) -> str | None:

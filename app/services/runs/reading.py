@@ -1,6 +1,6 @@
 """What is kept of the samples of runs: read together, or why it is not there."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -49,12 +49,18 @@ class KeptSamples:
         return labels.samples if found is None and labels is not None and labels.weights is not None else found
 
 
-async def read_labels(port: PairedLabels, project: str, records: Sequence[EvaluationRecord]) -> KeptSamples:
-    """What pairs runs, and what their samples weigh; nothing when there are too many samples to look at."""
+async def read_labels(
+    port: PairedLabels, project: str, records: Sequence[EvaluationRecord], *, elsewhere: Collection[UUID] = ()
+) -> KeptSamples:
+    """What pairs runs, and what their samples weigh; nothing when there are too many samples to look at.
+
+    The samples of those ``elsewhere`` are not kept, and read by somebody else.
+    """
     alone = len(records) < 2 and not any(record.is_weighted for record in records)
-    if alone or sum(record.n_rows for record in records) > MOST_SAMPLES:
+    kept = [record for record in records if record.id not in elsewhere]
+    if alone or not kept or sum(record.n_rows for record in kept) > MOST_SAMPLES:
         return KeptSamples()
-    return KeptSamples(await port.read_labels(project, [record.id for record in records]))
+    return KeptSamples(await port.read_labels(project, [record.id for record in kept]))
 
 
 async def read_outputs(
@@ -64,8 +70,11 @@ async def read_outputs(
     metric: str,
     *,
     pointers: Sequence[str] | None = None,
+    elsewhere: Collection[UUID] = (),
 ) -> KeptSamples:
     """The samples of runs that are to be judged by a metric of probabilities.
+
+    The samples of those ``elsewhere`` are not kept, and read by somebody else.
 
     Raises:
         IncomparableRuns: a run came without probabilities and scores, or they were not kept.
@@ -78,18 +87,20 @@ async def read_outputs(
             f"classes) are more than the {MOST_ENTRIES} that are looked at together; take fewer runs, or metrics of "
             "matrices"
         )
-    found = await port.read_outputs(project, [record.id for record in records])
+    found = await port.read_outputs(project, [record.id for record in records if record.id not in elsewhere])
     for index, record in enumerate(records):
-        samples = found.get(record.id)
-        form = form_of(record.kind, record.extra)
-        if form is not None:
-            absent = samples is None and form.needs_samples(record.extra)
-        else:
-            absent = samples is None or samples.outputs is None
-        if absent:
+        is_elsewhere = record.id in elsewhere
+        if not is_scored(record) if is_elsewhere else _lacks_outputs(record, found.get(record.id)):
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
-            raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
+            raise IncomparableRuns(f"{metric} {missing_outputs(record, is_elsewhere=is_elsewhere)}", pointer=where)
     return KeptSamples.of(found)
+
+
+def _lacks_outputs(record: EvaluationRecord, samples: Samples | None) -> bool:
+    form = form_of(record.kind, record.extra)
+    if form is not None:
+        return samples is None and form.needs_samples(record.extra)
+    return samples is None or samples.outputs is None
 
 
 def entries_of(records: Iterable[EvaluationRecord]) -> int:
@@ -102,10 +113,12 @@ def is_scored(record: EvaluationRecord) -> bool:
     return stored_input(record).is_scored or record.task is not None
 
 
-def missing_outputs(record: EvaluationRecord) -> str:
+def missing_outputs(record: EvaluationRecord, *, is_elsewhere: bool = False) -> str:
     """Why a metric of probabilities has nothing to work on in a run."""
     what = "probabilities or scores of the samples" if record.task is None else "samples"
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
-    if record.options.get("retain") == "none":
+    if record.data is not None and is_scored(record):
+        return f"{needs} were not kept: they lie where its data was named, and comparisons with `paired: true` read it"
+    if record.options.get("retain") == "none" and not is_elsewhere:
         return f"{needs} were not kept: it was sent with the option retain=none"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

@@ -44,6 +44,7 @@ def create_engine(
     connect_timeout: float = 5.0,
     disk: Disk = Disk(),
     watch: DatabaseWatch | None = None,
+    read_only: bool = False,
 ) -> AsyncEngine:
     """Create the engine of one process; nothing is connected yet.
 
@@ -54,7 +55,9 @@ def create_engine(
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
         watch: Looks on; one that tells nobody when it is left out.
+        read_only: Postgres refuses every change.
     """
+    reading_only = {"default_transaction_read_only": "on"} if read_only else {}
     engine = create_async_engine(
         url,
         pool_size=pool_size,
@@ -74,6 +77,7 @@ def create_engine(
                 "jit": "off",
                 # Datasets hold ten evaluations or a hundred thousand: a plan for the average one fits neither.
                 "plan_cache_mode": "force_custom_plan",
+                **reading_only,
             },
         },
     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from app.services.ports.evaluations import SampleLabels
 from app.store.audit import note
 from app.store.database.engine import reading, require_room, writing
 from app.store.database.failures import translated
+from app.store.database.replica import Reader
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import decode_record, decode_summary, encode_record
 from app.store.evaluations.writer import INSERT, EvaluationWriter
@@ -48,8 +50,16 @@ from app.store.webhooks import Listeners, announce
 class PostgresEvaluationStore:
     """The memory of evaluations; one per process, on the loop that uses it."""
 
-    def __init__(self, engine: AsyncEngine, writer: EvaluationWriter, listeners: Listeners | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        writer: EvaluationWriter,
+        listeners: Listeners | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        """Take where lists are read; without it that is the database itself."""
         self._engine = engine
+        self._reader = reader or Reader(engine)
         self._listeners = listeners or Listeners(engine)
         self._writer = writer
         self._names = Names(engine)
@@ -116,16 +126,13 @@ class PostgresEvaluationStore:
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         """Return the samples of those evaluations of which they were kept with ids or weights."""
-        async with reading(self._engine) as connection:
-            found = await find_samples(
-                connection, project, identifiers, ("truth", "predicted", "ids", "groups", "weights")
-            )
+        columns = ("truth", "predicted", "ids", "groups", "weights")
+        found = await self._reader.read(lambda connection: find_samples(connection, project, identifiers, columns))
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
-        async with reading(self._engine) as connection:
-            found = await find_samples(connection, project, identifiers)
+        found = await self._reader.read(lambda connection: find_samples(connection, project, identifiers))
         return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
@@ -140,11 +147,13 @@ class PostgresEvaluationStore:
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
-        async with reading(self._engine) as connection:
+
+        async def fetch(connection: AsyncConnection) -> list[EvaluationRecord]:
             rows = await _fetch(connection, statements.select_records(project, identifiers))
             keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
-        records = [decode_record(row._mapping, keys) for row in rows]
-        return {record.id: record for record in records}
+            return [decode_record(row._mapping, keys) for row in rows]
+
+        return {record.id: record for record in await self._reader.read(fetch)}
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
         """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
@@ -168,22 +177,27 @@ class PostgresEvaluationStore:
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
-        async with reading(self._engine) as connection:
-            scope = await find_scope(connection, self._names, project, query)
-            if scope is None:
-                return Page((), None)
-            # One more than asked for tells whether there is a next page.
-            slot = None if query.sort_metric is None else await self._names.slot_of(connection, query.sort_metric)
-            few = await fetch_few(connection, scope, query, slot=slot, maintainer=self._maintainer)
-            if few is not None:
-                rows = few
-            elif query.sort_metric is None:
-                rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
-            else:
-                rows = await fetch_by_metric(
-                    connection, scope, query, slot=slot, maintainer=self._maintainer, datasets=self._names.datasets
-                )
-            items = await self._summaries(connection, rows[: query.limit])
+        nothing: Page[EvaluationSummary, Position] = Page((), None)
+        return await self._reader.read(partial(self._page, project, query), nothing=nothing)
+
+    async def _page(
+        self, project: str, query: EvaluationQuery, connection: AsyncConnection
+    ) -> Page[EvaluationSummary, Position]:
+        scope = await find_scope(connection, self._names, project, query)
+        if scope is None:
+            return Page((), None)
+        # One more than asked for tells whether there is a next page.
+        slot = None if query.sort_metric is None else await self._names.slot_of(connection, query.sort_metric)
+        few = await fetch_few(connection, scope, query, slot=slot, maintainer=self._maintainer)
+        if few is not None:
+            rows = few
+        elif query.sort_metric is None:
+            rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
+        else:
+            rows = await fetch_by_metric(
+                connection, scope, query, slot=slot, maintainer=self._maintainer, datasets=self._names.datasets
+            )
+        items = await self._summaries(connection, rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
         last = rows[query.limit - 1]._mapping
@@ -209,7 +223,8 @@ class PostgresEvaluationStore:
     ) -> tuple[Standing, ...]:
         """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, where=where)
-        async with reading(self._engine) as connection:
+
+        async def fetch(connection: AsyncConnection) -> tuple[Standing, ...]:
             slot = await self._names.slot_of(connection, metric)
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -219,11 +234,13 @@ class PostgresEvaluationStore:
                 statements.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
             )
             items = await self._summaries(connection, rows)
-        values = [row._mapping["value"] for row in rows]
-        return tuple(
-            Standing(None if value is None else values.index(value) + 1, value, item)
-            for value, item in zip(values, items, strict=True)
-        )
+            values = [row._mapping["value"] for row in rows]
+            return tuple(
+                Standing(None if value is None else values.index(value) + 1, value, item)
+                for value, item in zip(values, items, strict=True)
+            )
+
+        return await self._reader.read(fetch, nothing=())
 
     async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
         row = (await connection.execute(statements.select_record(project, identifier))).one_or_none()
@@ -239,8 +256,7 @@ class PostgresEvaluationStore:
     async def _list(
         self, table: NameTable[Ref], ref: type[Ref], project: str, limit: int, after: Ref | None
     ) -> Page[Ref, Ref]:
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(table.select_used(project, limit + 1, after))).all()
+        rows = await self._reader.rows(table.select_used(project, limit + 1, after))
         items = tuple(ref(*row) for row in rows[:limit])
         return Page(items, items[-1] if len(rows) > limit else None)
 

@@ -127,13 +127,6 @@ def test_isocurves_go_through_the_run(client: httpx.Client, two: str) -> None:
         assert f"{report[key]:.3f}" in specification["description"]
 
 
-def test_bars_of_the_imcp_curve_have_the_class_of_each_sample(client: httpx.Client, three: str) -> None:
-    answer = client.get(f"/v1/evaluations/{three}/curves/imcp").json()
-    rows = layer(read(client, three, "imcp"), "bars")["data"]["values"]
-    assert [row["class"] for row in rows] == [one for one in answer["classes"] if one is not None]
-    assert sum(row["width"] for row in rows) == pytest.approx(1.0)
-
-
 def test_the_sweep_is_that_of_the_projection(client: httpx.Client, two: str) -> None:
     sweep = {"class": "1", "from": 0.01, "to": 0.99, "steps": 25, "at": ["observed", "equal"]}
     body = {"sweep": sweep, "metrics": ["accuracy"]}
@@ -173,7 +166,8 @@ def test_what_cannot_be_drawn_is_refused(client: httpx.Client, two: str, many: s
     check_problem(ask(two, "roc.exe"), 422, "invalid_query")
     check_problem(ask(two, "roc.json", **{"class": "Z"}), 422, "unknown_class")
     check_problem(ask(two, "isocurves.json", **{"class": "Z"}), 422, "unknown_class")
-    check_problem(ask(two, "imcp.json", **{"class": "1"}), 422, "invalid_query")
+    check_problem(ask(two, "imcp.json", **{"class": "Z"}), 422, "unknown_class")
+    check_problem(ask(two, "phi.json", **{"class": "1"}), 422, "invalid_query")
     check_problem(ask(two, "confusion.json", **{"with": two}), 422, "invalid_query")
     check_problem(ask(two, "roc.json", **{"with": "x"}), 422, "invalid_query")
     check_problem(ask(two, "roc.json", width=10), 422, "invalid_query")

@@ -93,6 +93,37 @@ def test_the_spread_of_gps_is_largest_where_the_paper_says(client: httpx.Client,
     assert point == {"x": pytest.approx(1 / 0.16), "y": pytest.approx(2 * sqrt(2) * 5.25 / 7.25**2)}
 
 
+def test_the_surface_of_gps_has_the_levels_of_the_paper(client: httpx.Client, four: str) -> None:
+    """The same, fig. 1a: on the edges of every region the spread is its level, inside it is more."""
+    specification = read(client, four, "gps_spread_surface", **{"class": "D"})
+
+    def spread(x: float, y: float) -> float:
+        return 2 * sqrt(2) * abs(x - y) / (x + y) ** 2
+
+    levels = set()
+    for along, across in ("xy", "yx"):
+        for row in layer(specification, f"bands_{along}")["data"]["values"]:
+            level, one, start, end = float(row["from"]), row[across], row[along], row["end"]
+            levels.add(level)
+            assert spread(start, one) == pytest.approx(level, abs=1e-12)
+            assert spread(end, one) == pytest.approx(level, abs=1e-12)
+            assert 1.0 <= one <= start <= end
+            assert spread(3 * one, one) >= level - 1e-12
+    assert levels == {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35}
+    assert layer(specification, "largest")["data"]["values"] == [{"x": 3.0, "y": 1.0}]
+    (point,) = layer(specification, "run")["data"]["values"]
+    assert point == {"x": pytest.approx(1 / 0.16), "y": 1.0}
+    assert "0.354, at rates of 0.333 and 1" in specification["description"]
+
+
+def test_rates_beyond_the_surface_are_said_to_be(client: httpx.Client) -> None:
+    made = create(client, evaluation(input=matrix_input([[1, 999], [5, 995]])))["id"]
+    for name in ("gps_spread", "gps_spread_surface"):
+        specification = read(client, made, name, **{"class": "0"})
+        assert layer(specification, "run")["data"]["values"] == []
+        assert "recall and precision of class 0 lie outside" in " ".join(specification["title"]["subtitle"])
+
+
 def test_scores_lie_where_they_were_sent(client: httpx.Client) -> None:
     source = {
         "kind": "scores",

@@ -9,6 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.api.report.comparison_page import folded
 from app.api.report.numbers import p_value, shown_interval, shown_value, signed_value
 from app.services.processes import rendering
 from tests.api.answers import FOUR_CLASSES, check_problem, create, evaluation, matrix_input
@@ -111,7 +112,10 @@ def test_the_findings_and_the_values_are_those_of_the_answer(client: httpx.Clien
     assert shown_value(answer["metrics"]["at_balanced_prevalence"]["accuracy"]) in page.text
     assert "gps(recall@*)" in page.text
     assert "candidate" in page.text
-    assert answer["undefined"][0]["reason"][1:] in page.text
+    first = answer["undefined"][0]
+    # Its class stands beside it.
+    assert first["class"] == "D"
+    assert first["reason"].replace("class 'D'", "he class") in page.text
     assert "D taken for A 40 of 100" in page.text
 
 
@@ -200,10 +204,67 @@ def test_a_comparison_of_runs(client: httpx.Client, two: str) -> None:
     other = create(client, evaluation(model="other", input=make(n=200, classes=2, seed=4)))["id"]
     made = client.post("/v1/comparisons", json={"evaluations": [two, other]}).json()
     page = check_page(client.get(f"/v1/comparisons/{made['id']}/report"))
+    # The pair is named once, and not in each row.
+    assert 1 <= page.text.count(" less other") <= 4
+    assert "Runs</th>" not in page.text
     (pair,) = made["metrics"]["h_mean"]["differences"]
     assert signed_value(pair["difference"], 2) in page.text
     assert "other" in page.text
     assert client.get(f"/v1/comparisons/{made['id']}", headers={"Accept": "text/html"}).text.startswith("<!doctype")
+
+
+def test_a_comparison_of_many_classes_can_be_read(client: httpx.Client) -> None:
+    """Of 90 recalls the largest differences stand open, what is of all classes always does, and sentences name ten."""
+    runs = [keep_matrix(client, 90, model=model) for model in ("left", "right")]
+    made = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["recall@*", "h_mean"]}).json()
+    reply = client.get(f"/v1/comparisons/{made['id']}/report")
+    page = check_page(reply)
+    assert re.search(r"Not settled: (recall@\S+ \S+ ?){10}and 81 more\.", page.text)
+    assert page.text.count("The other 51 values") == page.text.count("The other 51 differences") == 1
+    for part in ("values", "differences"):
+        table, _, folded = (
+            reply.text.partition(f'<section id="{part}">')[2].partition("</section>")[0].partition("<det")
+        )
+        assert table.count("<tr>") == 1 + 40
+        assert folded.count("<tr>") == 1 + 51
+        assert "<code>h_mean</code>" in table
+
+
+def test_rows_that_stand_open_are_the_largest() -> None:
+    rows = [{"key": f"recall@{place}", "size": float(place % 60)} for place in range(60)] + [
+        {"key": "mcc", "size": 0.0}
+    ]
+    open_ones, others = folded(rows)
+    assert [row["key"] for row in open_ones] == [*(f"recall@{place}" for place in range(21, 60)), "mcc"]
+    assert [row["size"] for row in others] == [float(place) for place in range(21)]
+
+
+def test_classes_with_one_reason_are_one_row(client: httpx.Client) -> None:
+    source = matrix_input([[5, 0, 0], [0, 5, 0], [0, 1, 4]], labels=["a", "b", "c"])
+    page = report(client, create(client, evaluation(input=source))["id"])
+    row = "a, c The class has no false positive or no false negative, so the odds ratio is infinite"
+    # Of b there is a false positive and no false negative.
+    assert page.text.count("so the odds ratio is infinite") == 1
+    assert row.replace("a, c", "a, b, c") in page.text
+
+
+def test_figures_of_a_page_follow_its_theme_and_have_one_name(client: httpx.Client) -> None:
+    """Colours are those of the theme, also of the ground; marks have no names beside that of the figure."""
+    text = client.get(f"/v1/evaluations/{keep_matrix(client, 61)}/report").text
+    figures = re.findall(r'<svg[^>]* class="fig".*?</svg>', text, re.DOTALL)
+    assert figures
+    for one in figures:
+        assert not re.findall(r'(?:fill|stroke)="#[^"]{6,}"', one)[:3]
+        assert "aria-" not in one
+        assert 'role="' not in one
+
+
+def test_labels_that_are_folded_are_called_labels(client: httpx.Client) -> None:
+    labels = [f"tag_{place}" for place in range(45)]
+    source = {"kind": "multilabel", "labels": labels, "y_true": [labels, labels[:9]], "y_pred": [labels, labels[:8]]}
+    page = report(client, create(client, evaluation(input=source))["id"])
+    assert "The other 5 labels" in page.text
+    assert "other 5 classes" not in page.text
 
 
 def test_a_comparison_across_datasets(client: httpx.Client) -> None:

@@ -42,7 +42,23 @@ def check_specification(reply: httpx.Response) -> Json:
     assert specification["title"]["text"]
     assert "NaN" not in reply.text
     assert not values_of(specification, "url"), "a figure that loads something"
+    check_what_is_drawn(specification)
     return specification
+
+
+def check_what_is_drawn(specification: Json) -> None:
+    """What the schema takes and a picture would not show."""
+    for axis in values_of(specification, "axis"):
+        # The theme asks for three ticks, and thins out listed ones to as many.
+        assert axis is None or len(axis.get("values", [])) <= axis.get("tickCount", 0) or "values" not in axis, axis
+        assert axis is None or "g" not in axis.get("format", ""), "10 would be written as 1e+1"
+    styles = specification["config"]["style"]
+    for mark in values_of(specification, "mark"):
+        if "style" in mark:
+            # What the theme says of all lines comes before what it says of a style.
+            assert styles[mark["style"]].keys() <= mark.keys(), mark
+    names = [one for one in values_of(specification, "name") if isinstance(one, str)]
+    assert len(names) == len(set(names)), "layers of one name share their data"
 
 
 def values_of(value: Any, name: str) -> list[Any]:

@@ -52,6 +52,14 @@ def extreme() -> Problem:
     return Problem(y, one, np.column_stack([1.0 - one, one]))
 
 
+def at_limits() -> Problem:
+    """Probabilities on the limits of bins, just above them, and a rounding away."""
+    limits = np.arange(16) / 15
+    one = np.concatenate([limits, limits + 3e-12, limits + 1e-16, limits - 1e-16]).clip(0.0, 1.0)
+    y = np.arange(one.size) % 3 // 2
+    return Problem(y, one, np.column_stack([1.0 - one, one]))
+
+
 def of_one_class(problem: Problem) -> Problem:
     """The same where class 1 alone occurs."""
     return problem._replace(y=np.ones_like(problem.y))
@@ -66,6 +74,7 @@ PROBLEMS = {
     "two columns of float32": narrow(TWO),
     "one class": of_one_class(of_one_column(TWO)),
     "extreme": extreme(),
+    "at the limits of bins": at_limits(),
     "all equal": Problem(TWO.y, np.full((400, 2), 0.5), np.full((400, 2), 0.5)),
     "three classes": drawn(300, 3, 4),
     "three classes tied": drawn(300, 3, 5, decimals=1),

@@ -12,14 +12,14 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 
 from app.domain.inputs.probabilities import decide
 from app.kernel.folds import runs
+from app.kernel.folds.bins import NotFolded
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import folded_estimates, folded_metrics, folded_values
-from app.kernel.folds.ranking import NotFolded
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities import imcp, proper, ranking
+from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
@@ -79,7 +79,13 @@ def test_what_does_not_fold_says_so(classes: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "parameters"), [(ranking.partial_roc_auc, {"max_fpr": 0.2}), (imcp.median_phi, {"quantile": 0.4})]
+    ("metric", "parameters"),
+    [
+        (ranking.partial_roc_auc, {"max_fpr": 0.2}),
+        (imcp.median_phi, {"quantile": 0.4}),
+        (calibration.expected_calibration_error, {"bins": 10.0}),
+        (calibration.classwise_calibration_error, {"bins": 10.0}),
+    ],
 )
 def test_other_parameters_do_not_fold(metric: Metric[Scores], parameters: dict[str, float], tmp_path: Path) -> None:
     with pytest.raises(NotFolded):
@@ -220,7 +226,8 @@ def test_one_score_of_many_samples_is_one_entry(tmp_path: Path) -> None:
     with ScoresFold(2, 1 << 16, tmp_path) as fold:
         fold.add(problem.y, problem.given)
         scores = fold.finish()
-        kept = sum(run.size for run in scores._orders[1].direct)
+        assert fold._paired is not None
+        kept = sum(run.size for run in fold._paired.runs)
         value = scores.ranking(1).auc
     assert kept < 20_500
     assert value == pytest.approx(roc_auc_score(problem.y, one), rel=1e-13)

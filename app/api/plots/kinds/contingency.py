@@ -5,7 +5,15 @@ from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, apart, data, listed, sentences
-from app.api.plots.matrices import WITH_SHARES, cell_size, coloured_by_share, ink_on_share, sparse_labels
+from app.api.plots.matrices import (
+    LEFT_OF_NAMES,
+    WITH_SHARES,
+    cell_size,
+    coloured_by_share,
+    ink_on_share,
+    names_above,
+    sparse_labels,
+)
 from app.api.plots.registry import Given, Json, Needs, figure
 from app.api.texts.lines import shown, whole
 from app.domain.errors import NoFigure
@@ -52,12 +60,15 @@ def contingency(given: Given) -> Figure:
             "data": data(rows),
             "width": look.width or {"step": step},
             "height": look.height or {"step": step},
-            "view": {"fill": look.config["axis"]["gridColor"] + "55"},
+            "view": {"fill": look.line, "fillOpacity": 1 / 3},
             "encoding": {
                 "x": listed(
-                    "cluster", [clusters[one] for one in order], title="Cluster", orient="top", **sparse_labels(largest)
+                    "cluster",
+                    [clusters[one] for one in order],
+                    title="Cluster",
+                    **names_above(clusters, largest, _WITH_COUNTS),
                 ),
-                "y": listed("class", classes, title="Class", **sparse_labels(largest)),
+                "y": listed("class", classes, title="Class", **LEFT_OF_NAMES, **sparse_labels(largest)),
             },
             "layer": _layers(look, largest),
         },

@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import WIDE, Row, data, quantity, rate, sentences
+from app.api.plots.marks import WIDE, Row, data, quantity, rate, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure
 from app.api.texts.lines import number, whole
 from app.domain.errors import NoFigure
@@ -37,7 +37,7 @@ def _spread(given: Given, kind: str, one: str, many: str) -> Figure:
         title=f"{' and '.join(spread.metric for spread in spreads)} of each {one}",
         subtitle=(given.heading, "line: median; shaded: the middle half"),
         text=sentences(*(_in_words(spread, many) for spread in spreads)),
-        body={"vconcat": [_panel(given.look, spread, many) for spread in spreads], "spacing": 16},
+        body=side_by_side([_panel(given.look, spread, many) for spread in spreads], below=True, spacing=16),
     )
 
 

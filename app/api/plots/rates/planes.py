@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.api.plots.look import Figure, Spec
-from app.api.plots.marks import RATES, SQUARE, Row, data, in_order, rate, sentences
+from app.api.plots.marks import DASHES, RATES, SQUARE, STROKES, Row, by_run, data, in_order, rate, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure
 from app.api.texts.lines import number, shown
 from app.domain.errors import NoFigure
@@ -15,9 +15,9 @@ from app.services.decide.isocurves import isocurves as isocurves_through
 _STEPS: Final = 201
 # The means as the answer names them, what they are called, and the dashes of their lines.
 MEANS: Final = {
-    "balanced_accuracy": ("A, arithmetic mean", [1, 0]),
-    "g_mean": ("G, geometric mean", [6, 3]),
-    "h_mean": ("H, harmonic mean", [2, 3]),
+    "balanced_accuracy": ("A, arithmetic mean", DASHES[0]),
+    "g_mean": ("G, geometric mean", DASHES[1]),
+    "h_mean": ("H, harmonic mean", DASHES[2]),
 }
 
 
@@ -35,21 +35,16 @@ def isocurves(given: Given) -> Figure:
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
     legends = [told for told, _ in MEANS.values()]
-    colour: Spec = {
-        "field": "run",
-        "type": "nominal",
-        "scale": {"domain": names, "range": (look.series * 2)[: len(names)]},
-        "legend": {"title": None, "labelLimit": 300} if several else None,
-    }
+    colour = by_run(names, look)
     dash: Spec = {
         "field": "mean",
         "type": "nominal",
         "scale": {"domain": legends, "range": [dashes for _, dashes in MEANS.values()]},
-        "legend": {"title": None, "labelLimit": 200, "symbolType": "stroke"},
+        "legend": {"title": None, "labelLimit": 200, **STROKES, **({"columns": 1} if several else {})},
     }
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
     return Figure(
-        title="Curves of equal means through the run",
+        title=f"Curves of equal means through the {'runs' if several else 'run'}",
         subtitle=(given.heading, f"class {name(shown(label))} against the rest"),
         text=sentences(
             f"Class {name(shown(label))} against the rest.",

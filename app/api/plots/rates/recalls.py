@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import RATES, Row, data, in_order, rate, sentences, side_by_side
+from app.api.plots.marks import DASHES, RATES, STROKES, Row, data, in_order, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
 from app.api.texts.lines import number, shown
@@ -24,18 +24,22 @@ def recall_sweep(given: Given) -> Figure:
     matrix_of(run)
     place = class_of(given, run)
     label = shown(run.report["input"]["labels"][place])
-    swept = [_swept(one, place if one is run else class_of(given, one)) for one in given.runs]
+    swept = [_swept(one, class_of(given, one)) for one in given.runs]
     first, recall = as_answered(swept[0]), _recalls(run)[place]
     means = {told: first[key] for key, (told, _) in MEANS.items()}
     mixes = _mixes(given, swept) | {MEANS[RANKED][0]: first[RANKED]}
     legend = list(dict.fromkeys([*means, *mixes]))
+    whose = "this run" if given.heading else given.names[0]
     panels = [
         _panel(look, title, _rows(lines, first["grid"]), [one for one in legend if one in lines], recall, label)
         for title, lines in (("means of the recalls", means), (ACCURACY, mixes))
     ]
     return Figure(
         title=f"If the recall of class {name(label)} were different",
-        subtitle=(given.heading, f"all other recalls as they are; dashed: the recall of this run, {number(recall)}"),
+        subtitle=(
+            given.heading or f"means: of {given.names[0]}",
+            f"all other recalls as they are; dashed: the recall of {whose}, {number(recall)}",
+        ),
         text=sentences(
             f"At a recall of 0 of class {name(label)}, and at 1, with the other recalls as they are:",
             "; ".join(
@@ -90,9 +94,9 @@ def _panel(look: Look, title: str, rows: list[Row], names: Sequence[str], recall
     spare = [one for one in look.series if one not in colours.values()]
     others = [told for told in names if told not in colours]
     colours |= {told: spare[place % len(spare)] for place, told in enumerate(others)}
-    dashes = [_DASHES.get(told, [1, 0]) for told in names]
+    dashes = _DASHES | {told: DASHES[place // len(spare) % len(DASHES)] for place, told in enumerate(others)}
     x, y = rate("x", f"recall of class {label}", ticks=RATES), rate("y", None, ticks=RATES)
-    legend: Json = {"title": None, "labelLimit": 220, "symbolType": "stroke", "columns": 1}
+    legend: Json = {"title": None, "labelLimit": 220, "columns": 1, **STROKES}
     return {
         "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
         "width": look.width or _SIDE,
@@ -120,7 +124,7 @@ def _panel(look: Look, title: str, rows: list[Row], names: Sequence[str], recall
                     "strokeDash": {
                         "field": "line",
                         "type": "nominal",
-                        "scale": {"domain": list(names), "range": dashes},
+                        "scale": {"domain": list(names), "range": [dashes[told] for told in names]},
                         "legend": legend,
                     },
                 },

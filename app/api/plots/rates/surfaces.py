@@ -13,6 +13,10 @@ from app.services.decide.isocurves import isocurves
 _STEPS, _SIDE = 81, 180
 # The steps of the colour begin here.
 _LEVELS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_SHAPES: Final = (
+    *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"),
+    *("M-1,0L1,0", "M0,-1L0,1", "M-1,-1L1,1M-1,1L1,-1"),
+)
 
 
 @figure("surfaces", needs=Needs.REPORT, several=True, by_class=True)
@@ -27,13 +31,13 @@ def surfaces(given: Given) -> Figure:
     panels = []
     for key, (told, _) in MEANS.items():
         bands = [[{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)] for answer in levels]
-        panels.append(_panel(given.look, told, [_closed(band) for band in bands], marked))
+        panels.append(_panel(given.look, told, [_closed(band) for band in bands], marked, given.names))
     values = [as_answered(isocurves(*point, 2)) for point in points]
     return Figure(
         title="Means of both rates, seen from above",
         subtitle=(
             given.heading,
-            f"class {label} against the rest; darker from {', '.join(f'{one:g}' for one in _LEVELS)} on",
+            f"class {label} against the rest; a step of colour at {', '.join(f'{one:g}' for one in _LEVELS)}",
         ),
         text=sentences(
             f"Class {label} against the rest.",
@@ -45,7 +49,8 @@ def surfaces(given: Given) -> Figure:
                 for caption, (tpr, tnr), value in zip(given.names, points, values, strict=True)
             ),
         ),
-        body=side_by_side(panels),
+        # One legend for the runs of all panels.
+        body={**side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
     )
 
 
@@ -55,7 +60,18 @@ def _closed(band: list[Row]) -> list[Row]:
     return [{"x": first, "y": 1.0, "top": 1.0}, *band, *[{"x": x, "y": 0.0, "top": 1.0} for x in (1.0,) if last < x]]
 
 
-def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row]) -> Spec:
+def _shapes(names: list[str]) -> Spec:
+    """A shape for each run, since the colours are those of the surface."""
+    legend: Spec = {"title": None, "labelLimit": 300, "columns": 2}
+    return {
+        "field": "run",
+        "type": "nominal",
+        "scale": {"domain": names, "range": [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]},
+        "legend": legend if len(names) > 1 else None,
+    }
+
+
+def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row], names: list[str]) -> Spec:
     x, y = rate("x", "true negative rate", ticks=RATES), rate("y", "true positive rate", ticks=RATES)
     colours = look.steps(right=True)
     layers: list[Spec] = [
@@ -71,7 +87,7 @@ def _panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row]) ->
         "name": "runs",
         "data": data(marked),
         "mark": {"type": "point", "filled": True, "size": 80, "color": look.paper, "stroke": look.ink, "opacity": 1},
-        "encoding": {"x": x, "y": y},
+        "encoding": {"x": x, "y": y, "shape": _shapes(names)},
     }
     return {
         "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},

@@ -56,7 +56,7 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
     source, without = None, list[Picture]()
     if given["kind"] in _SCORED or answer.get("probabilities"):
         try:
-            source = await context.services.evaluations.samples(context.project, identifier)
+            source = await context.services.evaluations.with_curves(context.project, identifier)
             names += _OF_SAMPLES
         except NoSamples as error:
             without.append(Picture("curves", "Curves", (), "", reason=_sentence(error.detail)))

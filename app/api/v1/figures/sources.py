@@ -17,7 +17,7 @@ async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
     """One run with what the figure is made of."""
     evaluations = context.services.evaluations
     if needs in (Needs.SAMPLES, Needs.UNITS):
-        read = evaluations.samples if needs is Needs.SAMPLES else evaluations.units
+        read = evaluations.with_curves if needs is Needs.SAMPLES else evaluations.units
         source = await read(context.project, identifier)
         return Run(of=as_answered(await evaluations.names(context.project, identifier)), source=source)
     report = as_answered(await evaluations.read(context.project, identifier))

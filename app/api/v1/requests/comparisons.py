@@ -73,7 +73,11 @@ class ComparisonRequest(Wire):
         Literal["auto", "true", "false"],
         PlainValidator(_paired),
         WithJsonSchema({"enum": ["auto", "true", "false", True, False]}),
-    ] = Field("auto", description="auto: by sample ids where they are known.")
+    ] = Field(
+        "auto",
+        description="auto: by sample ids where they are known. `true` refuses what cannot be paired; samples of data "
+        "that was named by a reference are read again where it has a column `sample_id`, which is always a job.",
+    )
     minimum_matched: float = Field(
         1.0, gt=0, le=1, description="Share of the largest run's sample ids that all runs must have in common."
     )

@@ -5,8 +5,6 @@ The answers are models for the documentation and the tests; what is sent is buil
 
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
@@ -23,6 +21,7 @@ from app.api.v1.requests.fields import (
 )
 from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput
 from app.domain.inputs.matrices import MOST_CLASSES
+from app.domain.inputs.samples import Tally
 from app.domain.options import (
     DRAWS,
     FEWEST_DRAWS,
@@ -177,14 +176,14 @@ class EvaluationRequest(Wire):
         "kept to the millisecond in UTC. Needs the scope `admin`. Now when left out.",
     )
 
-    def to_domain(self, times: NDArray[np.int64] | None = None) -> NewEvaluation:
-        """The request as the services know it; with ``times`` every entry of predictions stands for so many samples.
+    def to_domain(self, tally: Tally | None = None) -> NewEvaluation:
+        """The request as the services know it; with a ``tally`` every entry of predictions stands for many samples.
 
         Raises:
             InvalidInput: the input has the right form but cannot be evaluated.
         """
         if isinstance(self.input, PredictionsInput):
-            source = self.input.to_domain("/input", times)
+            source = self.input.to_domain("/input", tally)
         else:
             source = self.input.to_domain("/input")
         return NewEvaluation(

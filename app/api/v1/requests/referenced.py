@@ -1,7 +1,6 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
-from dataclasses import replace
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,8 +9,10 @@ from pydantic import Field, create_model
 
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.filters import LONGEST, read_filter
+from app.api.bodies.files.pieces import Piece
+from app.api.bodies.gathered import made_of
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
 from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
 from app.api.v1.requests.inputs.any_input import PredictionsInput, ProbabilitiesInput, ScoresInput
@@ -23,7 +24,8 @@ from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding import folded_report
+from app.services.evaluate.folding import Folding
+from app.services.ports.cluster import Workers
 
 _MEMBER = b'"data"'
 _SUFFIXES = {
@@ -31,6 +33,8 @@ _SUFFIXES = {
     DataFormat.ARROW: (".arrow", ".feather", ".ipc"),
     DataFormat.CSV: (".csv",),
 }
+# Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
+_MOST_TRAVELLING = 128 << 20
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -178,21 +182,53 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
     # Classes that are declared keep their order; the columns say no other.
     filled = {**request, "input": {**read.columns, **source}}
     with of_rows(read):
-        return with_data(parse_value(filled, EvaluationRequest).to_domain(read.times), read.facts)
+        return with_data(parse_value(filled, EvaluationRequest).to_domain(read.tally), read.facts)
 
 
-def with_parts(body: bytes, parts: PartsOfData, *, budget: int, folder: Path) -> NewEvaluation:
+def with_parts(
+    body: bytes, parts: PartsOfData, workers: Workers | None = None, *, budget: int, folder: Path
+) -> NewEvaluation:
     """The same of more rows than memory holds, whose report is made while they go by.
+
+    Args:
+        body: The request.
+        parts: The rows.
+        workers: Who fold pieces of the data, where there are some.
+        budget: Bytes of memory, about, that the order of the rows may take; more goes into files.
+        folder: Where files are made.
 
     Raises:
         MalformedRequest, InvalidInput: as `with_columns`.
+        ClusterUnavailable: the cluster does not do it.
     """
-    made = (with_columns(body, part) for part in parts)
-    first = next(made, None)
-    if first is None:
-        raise InvalidInput.at("/input/data", "no_samples", "expected at least one sample, got none")
-    rest = (one.source for one in made)
-    whole, report = folded_report(
-        chain([first.source], rest), first.options, finished=lambda: parts.facts, budget=budget, folder=folder
-    )
-    return replace(first, source=whole, report=report)
+    reading = parts.reading
+    with Folding(budget, folder) as whole:
+
+        def here(piece: Piece) -> None:
+            _fold(body, reading, piece, whole)
+
+        apart = partial(folded_apart, body, reading)
+        for state in made_of(parts.pieces, workers, apart, here, partial(_travels, reading)):
+            if state is not None:
+                whole.merge(state)
+        return whole.finish(parts.facts(whole.rows), workers)
+
+
+def folded_apart(body: bytes, reading: Reading, piece: Piece) -> Folding:
+    """The rows of a piece alone, to be sent to where all come together."""
+    classes = len(reading.asked.labels or ())
+    # All of it is sorted at once.
+    made = Folding(64 * classes * (piece.rows or reading.asked.piece_rows), None)
+    _fold(body, reading, piece, made)
+    return made
+
+
+def _fold(body: bytes, reading: Reading, piece: Piece, into: Folding) -> None:
+    for part in reading.parts(piece, into.rows):
+        into.add(with_columns(body, part))
+
+
+def _travels(reading: Reading, piece: Piece) -> bool:
+    """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
+    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * len(reading.asked.labels or ())
+    return size <= _MOST_TRAVELLING

@@ -219,6 +219,32 @@ class Ranking(CumulativeCounts):
                 values[row] = function(Row(self.part, self.at.size, row, positives=positives, negatives=negatives))
         return values
 
+    def between(self, limits: Array) -> tuple[Array, Array, Array]:
+        """Weight, sum of scores and weight of members between falling limits (l), each of shape (..., l + 1). A score
+        that equals a limit lies below it.
+        """
+        return self.slices(self.starts_between(limits))
+
+    def starts_between(self, limits: Array) -> Positions:
+        """Positions (l + 2) that bound the samples between falling limits."""
+        return np.concatenate([[0], self.above(limits), [self.members.size]])
+
+    def cuts(self) -> tuple[Array, Array, Array]:
+        """Thresholds, members and others predicted at every distinct cut, with or without members: predicted are scores
+        of at least the threshold. In front the empty one, of threshold NaN.
+
+        Raises:
+            ValueError: the ranking carries a batch of weights.
+        """
+        if self.weights is not None and self.weights.ndim > 1:
+            raise ValueError("one vector of weights at a time")
+        ends = self.last
+        weights = 1.0 if self.weights is None else self.weights
+        tp = np.cumsum(self.members * weights, dtype=np.float64).take(ends)
+        fp = np.cumsum(~self.members * weights, dtype=np.float64).take(ends)
+        thresholds = np.concatenate([[np.nan], self.values.take(ends)])
+        return thresholds, np.concatenate([[0.0], tp]), np.concatenate([[0.0], fp])
+
     def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
         """Weight, sum of scores and weight of members in slices of the samples, each of shape (..., b).
 

@@ -41,16 +41,18 @@ class Grouping:
     Attributes:
         codes: (n) group of each sample, 0..G-1.
         n_groups: G.
+        times: (n) how many samples each stands for; None is 1 each.
     """
 
     codes: Codes
     n_groups: int
+    times: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, names: NDArray[Any]) -> Self:
+    def of(cls, names: NDArray[Any], times: NDArray[np.int64] | None = None) -> Self:
         """From the names (n) of the groups."""
         found, codes = np.unique(names, return_inverse=True)
-        return cls(codes.astype(np.intp, copy=False), len(found))
+        return cls(codes.astype(np.intp, copy=False), len(found), times)
 
     @property
     def effective_groups(self) -> float:
@@ -59,7 +61,7 @@ class Grouping:
 
     def sizes(self) -> Array:
         """Samples (G) of each group."""
-        return np.bincount(self.codes, minlength=self.n_groups).astype(np.float64)
+        return np.bincount(self.codes, self.times, self.n_groups).astype(np.float64)
 
     def weights(self, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
         """Batches (d, n) of how often each sample is drawn with its group; ``draws`` in total."""

@@ -9,6 +9,7 @@ lower, because there the other recalls stay at their estimates: the rule errs to
 """
 
 from collections.abc import Callable
+from math import fsum
 
 import numpy as np
 
@@ -25,8 +26,9 @@ Spread = Callable[[Array], Array]
 
 def undercovers(actual: Array) -> bool:
     """Are limits of means over classes of these sizes (K) known to be too narrow? The posterior is then better."""
-    present = actual[actual > 0]
-    return bool(present.size >= _FEWEST_CLASSES and np.sum(1.0 / present) > _MOST_RECIPROCALS)
+    # Plain numbers, which take a fifth of the time for a handful of classes.
+    present = [size for size in actual.tolist() if size > 0]
+    return len(present) >= _FEWEST_CLASSES and fsum(1.0 / size for size in present) > _MOST_RECIPROCALS
 
 
 def _independent(moved: Array) -> Array:

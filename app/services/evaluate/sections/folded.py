@@ -8,11 +8,12 @@ import numpy as np
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.report import Interval, Section, Undefined, Value, merged_metrics
-from app.kernel.folds.folded import FoldedScores
+from app.kernel.folds.bins import NotFolded
+from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import FoldedEstimate, folded_estimates, folded_values
-from app.kernel.folds.ranking import NotFolded
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import Subject, is_list
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
@@ -34,7 +35,7 @@ _OF_AREAS: Final = (LinearMethod.DELONG_LOGIT, LinearMethod.NEWCOMBE)
 _REASON: Final = "it needs all samples at once, and there are more than were held in memory"
 
 
-def folded_section(question: Question, run: RunData, scores: FoldedScores) -> Section:
+def folded_section(question: Question, run: RunData, scores: FoldedSamples) -> Section:
     """Everything that is said of probabilities of which only sums and orders are left.
 
     Args:
@@ -67,33 +68,35 @@ def folded_section(question: Question, run: RunData, scores: FoldedScores) -> Se
         findings=(_folded_finding(scores),),
         intervals=dict(_intervals(question, scores)),
         details=_details(scores, labels),
+        curves=scores.curves_as_json(),
     )
 
 
-def _folded_finding(scores: FoldedScores) -> Finding:
+def _folded_finding(scores: FoldedSamples) -> Finding:
     return Finding.note(
         "samples_folded",
         "There are more samples than were held in memory, so they were read once, batch by batch. What is there is "
-        "exact. What needs all of them at once, such as calibration errors, has no value.",
+        "exact. What needs all of them at once, such as calibration errors over bins of equal mass, has no value.",
         n_samples=scores.n_samples,
     )
 
 
 def _undefined(
-    scores: FoldedScores, labels: Sequence[str], metrics: Sequence[Metric[Scores]], values: Array, folded: Any
+    scores: FoldedSamples, labels: Sequence[str], metrics: Sequence[Metric[Scores]], values: Array, folded: Any
 ) -> Iterator[Undefined]:
     explainer = Explainer[Scores](scores)
     for where in np.argwhere(~np.isfinite(values)):
         metric, *code = metrics[where[0]], *map(int, where[1:])
         label = labels[code[0]] if code else None
-        if metric.key not in folded:
+        # What needs probabilities has no value of scores, whether it folds or not.
+        if metric.key not in folded and (scores.are_probabilities or NOT_PROBABILITIES not in metric.card.undefined):
             yield Undefined(metric.key, NOT_FOLDED, _REASON, label)
             continue
         gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
         yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
 
 
-def _requested(question: Question, run: RunData, scores: FoldedScores) -> tuple[dict[str, Any], list[Undefined]]:
+def _requested(question: Question, run: RunData, scores: FoldedSamples) -> tuple[dict[str, Any], list[Undefined]]:
     """Values of what was asked for, one by one: those that do not fold leave the others as they are."""
     answers: dict[str, Any] = {}
     gaps: list[Undefined] = []
@@ -110,7 +113,7 @@ def _requested(question: Question, run: RunData, scores: FoldedScores) -> tuple[
     return answers, gaps
 
 
-def _intervals(question: Question, scores: FoldedScores) -> Iterator[tuple[str, Interval]]:
+def _intervals(question: Question, scores: FoldedSamples) -> Iterator[tuple[str, Interval]]:
     """Of the metrics of which a report has some, by their sampling errors, with limits on both sides."""
     options = question.options
     usual = options.alternative is Alternative.TWO_SIDED and options.area_interval is AreaInterval.DELONG
@@ -134,7 +137,9 @@ def _interval(one: FoldedEstimate, level: float, given: Given) -> Interval:
     return {"low": low, "high": high, "level": level, "method": method, "given": given.value}
 
 
-def _details(scores: FoldedScores, labels: Sequence[str]) -> dict[str, Any]:
+def _details(scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
+    if not scores.are_probabilities:
+        return {"per_class": {label: {} for label in labels}}
     with silently():
         quartiles, shares = numbers(phi_quartiles(scores)), numbers(regions(scores))
     names = ("certainly_right", "uncertain", "certainly_wrong")

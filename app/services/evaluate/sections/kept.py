@@ -39,6 +39,7 @@ def _as_json(section: Section) -> dict[str, Any]:
         "intervals": section.intervals,
         "balanced_intervals": section.balanced_intervals,
         "details": section.details,
+        **({} if section.curves is None else {"curves": section.curves}),
     }
 
 
@@ -58,6 +59,7 @@ def _from_json(stored: Mapping[str, Any]) -> Section:
         intervals=stored.get("intervals", {}),
         balanced_intervals=stored.get("balanced_intervals", {}),
         details=stored["details"] if "details" in stored else stored["design"],
+        curves=stored.get("curves"),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import DATA_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice
@@ -95,14 +95,15 @@ def sections(found: BatchValues) -> list[Section]:
         balanced = balanced_intervals(found.table, headlines)
     leading = numbers(by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
-    overall_rows = _written_rows(_overall_rows(order, questions, overall, by_class))
-    class_rows = _written_rows(_class_rows(order, by_class))
+    overall_rows = _overall_rows(order, questions, overall, by_class)
+    class_rows = _class_rows(order, by_class)
     return [
         _section(
             order,
             question,
-            metrics=order.overall.form.filled(overall_rows[index]),
-            per_class=order.per_class.form.under(question.source.labels).filled(class_rows[index]),
+            # Written matrix by matrix: the texts of one stay where the processor finds them at once.
+            metrics=order.overall.form.filled(written_numbers(overall_rows[index])),
+            per_class=order.per_class.form.under(question.source.labels).filled(written_numbers(class_rows[index])),
             values=found.values[index],
             requested=found.requested[index],
             intervals=intervals[index],
@@ -174,9 +175,25 @@ def findings_of(
     return (
         *matrix_findings(source.labels, source.counts, source.content, values, recalls, independent=independent),
         *ignored_findings(source),
+        *_data_findings(source),
         *_cautions(question.expressions),
         *headline_cautions(source, question.options),
     )
+
+
+def _data_findings(source: MatrixInput) -> list[Finding]:
+    """What was not looked at of data that was named by a reference."""
+    facts = source.facts.get(DATA_FACT, {})
+    if not facts.get("sample_ids_unchecked"):
+        return []
+    return [
+        Finding.note(
+            "sample_ids_unchecked",
+            "There are more rows than were held in memory, so their sample ids were not read. A sample that is there "
+            "twice counts twice.",
+            rows=facts["rows"],
+        )
+    ]
 
 
 def with_slow_intervals(section: Section, question: Question, run: RunData) -> Section:
@@ -201,13 +218,6 @@ def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Ar
     metrics, matrices, _ = overall.shape
     rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, order.overall.order]
     return rows
-
-
-def _written_rows(rows: Array) -> list[list[bytes]]:
-    """Values (B, ...) as JSON has them, all of a matrix in one row."""
-    written = written_numbers(rows)
-    size = rows[0].size
-    return [written[first : first + size] for first in range(0, len(written), size)]
 
 
 def _class_rows(order: MetricOrder, by_class: Array) -> Array:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from app.domain.findings import Finding
+from app.domain.inputs.samples import WeightSums
 from app.domain.options import IntervalChoice
 from app.domain.report import Section, WeightDesign
 from app.domain.wording import rounded, significant
@@ -27,7 +28,12 @@ def weight_section(question: Question, run: RunData) -> Section:
     weighted, samples = run.weighted, run.source.samples
     if weighted is None or samples is None or samples.weights is None:
         raise ValueError("expected weighted samples")
-    options, design = question.options, _design(samples.weights, weighted.effective_samples, design_effects(weighted))
+    effects = design_effects(weighted)
+    if samples.tally is None or samples.tally.weights is None:
+        design = _design(samples.weights, weighted.effective_samples, effects)
+    else:
+        design = _design_of_sums(samples.tally.weights, weighted.effective_samples, effects)
+    options = question.options
     findings = _findings(question, design)
     if not question.has_intervals:
         return Section(details={**design}, findings=tuple(findings))
@@ -63,10 +69,19 @@ def _findings(question: Question, design: WeightDesign) -> list[Finding]:
 
 def _design(weights: Array, effective: float, known: Mapping[str, float]) -> WeightDesign:
     used = weights[weights > 0]
+    return _designed(used.size, float(used.min()), float(used.max()), effective, known)
+
+
+def _design_of_sums(sums: WeightSums, effective: float, known: Mapping[str, float]) -> WeightDesign:
+    ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
+    return _designed(int(sums.used.sum()), *ends, effective, known)
+
+
+def _designed(size: int, smallest: float, largest: float, effective: float, known: Mapping[str, float]) -> WeightDesign:
     return {
-        "n_samples": used.size,
-        "smallest": float(used.min()),
-        "largest": float(used.max()),
+        "n_samples": size,
+        "smallest": smallest,
+        "largest": largest,
         "effective_samples": effective,
         "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
     }

@@ -25,7 +25,7 @@ class Deciding(Asking):
         metrics: Sequence[str] | None = None,
         rope: float | None = None,
         level: float | None = None,
-        paired: str | None = None,
+        paired: str | bool | None = None,
         dataset: Name | None = None,
         split: str | None = None,
         **options: Any,
@@ -37,6 +37,8 @@ class Deciding(Asking):
             baseline: Compare all others with this one only.
             metrics: Expressions; the usual ones when left out.
             rope: Differences up to this count as the same.
+            paired: By sample ids: where they are known (``"auto"``), always (True) or never. True has samples of data
+                that was named by its address read again by a job, whose end is waited for.
             options: Further members of the body of ``POST /v1/comparisons``.
         """
         named = [run_ref(one, dataset, split) for one in runs]

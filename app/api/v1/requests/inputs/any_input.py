@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
@@ -27,7 +25,7 @@ from app.api.v1.requests.inputs.units import ClusteringInput, MultilabelInput, R
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.decisions import from_matrix_of
 from app.domain.inputs.folds import pooled
-from app.domain.inputs.ignored import TIMES, without_ignored
+from app.domain.inputs.ignored import TALLY, without_ignored
 from app.domain.inputs.matrices import (
     MOST_CLASSES,
     MatrixInput,
@@ -35,6 +33,7 @@ from app.domain.inputs.matrices import (
     from_predictions,
 )
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
+from app.domain.inputs.samples import Tally
 
 Decisions = Annotated[
     list[LabelField], Field(max_length=MOST_LABELS, json_schema_extra={**CLASSES, "uniqueItems": True})
@@ -158,10 +157,10 @@ class PredictionsInput(_SamplesInput):
     kind: Literal["predictions"]
     y_pred: LabelColumn = Field(description="The predicted classes.")
 
-    def to_domain(self, pointer: str, times: NDArray[np.int64] | None = None) -> MatrixInput:
-        """The canonical form; with ``times`` every entry stands for so many samples."""
+    def to_domain(self, pointer: str, tally: Tally | None = None) -> MatrixInput:
+        """The canonical form; with a ``tally`` every entry stands for many samples."""
         return self._of_samples(
-            {"y_pred": self.y_pred, TIMES: times},
+            {"y_pred": self.y_pred, TALLY: tally},
             lambda columns: from_predictions(**columns, labels=self.labels, positive=self.positive, pointer=pointer),
             pointer,
         )

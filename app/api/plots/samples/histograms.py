@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import WIDE, Row, data, quantity, sentences, side_by_side
+from app.api.plots.marks import NUMBERS, WIDE, Row, data, quantity, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure, place_in, weakest_first
 from app.api.texts.lines import number, shown, whole
 from app.domain.errors import NoFigure
@@ -75,7 +75,7 @@ def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str,
     ]
     ends = (min(edges[0], edges[0] if found.cut is None else found.cut), edges[-1])
     ends = (ends[0], max(ends[1], edges[-1] if found.cut is None else found.cut))
-    x = quantity("from", None if inside else what, domain=ends, tickCount=5, format="~r")
+    x = quantity("from", None if inside else what, domain=ends, tickCount=5, format=NUMBERS)
     y = quantity("share", "share of these samples", domain=(0.0, 1.05 * highest), tickCount=3, format="~%")
     colour = look.accent if inside else look.quiet
     layers: list[Spec] = [

@@ -6,7 +6,21 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import HIGH, SQUARE, WIDE, Row, apart, by_run, data, in_order, reference, sentences
+from app.api.plots.marks import (
+    HIGH,
+    NUMBERS,
+    SQUARE,
+    WIDE,
+    Row,
+    apart,
+    by_run,
+    data,
+    in_order,
+    lines_by_run,
+    reference,
+    sentences,
+    with_halo,
+)
 from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
 from app.api.texts.lines import number, shown
 from app.domain.inputs.matrices import MatrixInput
@@ -92,7 +106,7 @@ def decision(given: Given) -> Figure:
     """The decision curve: the net benefit of acting on the model, beside acting always and never."""
     references = {"treat_all": "act always", "treat_none": "act never"}
     style = _Style(
-        curve=CurveName.DECISION, title="Decision curve", y=None, references=references, area=None, size=_BROAD
+        curve=CurveName.DECISION, title="Decision curve", x=None, y=None, references=references, area=None, size=_BROAD
     )
     return _drawn(given, style)
 
@@ -106,6 +120,9 @@ def cost(given: Given) -> Figure:
 
 
 _BROAD: Final = (WIDE, HIGH)
+# From this lift on its axis is logarithmic, and has these ticks.
+_STEEP: Final = 10.0
+_LIFTS: Final = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
 
 
 @figure(CurveName.DET, needs=Needs.SAMPLES, several=True, by_class=True)
@@ -204,13 +221,14 @@ def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[
 def _figure(given: Given, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
     look, of_classes = given.look, len(given.runs) == 1 and len(lines) > 1
     layers = [*_references(style, lines[0].answer), *_curve_layers(look, lines, of_classes=of_classes)]
-    layers += _decided_layer(look, lines[: 1 if of_classes else None])
+    layers += _decided_layer(look, lines[: 1 if of_classes else None], style)
     axes = {axis: _axis(axis, title, style, lines) for axis, title in lines[0].answer["axes"].items()}
     area = "" if style.area is None or len(lines) > 1 else _area(style, lines[0])
     dashed = f"dashed: {', '.join(style.references.values())}" if style.references else ""
+    logarithmic = "upright: log(1 + lift)" if "type" in axes["y"]["scale"] else ""
     return Figure(
         title=style.title,
-        subtitle=(given.heading, "; ".join(one for one in (hint, area, dashed) if one)),
+        subtitle=(given.heading, "; ".join(one for one in (hint, area, dashed, logarithmic) if one)),
         text=_told(style, lines, of_classes=of_classes),
         body={
             "width": look.width or style.size[0],
@@ -225,9 +243,16 @@ def _axis(axis: str, title: str, style: _Style, lines: Sequence[_Line]) -> Spec:
     domain = style.x if axis == "x" else style.y
     if domain is None:
         domain = _span(lines, axis)
-    shown_axis: Spec = {"title": title, "format": "~g"}
+        # Thresholds end at 1.
+        domain = (domain[0], min(domain[1], 1.0)) if axis == "x" else domain
+    shown_axis: Spec = {"title": title, "format": NUMBERS}
     if domain == (0.0, 1.0):
         shown_axis["values"] = [0, 0.5, 1]
+    if style.curve is CurveName.LIFT and axis == "y" and domain[1] > _STEEP:
+        # Of rare classes nearly all of the curve lies at the foot of an even axis.
+        shown_axis["values"] = [one for one in _LIFTS if one <= domain[1]]
+        scale: Spec = {"type": "symlog", "constant": 1, "domain": list(domain), "nice": False}
+        return {"field": axis, "type": "quantitative", "scale": scale, "axis": shown_axis}
     return {"field": axis, "type": "quantitative", "scale": {"domain": list(domain), "nice": False}, "axis": shown_axis}
 
 
@@ -270,7 +295,7 @@ def _curve_layers(look: Look, lines: Sequence[_Line], *, of_classes: bool) -> It
         named = [_legend(line) for line in lines] if len(lines) > 1 else caption
         told = dict(zip(caption, named, strict=True))
         coloured = [{**row, "run": told[row["run"]]} for row in rows]
-        encoding = {"order": in_order(), "color": by_run(named, look)}
+        encoding = {"order": in_order(), **lines_by_run(named, look)}
         yield {"name": "curves", "data": data(coloured), "mark": mark, "encoding": encoding}
         return
     yield {
@@ -292,27 +317,35 @@ def _legend(line: _Line) -> str:
     return line.title if area is None else f"{line.title}: {number(area)}"
 
 
-def _decided_layer(look: Look, lines: Sequence[_Line]) -> list[Spec]:
-    points = [
-        {"x": line.decided[0], "y": line.decided[1], "run": line.title, "said": "as decided"}
+def _decided_layer(look: Look, lines: Sequence[_Line], style: _Style) -> list[Spec]:
+    several = len(lines) > 1
+    points: list[Row] = [
+        {
+            "x": line.decided[0],
+            "y": line.decided[1],
+            "run": _legend(line) if several else line.title,
+            "said": "as decided",
+        }
         for line in lines
         if line.decided is not None
     ]
     if not points:
         return []
-    text: Spec = {"type": "text", "align": "left", "dx": 8, "dy": 10, "style": "note"}
+    low, high = style.y or (0.0, 1.0)
+    # At the foot of the figure the name would lie on those of the axis.
+    above = points[0]["y"] < low + _FOOT * (high - low)
+    text: Spec = {"type": "text", "align": "left", "dx": 8, "dy": -10 if above else 10, "style": "note"}
+    named: Spec = {"data": data(points[:1]), "mark": text, "encoding": {"text": {"field": "said", "type": "nominal"}}}
+    square: Spec = {"type": "point", "shape": "square", "filled": True, "size": 50, "stroke": look.ink}
+    colour = by_run([_legend(line) for line in lines], look) if several else {"value": look.ink}
     return [
-        {
-            "name": "decided",
-            "data": data(points),
-            "mark": {"type": "point", "shape": "square", "color": look.ink, "size": 50},
-        },
-        {
-            "data": data(points[:1]),
-            "mark": text,
-            "encoding": {"text": {"field": "said", "type": "nominal"}},
-        },
+        {"name": "decided", "data": data(points), "mark": square, "encoding": {"color": colour}},
+        *with_halo(named, look),
     ]
+
+
+# Part of the height that a name below a point takes.
+_FOOT: Final = 0.1
 
 
 def _area(style: _Style, line: _Line) -> str:
@@ -330,11 +363,11 @@ def _told(style: _Style, lines: Sequence[_Line], *, of_classes: bool) -> str:
     of = "" if label is None or of_classes else f" of class {name(shown(label))}"
     parts = [f"{style.title}{of}."]
     for line in lines[:6]:
-        what = f"class {name(line.title)}" if of_classes else line.title
+        what = f"Class {name(line.title)}" if of_classes else line.title
         said = _area(style, line)
         where = _where(style, line.decided)
         if said or where:
-            parts.append(f"{what[:1].upper()}{what[1:]}: {', '.join(one for one in (said, where) if one)}.")
+            parts.append(f"{what}: {', '.join(one for one in (said, where) if one)}.")
     return sentences(*parts)
 
 

@@ -14,7 +14,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, written_as
-from app.api.v1.evaluating import (
+from app.api.v1.evaluations.evaluating import (
     Store,
     check_moment,
     compute_evaluation,
@@ -22,8 +22,8 @@ from app.api.v1.evaluating import (
     evaluation_answer,
     keep_evaluation,
 )
+from app.api.v1.evaluations.referenced import admit_reference, evaluate_reference
 from app.api.v1.figures.pages import evaluation_page
-from app.api.v1.referenced import admit_reference, evaluate_reference
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
 from app.services.evaluate.answers import Evaluation, EvaluationHeadline, MatrixShown, Normalized

@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, BinaryIO
 
 import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import answers, write_json
 from app.api.bodies.columns import byte_size
 from app.api.bodies.keyed import REPLAYED, keyed_work
 from app.api.bodies.parsing import parse_body, parse_value
@@ -23,7 +24,7 @@ from app.api.documentation import body_schema
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import EVALUATION, View, json_view_of
 from app.api.problems import ProblemValue, internal_error, problem_of, request_id
-from app.api.v1.evaluating import (
+from app.api.v1.evaluations.evaluating import (
     KeptAs,
     Store,
     compute_evaluation,
@@ -34,6 +35,7 @@ from app.api.v1.evaluating import (
     kept_evaluation,
 )
 from app.api.v1.requests import evaluations as requests
+from app.api.wire.pieces import Item, Written, item_file, list_response, write_items
 from app.domain.errors import Overloaded
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
@@ -47,10 +49,11 @@ _log = logging.getLogger("prevail.api")
 router = routes("evaluations")
 # As many as one pass over the metrics takes: `services.evaluate.reports`.
 _BATCH_AT_ONCE = 32
-# Matrices that a process computes at once, where a batch has more. Two passes: while one piece is kept, which takes
-# half as long, the next is computed.
+# Matrices that a process computes at once, where a batch has more: two passes.
 _PIECE = 64
-Computed = list[tuple[bytes, EvaluationRecord | None] | None]
+# Pieces of a batch that are computed side by side, where processes are free.
+_SIDE_BY_SIDE = 2
+Computed = list[tuple[Item, EvaluationRecord | None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,11 @@ async def create_batch(
         else:
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     batch = _Batch(request, context, view, keyed_work(request), values, keep=store)
-    items = await batch.items(apart=large and len(values) > _PIECE)
+    await batch.evaluate(apart=large and len(values) > _PIECE)
     headers = batch.said()
     if view.applied:
         headers |= {"Preference-Applied": view.applied, "Vary": "Prefer"}
-    return json_response(Items(items), HTTPStatus.MULTI_STATUS, headers)
+    return batch.answer(headers)
 
 
 class _Batch:
@@ -111,21 +114,27 @@ class _Batch:
         self._request, self._context, self._view, self._work, self._values = request, context, view, work, values
         self._keep = keep
         self._places = asyncio.Semaphore(_BATCH_AT_ONCE)
-        self._found: dict[int, BatchItem] = {}
+        # As JSON, which takes a tenth of the memory that the values take as objects.
+        self._found: dict[int, Item] = {}
+        self._made_places: set[int] = set()
 
-    async def items(self, *, apart: bool) -> list[BatchItem]:
-        """What became of all of them, in order; ``apart``: light ones may be computed in a process."""
+    async def evaluate(self, *, apart: bool) -> None:
+        """Find out what becomes of all of them; ``apart``: light ones may be computed in a process."""
         progressed(0, len(self._values))
         light = self._light() if apart else []
         alone = sorted({*range(len(self._values))}.difference(light))
         await asyncio.gather(self._all_apart(light), *map(self._one, alone))
-        return [self._found[index] for index in range(len(self._values))]
+
+    def answer(self, headers: Mapping[str, str]) -> Response:
+        """What became of them, in order: `Items[BatchItem]`."""
+        items = [self._found.pop(index) for index in range(len(self._values))]
+        return list_response("items", items, HTTPStatus.MULTI_STATUS, headers)
 
     def said(self) -> dict[str, str]:
         """Whether everything that was kept was kept before."""
         if self._work is None or not self._work.results:
             return {}
-        kept = {index + 1 for index, item in self._found.items() if item.status == HTTPStatus.CREATED}
+        kept = {index + 1 for index in self._made_places} if self._keep else set()
         return {} if kept - self._work.results.keys() else dict(REPLAYED)
 
     def _light(self) -> list[int]:
@@ -133,7 +142,7 @@ class _Batch:
         known = {} if self._work is None else self._work.results
         return [index for index, (_, heavy) in enumerate(self._values) if not heavy and index + 1 not in known]
 
-    def _done(self, index: int, item: BatchItem) -> None:
+    def _done(self, index: int, item: Item) -> None:
         self._found[index] = item
         progressed(len(self._found), len(self._values))
 
@@ -149,14 +158,13 @@ class _Batch:
             except Exception as error:  # noqa: BLE001 - it belongs to this item, and those before it are kept already
                 identifier = request_id(self._request)
                 problem = problem_of(error, prefix=f"/evaluations/{index}") or internal_error(error, identifier)
-                self._done(index, BatchItem(problem.status, problem=problem.of_request(identifier)))
+                self._done(index, write_json(BatchItem(problem.status, problem=problem.of_request(identifier))))
             else:
-                self._made(index, written)
+                self._made(index, _item(written, keep=self._keep))
 
-    def _made(self, index: int, written: bytes) -> None:
-        # As JSON, which takes a tenth of the memory that the values take as objects.
-        status = HTTPStatus.CREATED if self._keep else HTTPStatus.OK
-        self._done(index, BatchItem(status, evaluation=orjson.Fragment(written)))
+    def _made(self, index: int, item: Item) -> None:
+        self._made_places.add(index)
+        self._done(index, item)
 
     async def _evaluated_once(self, index: int, failure: BaseException | None) -> bytes:
         """One evaluation, or what was kept for it when the batch came before with the same key."""
@@ -182,30 +190,45 @@ class _Batch:
     # Many at once.
 
     async def _all_apart(self, places: Sequence[int]) -> None:
-        """Compute items in a process, piece by piece; while one is kept, the next is computed."""
+        """Compute items in processes, piece by piece."""
+        pieces = iter([places[first : first + _PIECE] for first in range(0, len(places), _PIECE)])
         async with asyncio.TaskGroup() as tasks:
-            for first in range(0, len(places), _PIECE):
-                piece = places[first : first + _PIECE]
-                asked = [
-                    (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
-                    for index in piece
-                ]
-                computed: Computed = [None] * len(piece)
-                try:
-                    computed = await self._context.services.compute.run_in_turn(
-                        partial(evaluated_together, asked, self._view)
-                    )
-                except Overloaded:
-                    # Processes have other work for long: the rest is computed here.
-                    for index in places[first:]:
-                        tasks.create_task(self._one(index))
-                    return
-                except Exception:  # noqa: BLE001 - of an item, not of the batch
-                    # What goes wrong with one of them must not cost the others anything: each is evaluated alone then.
-                    _log.exception("a piece of a batch could not be computed together; its items are evaluated alone")
-                tasks.create_task(self._kept(dict(zip(piece, computed, strict=True))))
+            for _ in range(_SIDE_BY_SIDE):
+                tasks.create_task(self._some_apart(pieces))
 
-    async def _kept(self, computed: Mapping[int, tuple[bytes, EvaluationRecord | None] | None]) -> None:
+    async def _some_apart(self, pieces: Iterator[Sequence[int]]) -> None:
+        """Compute pieces as long as there are any; while one is kept, the next is computed."""
+        keeping: asyncio.Task[None] | None = None
+        async with asyncio.TaskGroup() as tasks:
+            for piece in pieces:
+                computed = await self._computed(piece)
+                if computed is None:
+                    # Processes have other work for long: the rest is computed here.
+                    await asyncio.gather(*map(self._one, chain(piece, *pieces)))
+                    return
+                if keeping is not None:
+                    # Not more at once, so that others find room in the queue of what is to be kept.
+                    await keeping
+                keeping = tasks.create_task(self._kept(dict(zip(piece, computed, strict=True))))
+
+    async def _computed(self, piece: Sequence[int]) -> Computed | None:
+        """What a process makes of a piece; None when there is none for it."""
+        asked = [
+            (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
+            for index in piece
+        ]
+        file = item_file()
+        try:
+            made = await self._context.services.compute.run_piece(partial(_evaluate_piece, asked, self._view), file)
+            return [one and (Written(file, *one[0]), one[1]) for one in made]
+        except Overloaded:
+            return None
+        except Exception:  # noqa: BLE001 - of an item, not of the batch
+            # What goes wrong with one of them must not cost the others anything: each is evaluated alone then.
+            _log.exception("a piece of a batch could not be computed together; its items are evaluated alone")
+            return [None] * len(piece)
+
+    async def _kept(self, computed: Mapping[int, tuple[Item, EvaluationRecord | None] | None]) -> None:
         """Keep a piece; those that were not computed, or cannot be kept, go on alone."""
         found = {index: one for index, one in computed.items() if one is not None}
         records = {index: record for index, (_, record) in found.items() if record is not None}
@@ -243,3 +266,22 @@ async def _evaluate_light(context: Context, value: Any, view: View, *, keep: boo
 
 def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, view)
+
+
+def _evaluate_piece(
+    asked: Sequence[tuple[Any, KeptAs]], view: View, file: BinaryIO
+) -> list[tuple[tuple[int, int], EvaluationRecord | None] | None]:
+    """Evaluate several at once and write the items of the answer into a file: their places in it, and the records.
+
+    None for what is refused, or takes a way of its own.
+    """
+    made = evaluated_together(asked, view)
+    items = (_item(one[0], keep=one[1] is not None) for one in made if one is not None)
+    places = iter(write_items(file, items))
+    return [one and (next(places), one[1]) for one in made]
+
+
+def _item(written: bytes, *, keep: bool) -> bytes:
+    """What is said of an evaluation that was made."""
+    status = HTTPStatus.CREATED if keep else HTTPStatus.OK
+    return write_json(BatchItem(status, evaluation=orjson.Fragment(written)))

@@ -13,11 +13,12 @@ from app.api.bodies.referenced import Asked, PartsOfData, check_data, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs.deferral import put_aside
 from app.api.presentation import View
-from app.api.v1.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
+from app.api.v1.evaluations.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
 from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts
 from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
+from app.services.ports.cluster import Cluster, Workers, workers_of
 from app.services.ports.data import DataSource
 
 
@@ -57,7 +58,9 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
     asked = request.asked(data.memory_bytes)
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
-        work = partial(_evaluated, bytes(body), data.source, asked, folder, kept_as(context, keep=keep), view)
+        work = partial(
+            _evaluated, bytes(body), data.source, asked, data.cluster, folder, kept_as(context, keep=keep), view
+        )
         written, record = await data.compute.run(work)
     if record is None:
         return view.response(written)
@@ -66,20 +69,24 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
 
 
 def _evaluated(
-    body: bytes, source: DataSource, asked: Asked, folder: str, kept: KeptAs, view: View
+    body: bytes, source: DataSource, asked: Asked, cluster: Cluster | None, folder: str, kept: KeptAs, view: View
 ) -> tuple[bytes, EvaluationRecord | None]:
-    # What was read in vain is let go with its error before it is read once more.
-    new = _at_once(body, source, asked)
-    if new is None:
-        new = with_parts(body, PartsOfData(source, asked), budget=asked.memory_bytes // 2, folder=Path(folder))
+    with workers_of(cluster) as workers:
+        # What was read in vain is let go with its error before it is read once more.
+        new = _at_once(body, source, asked, workers)
+        if new is None and asked.counts:
+            new = with_columns(body, read_data(source, asked, workers, counted=True))
+        if new is None:
+            budget = asked.memory_bytes // 2
+            new = with_parts(body, PartsOfData(source, asked), workers, budget=budget, folder=Path(folder))
     return evaluated(new, kept, view)
 
 
-def _at_once(body: bytes, source: DataSource, asked: Asked) -> NewEvaluation | None:
-    """All rows at hand; None where they are more than that, and can be folded."""
+def _at_once(body: bytes, source: DataSource, asked: Asked, workers: Workers | None) -> NewEvaluation | None:
+    """All rows at hand; None where they are more than that, and can be counted or folded."""
     try:
-        return with_columns(body, read_data(source, asked))
+        return with_columns(body, read_data(source, asked, workers))
     except BeyondMemory:
-        if not asked.folds:
+        if not (asked.counts or asked.folds):
             raise
         return None

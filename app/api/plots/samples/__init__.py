@@ -1,0 +1,1 @@
+"""Figures of kept samples: curves, histograms of scores, what probabilities are worth."""

@@ -1,0 +1,93 @@
+"""Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.bodies.files.pieces import Piece
+from app.api.bodies.gathered import made_of
+from app.api.bodies.parsing import Body
+from app.api.bodies.referenced import PartsOfData, Reading, read_data
+from app.api.deps import CARRIED_OUT_BY, Context
+from app.api.jobs.deferral import put_aside
+from app.api.presentation import View
+from app.api.v1.requests.again import asked_again, request_of
+from app.api.v1.requests.referenced import with_columns
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import DATA_FACT
+from app.domain.inputs.matrices import MatrixInput
+from app.services.compare.comparisons import AskedComparison
+from app.services.compare.elsewhere import Rereading
+from app.services.ports.cluster import Cluster, workers_of
+from app.services.ports.data import DataSource
+
+
+@dataclass(frozen=True, slots=True)
+class DataAgain:
+    """The port `app.services.ports.data.SamplesElsewhere` for whatever the operator allows now.
+
+    Attributes:
+        cluster: What reads pieces of more rows than memory holds; None: nobody else does.
+    """
+
+    source: DataSource
+    cluster: Cluster | None = None
+
+    def check(self, record: EvaluationRecord) -> None:
+        """Whether its data may be read now; raises `DataNotAllowed`."""
+        self.source.check(asked_again(record, 0).reference.uri)
+
+    def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
+        """The input with its samples; raises as the port says."""
+        read = read_data(self.source, asked_again(record, memory_bytes))
+        return with_columns(request_of(record), read).source
+
+    def parts(self, record: EvaluationRecord) -> Iterator[MatrixInput]:
+        """The input in parts with their samples; raises as the port says."""
+        body, before = request_of(record), 0
+        data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
+        apart = partial(_read, body, data.reading)
+
+        def here(piece: Piece) -> list[MatrixInput]:
+            return apart(piece, before)
+
+        with workers_of(self.cluster) as workers:
+            for parts in made_of(data.pieces, workers, apart, here):
+                before += sum(one.facts[DATA_FACT]["rows"] for one in parts)
+                yield from parts
+        data.facts(before)
+
+
+def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0) -> list[MatrixInput]:
+    """The labels and ids of a piece; ``before`` rows of others come first."""
+    sources = (with_columns(body, read).source for read in reading.parts(piece, before))
+    return [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in sources]
+
+
+async def compare_elsewhere(
+    http: Request, context: Context, body: Body, asked: AskedComparison, view: View
+) -> Response:
+    """What a comparison of such runs is answered: 202, or the comparison when it is carried out as a job.
+
+    Raises:
+        DataNotAllowed: data may not be read any more.
+        InvalidInput: it has changed.
+        IncomparableRuns: the runs cannot be paired.
+    """
+    data = context.services.data
+    again = DataAgain(data.source, data.cluster)
+    if CARRIED_OUT_BY not in http.scope["state"]:
+        for record in asked.elsewhere:
+            again.check(record)
+        return await put_aside(http, context, body)
+    # Made here, so that it goes also where the process is ended that fills it.
+    with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
+        reading = Rereading(again, data.memory_bytes, Path(folder), data.cluster)
+        answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)
+    return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

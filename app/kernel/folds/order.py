@@ -1,0 +1,202 @@
+"""Any real scores folded: their order, and nothing else.
+
+The bits of float64 leave none free for membership, so members and others go into runs of their own, and are brought
+together where the order is read. Of two classes, scores that are higher for class 0 are the same with the other sign:
+the same runs, read from the other end.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.folded import FoldedOrder, InOrder
+from app.kernel.folds.keys import Keys
+from app.kernel.folds.runs import (
+    Counts,
+    Cuts,
+    Reader,
+    Run,
+    SortedRuns,
+    Taken,
+    filled,
+    floors_of,
+    size_of,
+    sorted_together,
+    starts_of,
+)
+from app.kernel.numerics.arrays import Array
+
+_LOWEST = np.int64(np.iinfo(np.int64).min)
+_SIGN = np.int64(63)
+
+
+class OrderFold:
+    """Scores folded: one of two classes, higher for class 1, or one for each of more classes, higher for it. What is
+    left are all metrics of their order that need no sample twice.
+
+    States merge and travel as those of ``ScoresFold``, with the same bits whatever the parts and their order.
+
+    Args:
+        classes: K, at least 2.
+        budget: Bytes of memory, about, that the order may take; more goes into files.
+        folder: Where files are made; None: everything stays in memory.
+
+    Raises:
+        ValueError: there are fewer than two classes.
+    """
+
+    def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
+        if classes < 2:
+            raise ValueError(f"expected at least two classes, got {classes}")
+        self._classes, self._budget = classes, budget
+        self._counts: Counts = np.zeros(classes, dtype=np.int64)
+        orders = 1 if classes == 2 else classes
+        share = budget // (2 * orders)
+        # Others and members of each order.
+        self._orders = [(SortedRuns(share, folder), SortedRuns(share, folder)) for _ in range(orders)]
+
+    def add(self, actual: NDArray[Any], scores: Array) -> Self:
+        """Add samples.
+
+        Args:
+            actual: Codes 0..K-1, shape (n,).
+            scores: Finite, shape (n,) of two classes and (n, K) of more.
+
+        Raises:
+            ValueError: the shapes do not fit, a code is out of range, or a score is not finite. Nothing was added then.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        shape = (actual.size,) if self._classes == 2 else (actual.size, self._classes)
+        if actual.ndim != 1 or values.shape != shape:
+            raise ValueError(f"expected scores of shape {shape}, got {values.shape}")
+        if actual.dtype.kind not in "biu" or (actual.size and not 0 <= actual.min() <= actual.max() < self._classes):
+            raise ValueError(f"class codes must lie in 0..{self._classes - 1}")
+        if not np.isfinite(values).all():
+            raise ValueError("scores must be finite")
+        self._counts += np.bincount(actual, minlength=self._classes)
+        columns = [(1, values)] if self._classes == 2 else [*enumerate(values.T)]
+        for (code, column), sides in zip(columns, self._orders, strict=True):
+            members = actual == code
+            for side, inside in zip(sides, (~members, members), strict=True):
+                side.add_keys(sortable(column[inside]))
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Take in another state of the same classes, which is not to be used any more.
+
+        Raises:
+            ValueError: it has another number of classes.
+        """
+        if other._classes != self._classes:
+            raise ValueError(f"states of {self._classes} and of {other._classes} classes cannot be merged")
+        self._counts = self._counts + other._counts
+        for own, theirs in zip(chain(*self._orders), chain(*other._orders), strict=True):
+            own.merge(theirs)
+        return self
+
+    def finish(self, in_order: InOrder = map) -> FoldedOrder:
+        """Everything that the samples say; the state stays as it is, and can go on.
+
+        Args:
+            in_order: Has stretches of the order looked at, here or in other processes.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        if not self._counts.any():
+            raise ValueError("expected at least one sample")
+        for side in chain(*self._orders):
+            side.release()
+        runs = [([*others.runs], [*members.runs]) for others, members in self._orders]
+
+        def stretches(code: int) -> Iterator[_Between]:
+            if self._classes == 2:
+                return _stretches(runs[0][code], runs[0][1 - code], self._budget, flip=code == 0)
+            others, members = runs[code]
+            return _stretches(members, others, self._budget, flip=False)
+
+        return FoldedOrder(self._counts.tolist(), stretches, in_order)
+
+    def close(self) -> None:
+        """Delete the files."""
+        for side in chain(*self._orders):
+            side.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def sortable(scores: Array) -> NDArray[np.uint64]:
+    """Whole numbers that rise with finite scores."""
+    # Adding 0 makes 0 of -0.
+    bits = (scores + 0.0).view(np.int64)
+    return (bits ^ ((bits >> _SIGN) | _LOWEST)).view(np.uint64)
+
+
+def scores_of(keys: NDArray[np.uint64]) -> Array:
+    """The scores of whole numbers."""
+    bits = keys.view(np.int64)
+    scores: Array = (bits ^ (~(bits >> _SIGN) | _LOWEST)).view(np.float64) + 0.0
+    return scores
+
+
+def _negated(keys: Keys) -> NDArray[np.uint64]:
+    """Of rising keys those of the same scores with the other sign, rising."""
+    negated: NDArray[np.uint64] = ~keys.view(np.uint64)[::-1]
+    return negated
+
+
+class _Between(NamedTuple):
+    """A stretch of scores."""
+
+    members: Taken
+    others: Taken
+
+    def cuts(self) -> Cuts:
+        """The cuts between them."""
+        return _cuts(self.members, self.others)
+
+    def sizes(self) -> tuple[int, int]:
+        """How many members and others they are."""
+        return size_of(self.members), size_of(self.others)
+
+
+def _stretches(members: Sequence[Run], others: Sequence[Run], budget: int, *, flip: bool) -> Iterator[_Between]:
+    """All samples by falling score, in stretches of bounded size; a score is in one of them only."""
+    sides = [[Reader(run, _negated if flip else None) for run in side] for side in (members, others)]
+    for floor in floors_of([*sides[0], *sides[1]], budget, _distinct):
+        taken = [[pair for pair in (reader.take(floor) for reader in side) if pair[0].size] for side in sides]
+        if any(taken):
+            yield _Between(*taken)
+
+
+def _distinct(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
+    yield from np.unique(marks)[::-1]
+
+
+def _cuts(members: Taken, others: Taken) -> Cuts:
+    sides = [sorted_together(taken) for taken in (members, others) if taken]
+    keys = np.concatenate([keys for keys, _ in sides]).view(np.uint64)
+    keys.sort()
+    keys = keys.take(starts_of(keys))
+    found = [_counted(taken, keys) for taken in (members, others)]
+    return Cuts(scores_of(keys)[::-1], *(counts[::-1] for counts in found))
+
+
+def _counted(taken: Taken, distinct: NDArray[np.uint64]) -> Counts:
+    """How many samples of one side each of the distinct keys has."""
+    if not taken:
+        return np.zeros(distinct.size, dtype=np.int64)
+    keys, counts = sorted_together(taken)
+    reached = np.concatenate([[0], np.cumsum(filled(keys, counts))])
+    return np.diff(reached.take(np.searchsorted(keys, distinct, side="right")), prepend=0)

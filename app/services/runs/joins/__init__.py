@@ -1,0 +1,1 @@
+"""Runs of more samples than memory holds, joined by sample id."""

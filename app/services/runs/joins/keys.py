@@ -1,0 +1,77 @@
+"""Ids of samples in one form, whatever column they came from, and which part of all ids each belongs to.
+
+The integer 3 and the text "3" are the same id. So whole numbers of up to 18 digits are integers here, and all else is a
+text: two ids are the same just where both are of one kind and equal.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+_MOST: Final = 10**18
+_WHOLE: Final = r"^(0|-?[1-9][0-9]{0,17})$"
+# Multipliers of the mixing function of SplitMix64 (Steele, Lea and Flood 2014).
+_FIRST, _SECOND, _STEP = (np.uint64(one) for one in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15))
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """Ids of one kind.
+
+    Attributes:
+        ids: (m) int64, or texts.
+        rows: (m) where they stood.
+        hashes: (m) the same for the same id, in any process.
+    """
+
+    ids: pa.Array
+    rows: NDArray[np.intp]
+    hashes: Hashes
+
+
+def keys_of(ids: NDArray[Any]) -> tuple[Keys, Keys]:
+    """Ids (n), integers or texts, as those that are integers and those that are texts."""
+    if ids.dtype.kind != "U":
+        whole = (ids < _MOST) & (ids > -_MOST)
+        numbers, texts = ids[whole].astype(np.int64), ids[~whole].astype(np.str_)
+    else:
+        column = pa.array(ids, pa.string())
+        whole = pc.match_substring_regex(column, _WHOLE).to_numpy(zero_copy_only=False).astype(np.bool_)
+        numbers, texts = column.filter(pa.array(whole)).cast(pa.int64()).to_numpy(), ids[~whole]
+    return _made(numbers, whole, _hashes), _made(texts, ~whole, _text_hashes)
+
+
+def _made(ids: NDArray[Any], chosen: NDArray[np.bool_], hashed: Callable[[NDArray[Any]], Hashes]) -> Keys:
+    kind = pa.int64() if ids.dtype.kind == "i" else pa.large_string()
+    return Keys(pa.array(ids, kind), np.flatnonzero(chosen), hashed(ids))
+
+
+def _hashes(numbers: NDArray[np.int64]) -> Hashes:
+    return _mixed(numbers.view(np.uint64))
+
+
+def _text_hashes(texts: NDArray[np.str_]) -> Hashes:
+    """Of each text the sum of its characters, each times a number of its place: how wide the column is says nothing."""
+    sums = np.zeros(texts.size, dtype=np.uint64)
+    if texts.size and texts.dtype.itemsize:
+        characters = np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, -1)
+        factors = _mixed(np.arange(1, characters.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        for place, factor in enumerate(factors):
+            sums += characters[:, place].astype(np.uint64) * factor
+    return _mixed(sums)
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """SplitMix64 of each: near numbers come out far from each other."""
+    found = values + _STEP
+    found = (found ^ (found >> np.uint64(30))) * _FIRST
+    found = (found ^ (found >> np.uint64(27))) * _SECOND
+    mixed: Hashes = found ^ (found >> np.uint64(31))
+    return mixed

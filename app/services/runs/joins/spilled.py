@@ -1,0 +1,135 @@
+"""The samples of a run by their ids, in files: a part of the ids can be read at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.services.runs.joins.keys import Keys, keys_of
+
+_KINDS: Final = {"integers": pa.int64(), "texts": pa.large_string()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Samples of one run whose ids belong to one part and are of one kind.
+
+    Attributes:
+        ids: (m) integers or texts.
+        codes: (m) what is known of each, as a number.
+    """
+
+    ids: pa.Array
+    codes: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _File:
+    """Blocks of one kind of ids, each of one part.
+
+    Attributes:
+        waiting: Ids, codes and parts of samples that are not written yet.
+        blocks: Of each part the numbers of its blocks.
+    """
+
+    path: Path
+    schema: pa.Schema
+    waiting: list[tuple[pa.Array, NDArray[np.int64], NDArray[np.uint64]]] = field(default_factory=list)
+    blocks: dict[int, list[int]] = field(default_factory=dict)
+    writer: Any = None
+    written: int = 0
+
+    def flush(self) -> None:
+        """Write what waits, sorted by part."""
+        if not self.waiting:
+            return
+        if self.writer is None:
+            self.writer = pa.ipc.new_file(str(self.path), self.schema)
+        parts = np.concatenate([one[2] for one in self.waiting])
+        order = np.argsort(parts, kind="stable")
+        ids = pa.concat_arrays([one[0] for one in self.waiting]).take(pa.array(order))
+        codes = np.concatenate([one[1] for one in self.waiting])[order]
+        self.waiting.clear()
+        batch = pa.record_batch([ids, pa.array(codes)], schema=self.schema)
+        present, starts = np.unique(parts[order], return_index=True)
+        for part, start, stop in zip(present.tolist(), starts, [*starts[1:], order.size], strict=True):
+            self.writer.write_batch(batch.slice(start, stop - start))
+            self.blocks.setdefault(part, []).append(self.written)
+            self.written += 1
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+
+    def part(self, number: int) -> Part | None:
+        blocks = self.blocks.get(number)
+        if not blocks:
+            return None
+        with pa.OSFile(str(self.path)) as source:
+            reader = pa.ipc.open_file(source)
+            table = pa.Table.from_batches([reader.get_batch(block) for block in blocks], self.schema)
+        ids = table.column("id").combine_chunks()
+        return Part(ids, table.column("code").to_numpy())
+
+
+class SpilledRun:
+    """The samples of one run, of which no more than a budget is in memory.
+
+    Args:
+        folder: Where files are made; who made it removes it.
+        name: Of the files.
+        parts: Into how many parts the ids are divided, by a hash of each.
+        budget: Bytes that may wait in memory, about.
+    """
+
+    def __init__(self, folder: Path, name: str, parts: int, budget: int) -> None:
+        self._parts, self._budget, self._taken = np.uint64(parts), budget, 0
+        self._files = {
+            kind: _File(folder / f"{name}-{kind}.arrow", pa.schema([("id", ids), ("code", pa.int64())]))
+            for kind, ids in _KINDS.items()
+        }
+        self.rows = 0
+
+    def add(self, ids: NDArray[Any], codes: NDArray[np.int64]) -> None:
+        """Take in samples: their ids (n), and what is known of each (n)."""
+        self.rows += ids.size
+        for file, keys in zip(self._files.values(), keys_of(ids), strict=True):
+            self._wait(file, keys, codes)
+        if self._taken > self._budget:
+            self._flush()
+
+    def _wait(self, file: _File, keys: Keys, codes: NDArray[np.int64]) -> None:
+        if keys.rows.size:
+            file.waiting.append((keys.ids, codes[keys.rows], keys.hashes % self._parts))
+            self._taken += keys.ids.nbytes + 16 * keys.rows.size
+
+    def _flush(self) -> None:
+        for file in self._files.values():
+            file.flush()
+        self._taken = 0
+
+    def finish(self) -> None:
+        """All samples are there: what waits is written."""
+        self._flush()
+        for file in self._files.values():
+            file.close()
+
+    def part(self, number: int) -> Iterator[Part | None]:
+        """The samples of a part, by kind of ids; None where there are none."""
+        for file in self._files.values():
+            yield file.part(number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()

@@ -1,0 +1,54 @@
+"""Bins of equal width, folded: counts and sums beside exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from app.kernel.folds.bins import BinSums
+from app.kernel.samples.calibration import width_limits
+
+LIMITS = width_limits(15)
+
+
+def test_sums_are_rounded_once_whatever_the_scores_are() -> None:
+    random = np.random.default_rng(1)
+    scores = np.unique(np.concatenate([random.random(300), random.random(300) * 1e-3, [0.0, 5e-324, 2.0**-10, 1.0]]))
+    scores = scores[::-1].copy()
+    members, others = random.integers(0, 2, (2, scores.size))
+    others |= 1 - members
+    bins = BinSums()
+    bins.add_cuts(scores[:200], members[:200], others[:200])
+    bins.add_cuts(scores[200:], members[200:], others[200:])
+    weight, values, hits = bins.read().between(LIMITS)
+    places = np.searchsorted(-LIMITS, -scores, side="right")
+    for place in range(15):
+        own = places == place
+        exact = sum(
+            (Fraction(one) * int(n) for one, n in zip(scores[own], (members + others)[own], strict=True)), Fraction()
+        )
+        # Of scores below 2^-10 products with counts are rounded too, here of two samples at most, which is exact.
+        assert values[place] == float(exact)
+        assert (weight[place], hits[place]) == ((members + others)[own].sum(), members[own].sum())
+
+
+@pytest.mark.parametrize("largest", [1, 3, 1 << 20])
+def test_samples_and_cuts_say_the_same(largest: int) -> None:
+    random = np.random.default_rng(largest)
+    scores = np.concatenate([random.random(40), [1e-5, 3e-7, 1.0]]).round(9)
+    scores = np.unique(scores)[::-1].copy()
+    members, others = random.integers(1, largest + 1, (2, scores.size))
+    by_cuts = BinSums()
+    by_cuts.add_cuts(scores, members, others)
+    for place, name in enumerate(("weight", "values", "members")):
+        found = by_cuts.read().between(LIMITS)[place]
+        inside = np.searchsorted(-LIMITS, -scores, side="right")
+        amounts = {"weight": members + others, "values": scores * (members + others), "members": members}[name]
+        np.testing.assert_allclose(found, np.bincount(inside, amounts, 15), rtol=1e-12)
+    if largest == 1:
+        by_rows, half = BinSums(), BinSums()
+        by_rows.add(scores, np.ones(scores.size, dtype=bool))
+        half.add(scores[::-1], np.zeros(scores.size, dtype=bool))
+        by_rows.merge(half)
+        for one, other in zip(by_rows.read().between(LIMITS), by_cuts.read().between(LIMITS), strict=True):
+            np.testing.assert_array_equal(one, other)

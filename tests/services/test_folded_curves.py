@@ -1,0 +1,138 @@
+"""Curves of probabilities that went by, beside those of the same samples at hand."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from app.domain.errors import NoSamples
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.kernel.folds import runs
+from app.kernel.folds.points import KeptPoints, Points
+from app.kernel.folds.runs import Counts
+from app.kernel.folds.scores import ScoresFold
+from app.kernel.matrix.labels import confusion_counts
+from app.kernel.numerics.arrays import Array
+from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion, curve_of
+from app.services.stored import FoldedInput
+
+N, LABELS = 4000, ("a", "b", "c")
+RANDOM = np.random.default_rng(5)
+ROWS = RANDOM.dirichlet(np.ones(3), N).round(4)
+ROWS[:, 0] = 1.0 - ROWS[:, 1:].sum(axis=1)
+ROWS = ROWS.clip(0.0, 1.0)
+TRUTH = np.array([RANDOM.choice(3, p=row / row.sum()) for row in ROWS])
+GUESS = ROWS.argmax(axis=1)
+COUNTS = confusion_counts(TRUTH, GUESS, 3)
+WHOLE = MatrixInput("probabilities", LABELS, None, Content.counts, COUNTS, samples=Samples(TRUTH, GUESS, ROWS))
+OF_CUTS = [CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.DECISION, CurveName.LIFT]
+
+
+@pytest.fixture(scope="module")
+def folded(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
+    """The same samples, folded, stored and read again."""
+    with ScoresFold(3, 1 << 14, tmp_path_factory.mktemp("runs")) as fold:
+        curves = fold.add(TRUTH, ROWS).finish().curves_as_json()
+    record = EvaluationRecord(
+        id=UUID(int=0),
+        model=ModelRef("m"),
+        dataset=DatasetRef("d"),
+        kind="probabilities",
+        labels=LABELS,
+        positive=None,
+        content=Content.counts,
+        counts=COUNTS,
+        extra={},
+        revision="",
+        values={},
+    )
+    return FoldedInput.of(record, json.loads(json.dumps(curves)))
+
+
+@pytest.mark.parametrize("name", OF_CUTS)
+@pytest.mark.parametrize("label", LABELS)
+def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
+    folded: FoldedInput, name: CurveName, label: str
+) -> None:
+    question = CurveQuestion(name=name, label=label, max_points=10_000)
+    full, kept = curve_of(WHOLE, question), curve_of(folded, question)
+    assert kept.n_points == full.n_points
+    assert 200 < kept.x.size < full.x.size
+    assert kept.area == (None if full.area is None else pytest.approx(full.area, rel=1e-12))
+    places = {float(one): place for place, one in enumerate(full.thresholds) if not np.isnan(one)}
+    at = [0 if np.isnan(one) else places[float(one)] for one in kept.thresholds]
+    for mine, theirs in ((kept.x, full.x), (kept.y, full.y)):
+        np.testing.assert_allclose(mine, theirs[at], rtol=1e-12, atol=1e-15)
+    assert name is CurveName.DECISION or (at[0], at[-1]) == (0, full.x.size - 1)
+    before = np.repeat(at, np.diff(at, append=full.x.size))
+    if name in (CurveName.ROC, CurveName.DET, CurveName.PR):
+        # Steps of three classes: one in 333 of each rate, and one in 33 of the number predicted.
+        assert np.abs(full.x[before] - full.x).max() <= 1 / 333
+        assert np.abs(full.y[before] - full.y).max() <= (1 / 33 if name is CurveName.PR else 1 / 333)
+
+
+@pytest.mark.parametrize("label", [None, "a", "b", "c"])
+def test_calibration_is_that_of_all_samples(folded: FoldedInput, label: str | None) -> None:
+    question = CurveQuestion(name=CurveName.CALIBRATION, label=label, band=BandForm.POINTWISE)
+    full, kept = curve_of(WHOLE, question), curve_of(folded, question)
+    assert kept.n_points == full.n_points
+    assert kept.area == pytest.approx(full.area, rel=1e-12)
+    bounds = ((kept.low, full.low), (kept.high, full.high))
+    for mine, theirs in ((kept.x, full.x), (kept.y, full.y), (kept.weights, full.weights), *bounds):
+        assert mine is not None
+        assert theirs is not None
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        CurveQuestion(name=CurveName.IMCP),
+        CurveQuestion(name=CurveName.GAIN, label="a"),
+        CurveQuestion(name=CurveName.ROC, label="micro"),
+        CurveQuestion(name=CurveName.ROC, label="macro"),
+        CurveQuestion(name=CurveName.ROC, label="a", band=BandForm.POINTWISE),
+        CurveQuestion(name=CurveName.CALIBRATION, label="a", bins=10),
+        CurveQuestion(name=CurveName.CALIBRATION, label="a", form=CalibrationForm.ISOTONIC),
+    ],
+    ids=lambda question: f"{question.name.value}-{question.label}",
+)
+def test_what_needs_the_samples_says_so(folded: FoldedInput, question: CurveQuestion) -> None:
+    with pytest.raises(NoSamples, match="went by"):
+        curve_of(folded, question)
+
+
+def kept_of(scores: Array, members: Counts, others: Counts, ends: list[int]) -> Points:
+    """What is kept of cuts that come in blocks."""
+    points = KeptPoints(int(members.sum()), int(others.sum()), 2)
+    tp, fp = np.cumsum(members), np.cumsum(others)
+    for part in np.split(np.arange(scores.size), ends):
+        if part.size:
+            points.add(scores[part], tp[part], fp[part])
+    return points.read()
+
+
+def test_blocks_do_not_show() -> None:
+    scores = np.sort(RANDOM.random(3000))[::-1]
+    members, others = RANDOM.poisson(2.0, (2, 3000))
+    expected = kept_of(scores, members, others, [])
+    assert len(expected.thresholds) < 2000
+    for size in (1, 7, 400):
+        ends = np.sort(RANDOM.integers(0, 3000, size)).tolist()
+        assert kept_of(scores, members, others, ends) == expected
+
+
+def test_orders_of_any_number_of_runs_keep_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_LEAST", 16)
+    found = []
+    for budget, step in ((1 << 22, N), (1 << 10, 700)):
+        with ScoresFold(3, budget, tmp_path) as fold:
+            for start in range(0, N, step):
+                fold.add(TRUTH[start : start + step], ROWS[start : start + step])
+            found.append(fold.finish().curves_as_json())
+    assert found[0] == found[1]
