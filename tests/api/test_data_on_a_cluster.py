@@ -5,6 +5,7 @@ import operator
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -145,7 +146,7 @@ def test_fifty_random_splits_and_orders_say_the_same(workers: Workers, tmp_path:
     for (number, _), state in zip(tasks, states, strict=True):
         splits[number][1].merge(state)
     for number, (one, fold) in enumerate(splits):
-        with fold:
+        with closing(fold):
             assert said(fold.finish(one.facts(fold.rows))) == whole[number % 2]
 
 

@@ -1,6 +1,7 @@
 """Probabilities and scores folded part by part: files when a part cannot be read, and states that travel."""
 
 import pickle
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def test_an_error_while_reading_leaves_no_files(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def read_in_vain() -> None:
-        with Folding(1 << 16, tmp_path) as fold:
+        with closing(Folding(1 << 16, tmp_path)) as fold:
             for seed in range(20):
                 fold.add(part(seed))
             seen.append(len([*tmp_path.rglob("*")]))
@@ -62,7 +63,7 @@ def of_scores(classes: int, seed: int) -> NewEvaluation:
 def test_scores_folded_apart_are_those_folded_together(classes: int, tmp_path: Path) -> None:
     found = []
     for order, travels in ((range(6), False), ((4, 3, 0, 5, 1, 2), True)):
-        with Folding(1 << 12, tmp_path) as whole:
+        with closing(Folding(1 << 12, tmp_path)) as whole:
             for seed in order:
                 state = Folding(1 << 20, None)
                 state.add(of_scores(classes, seed))

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.fold import NotFolded
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole
@@ -24,10 +25,6 @@ _LOW = (1 << _HALF) - 1
 # Scores added at once: halves have a sum below 2^53, and with counts below 2^16 one below 2^63.
 _CHUNK = 1 << 14
 _FEW = 1 << 16
-
-
-class NotFolded(AttributeError):
-    """Something that needs all samples at once was asked of samples that went by."""
 
 
 class BinSums:
@@ -108,9 +105,10 @@ class BinSums:
 
 
 class FoldedBins:
-    """A ranking of which the bins of equal width are known, in their default number, and nothing else."""
+    """A ranking of which the bins of equal width are known, in their default number B, and nothing else."""
 
     def __init__(self, weight: Array, scores: Array, members: Array) -> None:
+        """Of each bin (B), from the lowest up: samples, the sum of their scores, and members."""
         self._falling = weight[::-1], scores[::-1], members[::-1]
 
     def as_lists(self) -> list[list[float]]:

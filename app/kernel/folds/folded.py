@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.along import Along, along_stretch
-from app.kernel.folds.bins import FoldedBins, NotFolded
+from app.kernel.folds.bins import FoldedBins
+from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.ranking import FoldedRanking
 from app.kernel.folds.runs import Run, Stretch, stretches

@@ -8,12 +8,12 @@ the same runs, read from the other end.
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedOrder, InOrder
 from app.kernel.folds.keys import Keys
 from app.kernel.folds.runs import (
@@ -35,11 +35,9 @@ _LOWEST = np.int64(np.iinfo(np.int64).min)
 _SIGN = np.int64(63)
 
 
-class OrderFold:
+class OrderFold(Fold):
     """Scores folded: one of two classes, higher for class 1, or one for each of more classes, higher for it. What is
     left are all metrics of their order that need no sample twice.
-
-    States merge and travel as those of ``ScoresFold``, with the same bits whatever the parts and their order.
 
     Args:
         classes: K, at least 2.
@@ -51,14 +49,17 @@ class OrderFold:
     """
 
     def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
-        if classes < 2:
-            raise ValueError(f"expected at least two classes, got {classes}")
-        self._classes, self._budget = classes, budget
+        super().__init__(classes, budget)
         self._counts: Counts = np.zeros(classes, dtype=np.int64)
         orders = 1 if classes == 2 else classes
         share = budget // (2 * orders)
         # Others and members of each order.
         self._orders = [(SortedRuns(share, folder), SortedRuns(share, folder)) for _ in range(orders)]
+
+    @property
+    def rows(self) -> int:
+        """Samples so far."""
+        return int(self._counts.sum())
 
     def add(self, actual: NDArray[Any], scores: Array) -> Self:
         """Add samples.
@@ -71,17 +72,16 @@ class OrderFold:
             ValueError: the shapes do not fit, a code is out of range, or a score is not finite. Nothing was added then.
         """
         values = np.asarray(scores, dtype=np.float64)
-        shape = (actual.size,) if self._classes == 2 else (actual.size, self._classes)
+        shape = (actual.size,) if self.classes == 2 else (actual.size, self.classes)
         if actual.ndim != 1 or values.shape != shape:
             raise ValueError(f"expected scores of shape {shape}, got {values.shape}")
-        if actual.dtype.kind not in "biu" or (actual.size and not 0 <= actual.min() <= actual.max() < self._classes):
-            raise ValueError(f"class codes must lie in 0..{self._classes - 1}")
+        codes = self._codes(actual)
         if not np.isfinite(values).all():
             raise ValueError("scores must be finite")
-        self._counts += np.bincount(actual, minlength=self._classes)
-        columns = [(1, values)] if self._classes == 2 else [*enumerate(values.T)]
+        self._counts += np.bincount(codes, minlength=self.classes)
+        columns = [(1, values)] if self.classes == 2 else [*enumerate(values.T)]
         for (code, column), sides in zip(columns, self._orders, strict=True):
-            members = actual == code
+            members = codes == code
             for side, inside in zip(sides, (~members, members), strict=True):
                 side.add_keys(sortable(column[inside]))
         return self
@@ -92,10 +92,9 @@ class OrderFold:
         Raises:
             ValueError: it has another number of classes.
         """
-        if other._classes != self._classes:
-            raise ValueError(f"states of {self._classes} and of {other._classes} classes cannot be merged")
+        self._check_mergeable(other)
         self._counts = self._counts + other._counts
-        for own, theirs in zip(chain(*self._orders), chain(*other._orders), strict=True):
+        for own, theirs in zip(self._stores, other._stores, strict=True):
             own.merge(theirs)
         return self
 
@@ -108,32 +107,20 @@ class OrderFold:
         Raises:
             ValueError: there is no sample.
         """
-        if not self._counts.any():
-            raise ValueError("expected at least one sample")
-        for side in chain(*self._orders):
-            side.release()
+        self._release()
         runs = [([*others.runs], [*members.runs]) for others, members in self._orders]
 
         def stretches(code: int) -> Iterator[_Between]:
-            if self._classes == 2:
-                return _stretches(runs[0][code], runs[0][1 - code], self._budget, flip=code == 0)
+            if self.classes == 2:
+                return _stretches(runs[0][code], runs[0][1 - code], self.budget, flip=code == 0)
             others, members = runs[code]
-            return _stretches(members, others, self._budget, flip=False)
+            return _stretches(members, others, self.budget, flip=False)
 
         return FoldedOrder(self._counts.tolist(), stretches, in_order)
 
-    def close(self) -> None:
-        """Delete the files."""
-        for side in chain(*self._orders):
-            side.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    @property
+    def _stores(self) -> Sequence[SortedRuns]:
+        return [*chain(*self._orders)]
 
 
 def sortable(scores: Array) -> NDArray[np.uint64]:

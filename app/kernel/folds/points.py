@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.folds.bins import FoldedBins, NotFolded
+from app.kernel.folds.bins import FoldedBins
+from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.runs import Counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.ranking import Ranking
@@ -36,7 +37,14 @@ class KeptPoints:
     """
 
     def __init__(self, positives: int, negatives: int, n_classes: int, above: tuple[int, int] = (0, 0)) -> None:
-        """``above``: members and others of higher cuts, at which others look."""
+        """Begin above all cuts, or below some.
+
+        Args:
+            positives: Members of all samples.
+            negatives: Others.
+            n_classes: K, which share the points: each class has steps of 1 in 1000 / K, from 20 to 500.
+            above: Members and others of higher cuts, at which others look.
+        """
         steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
         rates = [[-(-size * step // steps) for step in range(1, steps + 1)] for size in (positives, negatives)]
         predicted = [1]

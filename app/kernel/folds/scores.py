@@ -1,13 +1,14 @@
 """Probabilities of samples folded: parts come in any order and number, and what is left is small."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.bins import BinSums
+from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedScores, InOrder, Order
 from app.kernel.folds.keys import Probabilities
 from app.kernel.folds.losses import LossSums
@@ -20,12 +21,11 @@ from app.kernel.samples.losses import Codes
 _BLOCK = 1 << 15
 
 
-class ScoresFold:
+class ScoresFold(Fold):
     """What a model said about samples of K classes, folded: all metrics that need no sample twice.
 
-    States of parts are merged in any order and give the same answers, bit for bit, as long as logarithms are computed
-    by the same code: machines with other instructions may differ in their last digit. A state can be pickled; its files
-    go with it by their paths, and belong to whom it is merged into. It deletes its files at the end of a ``with``.
+    Answers are the same, bit for bit, as long as logarithms are computed by the same code: machines with other
+    instructions may differ in their last digit.
 
     Args:
         classes: K, at least 2.
@@ -38,9 +38,8 @@ class ScoresFold:
     """
 
     def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
-        if classes < 2:
-            raise ValueError(f"expected at least two classes, got {classes}")
-        self.classes, self.budget, self.folder = classes, budget, folder
+        super().__init__(classes, budget)
+        self.folder = folder
         self.confusion: NDArray[np.int64] = np.zeros((classes, classes), dtype=np.int64)
         self.ties = 0
         self._losses = LossSums(classes)
@@ -66,7 +65,7 @@ class ScoresFold:
             ValueError: the shapes do not fit, a code is out of range, or an entry is no number in [0, 1]. Nothing was
                 added then.
         """
-        given, codes = _checked(actual, probabilities, self.classes)
+        given, codes = self._checked(actual, probabilities)
         for start in range(0, codes.size, _BLOCK):
             part = slice(start, start + _BLOCK)
             self._add(codes[part], given[part])
@@ -78,8 +77,7 @@ class ScoresFold:
         Raises:
             ValueError: it has another number of classes.
         """
-        if other.classes != self.classes:
-            raise ValueError(f"states of {self.classes} and of {other.classes} classes cannot be merged")
+        self._check_mergeable(other)
         self.confusion = self.confusion + other.confusion
         self.ties += other.ties
         self._losses.merge(other._losses)
@@ -100,11 +98,7 @@ class ScoresFold:
         Raises:
             ValueError: there is no sample.
         """
-        if not self.rows:
-            raise ValueError("expected at least one sample")
-        stores = [store for store in (self._paired, *self._columns) if store is not None]
-        for store in stores:
-            store.release()
+        self._release()
         orders = []
         for code in range(self.classes):
             own = self._columns[code].runs if self._columns else []
@@ -113,19 +107,9 @@ class ScoresFold:
         bins = self._top_label.read()
         return FoldedScores(self.confusion, self.ties, self._losses, bins, orders, self.budget, in_order)
 
-    def close(self) -> None:
-        """Delete the files."""
-        for store in (self._paired, *self._columns):
-            if store is not None:
-                store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    @property
+    def _stores(self) -> Sequence[SortedRuns]:
+        return [store for store in (self._paired, *self._columns) if store is not None]
 
     def _own_columns(self) -> list[SortedRuns]:
         if not self._columns:
@@ -152,21 +136,17 @@ class ScoresFold:
         for code, store in enumerate(self._own_columns()):
             store.add(np.ascontiguousarray(given[:, code]), codes == code)
 
-
-def _checked(actual: NDArray[Any], probabilities: NDArray[Any], classes: int) -> tuple[Probabilities, Codes]:
-    narrow = probabilities.dtype == np.float32
-    given: Probabilities = probabilities if narrow else np.asarray(probabilities, dtype=np.float64)
-    shapes = [(actual.size, classes), *([(actual.size,)] if classes == 2 else [])]
-    if actual.ndim != 1 or given.shape not in shapes:
-        raise ValueError(f"expected probabilities of shape {shapes[-1]} beside {actual.size} codes, got {given.shape}")
-    if actual.dtype.kind not in "biu":
-        raise ValueError(f"class codes must be whole numbers, got {actual.dtype}")
-    codes = actual.astype(np.intp, copy=False)
-    if codes.size and not (codes.min() >= 0 and codes.max() < classes):
-        raise ValueError(f"class codes must lie in 0..{classes - 1}")
-    if given.size and not (given.min() >= 0.0 and given.max() <= 1.0):
-        raise ValueError("probabilities must be numbers in [0, 1]")
-    return given, codes
+    def _checked(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> tuple[Probabilities, Codes]:
+        narrow = probabilities.dtype == np.float32
+        given: Probabilities = probabilities if narrow else np.asarray(probabilities, dtype=np.float64)
+        shapes = [(actual.size, self.classes), *([(actual.size,)] if self.classes == 2 else [])]
+        if actual.ndim != 1 or given.shape not in shapes:
+            expected = f"expected probabilities of shape {shapes[-1]} beside {actual.size} codes"
+            raise ValueError(f"{expected}, got {given.shape}")
+        codes = self._codes(actual)
+        if given.size and not (given.min() >= 0.0 and given.max() <= 1.0):
+            raise ValueError("probabilities must be numbers in [0, 1]")
+        return given, codes
 
 
 def _decided(given: Probabilities) -> tuple[Codes, Array, int]:

@@ -11,7 +11,7 @@ from app.domain.errors import CurveUndefined, Fault, NoSamples, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
-from app.kernel.folds.bins import NotFolded
+from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.points import KeptScores
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -30,8 +29,7 @@ _COUNTED: Final = ("rows", "ties", "renormalized")
 class Folding:
     """One evaluation made of parts, of which nothing is kept but what adds up.
 
-    What others made of their parts is taken in. The answer is the same whoever had which parts. It deletes its files at
-    the end of a ``with``.
+    What others made of their parts is taken in. The answer is the same whoever had which parts. Who makes it closes it.
 
     Args:
         budget: Bytes of memory, about, that the order of the samples may take; more goes into files.
@@ -95,14 +93,6 @@ class Folding:
         """Delete the files."""
         if self._fold is not None:
             self._fold.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _take(self, part: NewEvaluation, rows: int) -> None:
         self.rows += rows

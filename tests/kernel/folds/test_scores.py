@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 
 from app.domain.inputs.probabilities import decide
 from app.kernel.folds import runs
-from app.kernel.folds.bins import NotFolded
+from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import folded_estimates, folded_metrics, folded_values
 from app.kernel.folds.scores import ScoresFold

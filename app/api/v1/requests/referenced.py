@@ -1,5 +1,6 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -202,7 +203,7 @@ def with_parts(
         ClusterUnavailable: the cluster does not do it.
     """
     reading = parts.reading
-    with Folding(budget, folder) as whole:
+    with closing(Folding(budget, folder)) as whole:
 
         def here(piece: Piece) -> None:
             _fold(body, reading, piece, whole)

@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.report import Interval, Section, Undefined, Value, merged_metrics
-from app.kernel.folds.bins import NotFolded
+from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import FoldedEstimate, folded_estimates, folded_values
 from app.kernel.metrics.card import Metric, Scope

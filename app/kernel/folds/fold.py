@@ -1,0 +1,88 @@
+"""What all folds are: states that take samples in batches, merge in any order, and delete their files at the end."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.runs import SortedRuns
+from app.kernel.samples.losses import Codes
+
+
+class NotFolded(AttributeError):
+    """Something that needs all samples at once was asked of samples that went by."""
+
+
+class Fold(ABC):
+    """Samples of K classes that go by in batches, of which the order is kept in sorted runs.
+
+    States of parts are merged in any order and give the same answers, bit for bit. A state can be pickled; its files go
+    with it by their paths, and belong to whom it is merged into. It deletes its files at the end of a ``with``.
+
+    Attributes:
+        classes: K.
+        budget: Bytes of memory, about, that the order may take; more goes into files.
+
+    Raises:
+        ValueError: there are fewer than two classes.
+    """
+
+    def __init__(self, classes: int, budget: int) -> None:
+        if classes < 2:
+            raise ValueError(f"expected at least two classes, got {classes}")
+        self.classes, self.budget = classes, budget
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """Samples so far."""
+
+    @property
+    @abstractmethod
+    def _stores(self) -> Sequence[SortedRuns]:
+        """All that hold runs."""
+
+    def close(self) -> None:
+        """Delete the files."""
+        for store in self._stores:
+            store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_mergeable(self, other: "Fold") -> None:
+        """Raises ValueError: another state has another number of classes."""
+        if other.classes != self.classes:
+            raise ValueError(f"states of {self.classes} and of {other.classes} classes cannot be merged")
+
+    def _release(self) -> None:
+        """Sort what came in last, and give back the memory of what comes in.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        if not self.rows:
+            raise ValueError("expected at least one sample")
+        for store in self._stores:
+            store.release()
+
+    def _codes(self, actual: NDArray[Any]) -> Codes:
+        """Codes (n) of classes as indices.
+
+        Raises:
+            ValueError: they are no whole numbers in 0..K-1.
+        """
+        if actual.dtype.kind not in "biu":
+            raise ValueError(f"class codes must be whole numbers, got {actual.dtype}")
+        codes = actual.astype(np.intp, copy=False)
+        if codes.size and not (codes.min() >= 0 and codes.max() < self.classes):
+            raise ValueError(f"class codes must lie in 0..{self.classes - 1}")
+        return codes
