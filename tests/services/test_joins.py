@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -34,7 +35,7 @@ def spilled(folder: Path, name: str, run: Samples, parts: int, budget: int, *, a
     for start in range(0, len(ids), 64):
         some = ids[start : start + 64]
         codes = np.array([run[one][0] * CLASSES + run[one][1] for one in some])
-        found.add(column(some, as_text=as_text), codes)
+        found.add(column(some, as_text=as_text), code=codes)
     found.finish()
     return found
 
@@ -97,8 +98,8 @@ def test_a_hash_does_not_depend_on_the_column() -> None:
 def test_an_id_that_comes_again_and_a_truth_that_differs_are_faults(tmp_path: Path) -> None:
     first, second = SpilledRun(tmp_path, "a", 1, 0), SpilledRun(tmp_path, "b", 1, 0)
     for ids in (["x", "y"], ["x"]):
-        first.add(np.array(ids), np.zeros(len(ids), dtype=np.int64))
-    second.add(np.array(["x", "1"]), np.array([CLASSES, CLASSES]))
+        first.add(np.array(ids), code=np.zeros(len(ids), dtype=np.int64))
+    second.add(np.array(["x", "1"]), code=np.array([CLASSES, CLASSES]))
     for one in (first, second):
         one.finish()
     ((_, twice), (number, other)) = (tuple(one.part(0)) for one in (first, second))
@@ -109,7 +110,26 @@ def test_an_id_that_comes_again_and_a_truth_that_differs_are_faults(tmp_path: Pa
         joined([None, twice], CLASSES)
     assert joined([number, None], CLASSES).counts.size == 0
     third = SpilledRun(tmp_path, "c", 1, 0)
-    third.add(np.array(["x"]), np.array([0]))
+    third.add(np.array(["x"]), code=np.array([0]))
     third.finish()
     with pytest.raises(IncomparableRuns, match="sample x has another true class in run 2 than in the first"):
         joined([other, [*third.part(0)][1]], CLASSES)
+
+
+def test_whatever_is_known_of_an_id_stays_with_it(tmp_path: Path) -> None:
+    ids, weights, marks = RANDOM.permutation(300), RANDOM.random(300), RANDOM.integers(0, 2, 300)
+    with SpilledRun(tmp_path, "a", 3, 1000, {"weight": pa.float64(), "mark": pa.int64()}) as run:
+        for some in np.split(np.arange(300), 10):
+            run.add(ids[some], weight=weights[some], mark=marks[some])
+        run.finish()
+        parts = [part for number in range(3) for part in run.part(number) if part is not None]
+    assert len(parts) == 3
+    found = {
+        one: known
+        for part in parts
+        for one, *known in zip(
+            part.ids.to_pylist(), part.columns["weight"].tolist(), part.columns["mark"].tolist(), strict=True
+        )
+    }
+    expected = zip(ids.tolist(), weights.tolist(), marks.tolist(), strict=True)
+    assert found == {one: known for one, *known in expected}

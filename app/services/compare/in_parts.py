@@ -66,7 +66,7 @@ def pair_in_parts(reading: Rereading, runs: Runs, kept: KeptSamples, minimum_mat
                 run = ending.enter_context(SpilledRun(reading.folder, str(place), n_parts, budget))
                 for one in labels:
                     codes = runs.places[place]
-                    run.add(_ids(one, record), codes[one.truth] * runs.n_classes + codes[one.predicted])
+                    run.add(_ids(one, record), code=codes[one.truth] * runs.n_classes + codes[one.predicted])
                 run.finish()
                 spilled.append(run)
         with as_step(len(runs), steps):

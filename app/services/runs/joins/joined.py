@@ -17,7 +17,8 @@ def joined(parts: Sequence[Part | None], n_classes: int) -> JointCounts:
     """The joint counts of the ids that all runs have, of one part and kind: a pure function of these.
 
     Args:
-        parts: Of two runs or more; codes are the actual class times K plus the predicted one. None: a run has none.
+        parts: Of two runs or more; their `code` is the actual class times K plus the predicted one. None: a run has
+            none.
         n_classes: K.
 
     Raises:
@@ -37,8 +38,8 @@ def joined(parts: Sequence[Part | None], n_classes: int) -> JointCounts:
     for one in found:
         common &= one.is_valid().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(common)
-    codes = [first.codes[rows]]
-    codes += [run.codes[one.fill_null(0).to_numpy()[rows]] for run, one in zip(runs[1:], found, strict=True)]
+    codes = [first.columns["code"][rows]]
+    codes += [run.columns["code"][one.fill_null(0).to_numpy()[rows]] for run, one in zip(runs[1:], found, strict=True)]
     truth = codes[0] // n_classes
     for number, one in enumerate(codes[1:], start=1):
         other = one // n_classes

@@ -1,6 +1,6 @@
-"""The samples of a run by their ids, in files: a part of the ids can be read at a time."""
+"""What is known of samples by their ids, in files: a part of the ids can be read at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from app.services.runs.joins.keys import Keys, keys_of
 
 _KINDS: Final = {"integers": pa.int64(), "texts": pa.large_string()}
+_ID: Final = "id"
+# Labels of a sample as one number.
+CODES: Final = {"code": pa.int64()}
+Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,11 +25,11 @@ class Part:
 
     Attributes:
         ids: (m) integers or texts.
-        codes: (m) what is known of each, as a number.
+        columns: By name, (m) what is known of each.
     """
 
     ids: pa.Array
-    codes: NDArray[np.int64]
+    columns: Columns
 
 
 @dataclass(slots=True)
@@ -33,13 +37,13 @@ class _File:
     """Blocks of one kind of ids, each of one part.
 
     Attributes:
-        waiting: Ids, codes and parts of samples that are not written yet.
+        waiting: Ids, columns and parts of samples that are not written yet.
         blocks: Of each part the numbers of its blocks.
     """
 
     path: Path
     schema: pa.Schema
-    waiting: list[tuple[pa.Array, NDArray[np.int64], NDArray[np.uint64]]] = field(default_factory=list)
+    waiting: list[tuple[pa.Array, Columns, NDArray[np.uint64]]] = field(default_factory=list)
     blocks: dict[int, list[int]] = field(default_factory=dict)
     writer: Any = None
     written: int = 0
@@ -53,9 +57,10 @@ class _File:
         parts = np.concatenate([one[2] for one in self.waiting])
         order = np.argsort(parts, kind="stable")
         ids = pa.concat_arrays([one[0] for one in self.waiting]).take(pa.array(order))
-        codes = np.concatenate([one[1] for one in self.waiting])[order]
+        names = self.schema.names[1:]
+        columns = [np.concatenate([one[1][name] for one in self.waiting])[order] for name in names]
         self.waiting.clear()
-        batch = pa.record_batch([ids, pa.array(codes)], schema=self.schema)
+        batch = pa.record_batch([ids, *map(pa.array, columns)], schema=self.schema)
         present, starts = np.unique(parts[order], return_index=True)
         for part, start, stop in zip(present.tolist(), starts, [*starts[1:], order.size], strict=True):
             self.writer.write_batch(batch.slice(start, stop - start))
@@ -74,8 +79,9 @@ class _File:
         with pa.OSFile(str(self.path)) as source:
             reader = pa.ipc.open_file(source)
             table = pa.Table.from_batches([reader.get_batch(block) for block in blocks], self.schema)
-        ids = table.column("id").combine_chunks()
-        return Part(ids, table.column("code").to_numpy())
+        return Part(
+            table.column(_ID).combine_chunks(), {name: table.column(name).to_numpy() for name in self.schema.names[1:]}
+        )
 
 
 class SpilledRun:
@@ -86,28 +92,32 @@ class SpilledRun:
         name: Of the files.
         parts: Into how many parts the ids are divided, by a hash of each.
         budget: Bytes that may wait in memory, about.
+        columns: What is known of each sample, by name the type of the numbers.
     """
 
-    def __init__(self, folder: Path, name: str, parts: int, budget: int) -> None:
+    def __init__(
+        self, folder: Path, name: str, parts: int, budget: int, columns: Mapping[str, pa.DataType] = CODES
+    ) -> None:
         self._parts, self._budget, self._taken = np.uint64(parts), budget, 0
         self._files = {
-            kind: _File(folder / f"{name}-{kind}.arrow", pa.schema([("id", ids), ("code", pa.int64())]))
+            kind: _File(folder / f"{name}-{kind}.arrow", pa.schema([(_ID, ids), *columns.items()]))
             for kind, ids in _KINDS.items()
         }
         self.rows = 0
 
-    def add(self, ids: NDArray[Any], codes: NDArray[np.int64]) -> None:
-        """Take in samples: their ids (n), and what is known of each (n)."""
+    def add(self, ids: NDArray[Any], **columns: NDArray[Any]) -> None:
+        """Take in samples: their ids (n), and what is known of each (n), by name."""
         self.rows += ids.size
         for file, keys in zip(self._files.values(), keys_of(ids), strict=True):
-            self._wait(file, keys, codes)
+            self._wait(file, keys, columns)
         if self._taken > self._budget:
             self._flush()
 
-    def _wait(self, file: _File, keys: Keys, codes: NDArray[np.int64]) -> None:
+    def _wait(self, file: _File, keys: Keys, columns: Columns) -> None:
         if keys.rows.size:
-            file.waiting.append((keys.ids, codes[keys.rows], keys.hashes % self._parts))
-            self._taken += keys.ids.nbytes + 16 * keys.rows.size
+            chosen = {name: column[keys.rows] for name, column in columns.items()}
+            file.waiting.append((keys.ids, chosen, keys.hashes % self._parts))
+            self._taken += keys.ids.nbytes + sum(one.nbytes for one in chosen.values()) + 8 * keys.rows.size
 
     def _flush(self) -> None:
         for file in self._files.values():
