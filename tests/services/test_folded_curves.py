@@ -13,8 +13,8 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.folds import runs
+from app.kernel.folds.entries import Counts
 from app.kernel.folds.points import KeptPoints, Points
-from app.kernel.folds.runs import Counts
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.numerics.arrays import Array

@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from app.kernel.folds.bins import BinSums
+from app.kernel.folds.entries import Counts
 from app.kernel.folds.points import KeptPoints
-from app.kernel.folds.runs import Counts, Cuts, Stretch
+from app.kernel.folds.stretches import Cuts, Stretch
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums
 from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull

@@ -12,7 +12,8 @@ from app.kernel.folds.bins import FoldedBins
 from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.ranking import FoldedRanking
-from app.kernel.folds.runs import Run, Stretch, stretches
+from app.kernel.folds.runs import Run
+from app.kernel.folds.stretches import Stretch, stretches
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
 from app.kernel.samples.rankings.ranking import Ranking

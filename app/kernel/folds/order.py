@@ -13,22 +13,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.entries import Counts, Entries, in_order, joined, starts_of
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedOrder, InOrder
 from app.kernel.folds.keys import Keys
-from app.kernel.folds.runs import (
-    Counts,
-    Cuts,
-    Reader,
-    Run,
-    SortedRuns,
-    Taken,
-    filled,
-    floors_of,
-    size_of,
-    sorted_together,
-    starts_of,
-)
+from app.kernel.folds.runs import Reader, Run, SortedRuns
+from app.kernel.folds.stretches import Cuts, InGroups, Taken, floors_of, taken_from
 from app.kernel.numerics.arrays import Array
 
 _LOWEST = np.int64(np.iinfo(np.int64).min)
@@ -151,18 +141,31 @@ class _Between(NamedTuple):
 
     def cuts(self) -> Cuts:
         """The cuts between them."""
-        return _cuts(self.members, self.others)
+        sides = [in_order(taken) if taken else None for taken in self]
+        keys = np.concatenate([side.keys for side in sides if side is not None]).view(np.uint64)
+        keys.sort()
+        keys = keys.take(starts_of(keys))
+        return Cuts(scores_of(keys)[::-1], *(_counted(side, keys)[::-1] for side in sides))
 
     def sizes(self) -> tuple[int, int]:
         """How many members and others they are."""
-        return size_of(self.members), size_of(self.others)
+        members, others = (sum(entries.n_samples for entries in taken) for taken in self)
+        return members, others
+
+    def in_groups(self) -> InGroups:
+        """The samples with their groups."""
+        entries, sizes = joined([*self.members, *self.others]), [sum(e.keys.size for e in taken) for taken in self]
+        if entries.groups is None:
+            raise ValueError("expected samples in groups")
+        scores = scores_of(entries.keys.view(np.uint64))
+        return InGroups(scores, np.repeat([True, False], sizes), entries.groups, entries.times)
 
 
 def _stretches(members: Sequence[Run], others: Sequence[Run], budget: int, *, flip: bool) -> Iterator[_Between]:
     """All samples by falling score, in stretches of bounded size; a score is in one of them only."""
     sides = [[Reader(run, _negated if flip else None) for run in side] for side in (members, others)]
     for floor in floors_of([*sides[0], *sides[1]], budget, _distinct):
-        taken = [[pair for pair in (reader.take(floor) for reader in side) if pair[0].size] for side in sides]
+        taken = [taken_from(side, floor, budget) for side in sides]
         if any(taken):
             yield _Between(*taken)
 
@@ -171,19 +174,9 @@ def _distinct(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
     yield from np.unique(marks)[::-1]
 
 
-def _cuts(members: Taken, others: Taken) -> Cuts:
-    sides = [sorted_together(taken) for taken in (members, others) if taken]
-    keys = np.concatenate([keys for keys, _ in sides]).view(np.uint64)
-    keys.sort()
-    keys = keys.take(starts_of(keys))
-    found = [_counted(taken, keys) for taken in (members, others)]
-    return Cuts(scores_of(keys)[::-1], *(counts[::-1] for counts in found))
-
-
-def _counted(taken: Taken, distinct: NDArray[np.uint64]) -> Counts:
+def _counted(side: Entries | None, distinct: NDArray[np.uint64]) -> Counts:
     """How many samples of one side each of the distinct keys has."""
-    if not taken:
+    if side is None:
         return np.zeros(distinct.size, dtype=np.int64)
-    keys, counts = sorted_together(taken)
-    reached = np.concatenate([[0], np.cumsum(filled(keys, counts))])
-    return np.diff(reached.take(np.searchsorted(keys, distinct, side="right")), prepend=0)
+    reached = np.concatenate([[0], np.cumsum(side.times)])
+    return np.diff(reached.take(np.searchsorted(side.keys, distinct, side="right")), prepend=0)

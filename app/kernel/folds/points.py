@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from app.kernel.folds.bins import FoldedBins
+from app.kernel.folds.entries import Counts
 from app.kernel.folds.fold import NotFolded
-from app.kernel.folds.runs import Counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Codes, Scores

@@ -1,0 +1,123 @@
+"""What runs are made of: keys of samples, how often each is there, and in which groups."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.keys import Keys, Probabilities
+from app.kernel.numerics.sorting import Order
+
+Counts = NDArray[np.int64]
+# Numbers that stand for groups.
+Groups = NDArray[np.uint64]
+# Keys that are there so often are written once, with a count.
+_OFTEN = 4
+
+
+class Entries(NamedTuple):
+    """Samples by their keys.
+
+    Attributes:
+        keys: (n).
+        counts: (n) how often each is there; None is once.
+        groups: (n) the group of each; None: they are in none.
+    """
+
+    keys: Keys
+    counts: Counts | None = None
+    groups: Groups | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return sum(0 if part is None else part.nbytes for part in self)
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are."""
+        return self.keys.size if self.counts is None else int(self.counts.sum())
+
+    @property
+    def times(self) -> Counts:
+        """How often each key is there."""
+        return np.ones(self.keys.size, dtype=np.int64) if self.counts is None else self.counts
+
+    def part(self, rows: slice) -> Self:
+        """Some of them."""
+        return self._replace(
+            keys=self.keys[rows],
+            counts=None if self.counts is None else self.counts[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
+    def take(self, rows: Order) -> Self:
+        """Some of them, in another order."""
+        return self._replace(
+            keys=self.keys.take(rows),
+            counts=None if self.counts is None else self.counts.take(rows),
+            groups=None if self.groups is None else self.groups.take(rows),
+        )
+
+
+def joined(parts: Sequence[Entries]) -> Entries:
+    """Those of one width, one after another."""
+    groups = [part.groups for part in parts if part.groups is not None]
+    return Entries(
+        np.concatenate([part.keys for part in parts]),
+        None if all(part.counts is None for part in parts) else np.concatenate([part.times for part in parts]),
+        np.concatenate(groups) if groups else None,
+    )
+
+
+def in_order(parts: Sequence[Entries]) -> Entries:
+    """Those of one width, as one, by rising keys, whatever their groups."""
+    parts = [part._replace(groups=None) for part in parts]
+    if len(parts) == 1:
+        return parts[0]
+    entries = joined(parts)
+    if entries.counts is None:
+        entries.keys.sort()
+        return entries
+    return entries.take(np.argsort(entries.keys))
+
+
+def summed(entries: Entries) -> Entries:
+    """Each key once, of each group where there are some, with counts, by rising keys."""
+    keys, groups = entries.keys, entries.groups
+    order: Order = np.argsort(keys) if groups is None else np.lexsort((groups, keys))
+    entries = entries.take(order)
+    changes = entries.keys[1:] != entries.keys[:-1]
+    if entries.groups is not None:
+        changes |= entries.groups[1:] != entries.groups[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    return entries.take(starts)._replace(counts=np.add.reduceat(entries.times, starts))
+
+
+def starts_of(ordered: Keys | Probabilities) -> Order:
+    """Where each of the distinct values of a row in order begins."""
+    return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+
+
+def split(entries: Entries) -> Iterator[Entries]:
+    """Entries without counts in order: those that are there often, once and with counts, and all others.
+
+    Of a key no part has more than a few entries for each group, so that no block of a merged order is large because of
+    one score.
+    """
+    if entries.groups is not None:
+        found = summed(entries)
+        yield found if _OFTEN * found.keys.size <= entries.keys.size else entries.take(np.argsort(entries.keys))
+        return
+    keys = entries.keys
+    keys.sort()
+    if not (keys[_OFTEN - 1 :] == keys[: 1 - _OFTEN]).any():
+        yield Entries(keys.copy())
+        return
+    starts = starts_of(keys)
+    counts = np.diff(starts, append=keys.size)
+    often = counts >= _OFTEN
+    yield Entries(keys.take(starts[often]), counts[often])
+    if not often.all():
+        yield Entries(keys[np.repeat(~often, counts)])
