@@ -93,7 +93,7 @@ def in_parts(folder: Path, memory: int) -> Counts:
     records = pickle.loads((folder / "records").read_bytes())  # noqa: S301 - written below
     with tempfile.TemporaryDirectory(dir=folder) as spilled:
         reading = Rereading(DataAgain(places(folder)), memory, Path(spilled))
-        joint = pair_in_parts(reading, Runs.align(records), KeptSamples(), 1.0).joint
+        joint = pair_in_parts(reading, Runs.align(records), KeptSamples(), 1.0).pairing.joint
     assert joint is not None
     counts: Counts = np.column_stack([joint.truth, joint.predictions.T, joint.counts]).astype(np.int64).tolist()
     return counts

@@ -20,6 +20,7 @@ from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute, evaluation
 from tests.api.jobs import LATER, ended, read, result, running
 from tests.api.keys import bearer, make_key
+from tests.api.referenced import settings_for
 from tests.serving import Served
 
 ROWS = 600
@@ -73,12 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str, folder: Path) -> Settings:
-    return Settings(
-        database_url=SecretStr(database_url),
-        authentication=Authentication.off,
-        data_prefixes=(str(folder), "s3://bucket/preds"),
-        data_memory_bytes=1 << 20,
-    )
+    return settings_for(database_url, str(folder), "s3://bucket/preds")
 
 
 def named(uri: Any, columns: Any = PREDICTIONS, kind: str = "predictions", **members: Any) -> Json:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from app.api.answers import write_json
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
@@ -40,9 +40,10 @@ from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from app.services.runs.reading import KeptSamples
 from app.services.stored import unkept_record
-from app.settings import Authentication, Settings
+from app.settings import Settings
 from tests.api.answers import Json
 from tests.api.jobs import ended, result
+from tests.api.referenced import settings_for
 
 ROWS = 1200
 BUDGET = 1 << 16
@@ -220,7 +221,7 @@ def test_two_runs_are_read_and_joined_by_the_cluster(cluster: DaskCluster, tmp_p
     for one in (None, cluster):
         (folder := tmp_path / f"with-{one is not None}").mkdir()
         reading = Rereading(DataAgain(places, one), BUDGET, folder, one)
-        found = pair_in_parts(reading, Runs.align(records), KeptSamples(), 1.0).joint
+        found = pair_in_parts(reading, Runs.align(records), KeptSamples(), 1.0).pairing.joint
         assert found is not None
         assert expected is not None
         for name in ("truth", "predictions", "counts"):
@@ -264,13 +265,7 @@ def test_what_is_no_address_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture(scope="module")
 def settings(database_url: str, cluster: DaskCluster, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(
-        database_url=SecretStr(database_url),
-        authentication=Authentication.off,
-        data_prefixes=(str(tmp_path_factory.mktemp("data")),),
-        data_memory_bytes=1 << 20,
-        dask_address=cluster.address,
-    )
+    return settings_for(database_url, str(tmp_path_factory.mktemp("data")), dask_address=cluster.address)
 
 
 def test_a_job_on_a_cluster_ends_as_any_other_and_fails_clearly_when_its_scheduler_is_killed(

@@ -26,6 +26,7 @@ from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.jobs import ended, result
 from tests.api.keys import bearer, make_key
+from tests.api.referenced import settings_for
 from tests.serving import Served
 
 ROWS = 240
@@ -70,13 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str, folder: Path) -> Settings:
-    return Settings(
-        database_url=SecretStr(database_url),
-        authentication=Authentication.off,
-        data_prefixes=(str(folder),),
-        # As little as can be: of columns with more than 43,690 rows.
-        data_memory_bytes=1 << 20,
-    )
+    return settings_for(database_url, str(folder))
 
 
 PREDICTIONS = {"y_true": "truth", "y_pred": "guess", "sample_id": "id"}
@@ -215,12 +210,35 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
     assert any("in common" in note for note in at_once[2]["notes"])
     decided = later(client, *made["probabilities"], metrics=["accuracy"])
     assert decided["design"]["reason"] == "same 240 sample ids"
-    for name, what in (("probabilities", "log_loss"), ("with weights", "samples with weights")):
-        job = ended(client, asked(client, *made[name], metrics=["log_loss" if what == "log_loss" else "mcc"]).json())
-        assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
-        assert what in job["problem"]["detail"]
+    job = ended(client, asked(client, *made["with weights"], metrics=["mcc"]).json())
+    assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
+    assert "samples with weights" in job["problem"]["detail"]
     job = ended(client, asked(client, *kept).json())
     assert "only 200 of 240 sample ids are common" in job["problem"]["detail"]
+
+
+@pytest.mark.usefixtures("computed_here")
+def test_probabilities_of_more_samples_than_memory_holds_are_compared(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members, columns, _ = SETS["probabilities"]
+    runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
+    runs.append(whole(client, TABLES[1], columns, members))
+    asking: Json = {"metrics": ["log_loss", "au_imcp", "brier_score", "accuracy", "average_precision@1"]}
+    pairs = [(runs[0], runs[1]), (runs[0], runs[2])]
+    at_once = [later(client, *pair, **asking) for pair in pairs]
+    monkeypatch.setattr("app.api.v1.reread.Rereading", lambda source, _, *others: Rereading(source, 3000, *others))
+    in_parts = [later(client, *pair, **asking) for pair in pairs]
+    # Kept or read again, in this order or that: the very bits.
+    assert unnamed(in_parts[0], *pairs[0]) == unnamed(in_parts[1], *pairs[1])
+    for name in ("log_loss", "au_imcp", "brier_score", "accuracy"):
+        found, expected = (answer["metrics"][name]["differences"][0] for answer in (in_parts[0], at_once[0]))
+        assert found["method"] == expected["method"]
+        for number in ("difference", "low", "high", "p_value", "p_adjusted", "probability_a_better"):
+            assert found[number] == pytest.approx(expected[number], rel=1e-9, abs=1e-12), (name, number)
+    assert in_parts[0]["metrics"]["average_precision@1"]["values"] == [None, None]
+    assert "(not_folded)" in in_parts[0]["metrics"]["average_precision@1"]["differences"][0]["reason"]
+    assert any("Not compared: average_precision@1." in note for note in in_parts[0]["notes"])
 
 
 @pytest.mark.usefixtures("computed_here")

@@ -1,12 +1,8 @@
 """Runs of more samples than memory holds, paired: what pairing all of them at once says, whatever is read when."""
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +13,12 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.services.compare.elsewhere import Rereading
 from app.services.compare.in_parts import pair_in_parts
-from app.services.ports.cluster import Result, Task
 from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import Pairing, PairingMode
 from app.services.runs.reading import KeptSamples
 from app.services.stored import unkept_record
+from tests.services.referenced import Parts, Threads
 
 ROWS = 900
 LABELS = ["a", "b", "c"]
@@ -57,42 +53,6 @@ def made(count: int = 3) -> tuple[list[tuple[Any, Any, list[str]]], list[Evaluat
     return runs, records, KeptSamples({record.id: one for record, one in pairs if one is not None})
 
 
-class Parts:
-    """Runs whose samples come in some parts."""
-
-    def __init__(self, parts: dict[Any, list[MatrixInput]]) -> None:
-        self._parts = parts
-
-    def check(self, record: EvaluationRecord) -> None:
-        raise NotImplementedError
-
-    def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
-        raise NotImplementedError
-
-    def parts(self, record: EvaluationRecord) -> Iterator[MatrixInput]:
-        yield from self._parts[record.id]
-
-
-class Threads:
-    """A cluster whose processes are threads; what goes there and comes back is pickled."""
-
-    def __init__(self) -> None:
-        self.tasks = 0
-
-    @contextmanager
-    def connected(self) -> Iterator[Self]:
-        yield self
-
-    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        with ThreadPoolExecutor(3) as pool:
-            yield from pool.map(self._done, (pickle.dumps((function, task)) for task in tasks))
-
-    def _done(self, sent: bytes) -> Any:
-        self.tasks += 1
-        function, task = pickle.loads(sent)  # noqa: S301 - made above
-        return pickle.loads(pickle.dumps(function(task)))  # noqa: S301
-
-
 def split(run: tuple[Any, Any, list[str]]) -> list[MatrixInput]:
     """Parts of any size, in any order."""
     rows, predicted, labels = run
@@ -122,12 +82,12 @@ def test_splits_orders_memory_and_processes_change_nothing(tmp_path: Path, chose
         cluster = Threads() if number % 3 == 0 else None
         memory = int(RANDOM.choice([8_000, 40_000, 1 << 20]))
         reading = Rereading(parts, memory, folder, cluster)
-        check_same(pair_in_parts(reading, aligned, KeptSamples(), 0.9), expected)
+        check_same(pair_in_parts(reading, aligned, KeptSamples(), 0.9).pairing, expected)
         assert cluster is None or cluster.tasks >= 1
     # One whose samples were kept needs no reading.
     first = replace(records[0], extra={})
     mixed = Runs.align([first, *records[1:]])
-    check_same(pair_in_parts(Rereading(parts, 40_000, tmp_path), mixed, kept, 0.9), expected)
+    check_same(pair_in_parts(Rereading(parts, 40_000, tmp_path), mixed, kept, 0.9).pairing, expected)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
@@ -138,7 +98,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     def paired(minimum: float = 0.9, **changed: Any) -> Pairing:
         second = {"second": records[1].id}
         now = parts | {second[name]: value for name, value in changed.items()}
-        return pair_in_parts(Rereading(Parts(now), 40_000, tmp_path), aligned, KeptSamples(), minimum)
+        return pair_in_parts(Rereading(Parts(now), 40_000, tmp_path), aligned, KeptSamples(), minimum).pairing
 
     with pytest.raises(IncomparableRuns, match=r"only \d+ of 880 sample ids are common to all runs"):
         paired(1.0)

@@ -48,11 +48,11 @@ class DataAgain:
         read = read_data(self.source, asked_again(record, memory_bytes))
         return with_columns(request_of(record), read).source
 
-    def parts(self, record: EvaluationRecord) -> Iterator[MatrixInput]:
+    def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
         body, before = request_of(record), 0
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
-        apart = partial(_read, body, data.reading)
+        apart = partial(_read, body, data.reading, outputs=outputs)
 
         def here(piece: Piece) -> list[MatrixInput]:
             return apart(piece, before)
@@ -64,9 +64,11 @@ class DataAgain:
         data.facts(before)
 
 
-def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0) -> list[MatrixInput]:
-    """The labels and ids of a piece; ``before`` rows of others come first."""
-    sources = (with_columns(body, read).source for read in reading.parts(piece, before))
+def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0, *, outputs: bool) -> list[MatrixInput]:
+    """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
+    sources = [with_columns(body, read).source for read in reading.parts(piece, before)]
+    if outputs:
+        return sources
     return [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in sources]
 
 

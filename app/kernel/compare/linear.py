@@ -4,10 +4,10 @@ Influences add up like the values they belong to, so the difference of two runs 
 of their influences: for an area that is DeLong's test, for a mean loss the paired t test.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import nan
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, stu
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.of_samples.influence import Bounds, Influences, Linearisation, limits
-from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
+from app.kernel.uncertainty.of_samples.influence import Bounds, Linearisation, limits
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
 _ROUNDING = 1e-14
@@ -28,7 +27,24 @@ _ROUNDING = 1e-14
 _NO_DIFFERENCE = 1e-12
 
 
-def linearised(expression: Expression, of: Influences | UnitInfluences) -> list[Linearisation] | None:
+class Linear(Protocol):
+    """Metrics of something as sums over its units."""
+
+    @property
+    def n_units(self) -> int:
+        """How many."""
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+
+    def of(
+        self, metric: Any, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """One value of a metric; None where there is no closed form."""
+
+
+def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None:
     """The V values of an expression as sums over the samples; None where one of them has no closed form.
 
     Means of metrics have the mean of their influences, by the derivatives of the mean.
@@ -198,20 +214,28 @@ def join_runs(parts: Sequence[Linearisation], truths: Sequence[Codes], *, paired
         paired: The samples of all runs are the same, in the same order.
         same_items: They are the same in an unknown order.
     """
-    values = np.array([part.value for part in parts])
-    freedom = np.array([part.freedom for part in parts])
-    methods = tuple(part.method for part in parts)
-    own = (np.array([_guard(part) for part in parts]), np.array([_end(part) for part in parts]))
     if paired:
         influences = np.stack([part.influence for part in parts])
-        return LinearRuns(values, influences @ influences.T, freedom, methods, *own)
+        return runs_of(parts, influences @ influences.T)
     covariance = np.diag([float(np.vecdot(part.influence, part.influence)) for part in parts])
     if not same_items:
-        return LinearRuns(values, covariance, freedom, methods, *own)
+        return runs_of(parts, covariance)
     # Within a class the sum of products is greatest when both are sorted alike (Hoeffding 1940).
     rising = np.stack([_sorted_by_class(part.influence, y) for part, y in zip(parts, truths, strict=True)])
     falling = np.stack([-_sorted_by_class(-part.influence, y) for part, y in zip(parts, truths, strict=True)])
-    return LinearRuns(values, covariance, freedom, methods, *own, rising @ rising.T, rising @ falling.T)
+    return replace(runs_of(parts, covariance), alike=rising @ rising.T, against=rising @ falling.T)
+
+
+def runs_of(parts: Sequence[Linearisation], covariance: Array) -> LinearRuns:
+    """One value of R runs with a covariance (R, R) that is known."""
+    return LinearRuns(
+        np.array([part.value for part in parts]),
+        covariance,
+        np.array([part.freedom for part in parts]),
+        tuple(part.method for part in parts),
+        np.array([_guard(part) for part in parts]),
+        np.array([_end(part) for part in parts]),
+    )
 
 
 def _guard(part: Linearisation) -> float:

@@ -121,17 +121,37 @@ Values = Callable[[Scores, Parameters], Array]
 Make = Callable[[Sampled, int | None, Parameters], Influence]
 
 
+class Over(StrEnum):
+    """What a mean is of: all samples, the means of the members of each class, or the members of one class."""
+
+    SAMPLES = "samples"
+    CLASS_MEANS = "class_means"
+    MEMBERS = "members"
+
+
+@dataclass(frozen=True, slots=True)
+class RowMean:
+    """A metric as the mean of what each sample contributes, which depends on nothing but the sample."""
+
+    values: Values
+    over: Over
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """On a card: how influences are made, and the method of limits where no special case has another.
 
     Attributes:
         of_weighted: Are they those of weighted samples too?
+        row_mean: The metric itself, where it is the mean of what it is linearised as.
+        slope: Of a line of the area of one class.
     """
 
     method: LinearMethod
     make: Make
     of_weighted: bool = True
+    row_mean: RowMean | None = None
+    slope: float | None = None
 
     @property
     def is_share(self) -> bool:
@@ -139,14 +159,19 @@ class Form:
         return self.method is LinearMethod.WILSON
 
 
-def mean_of(values: Values) -> Form:
-    """The mean over the samples of what they contribute."""
+def mean_of(values: Values, *, is_mean: bool = True) -> Form:
+    """The mean over the samples of what they contribute.
+
+    Args:
+        values: What they contribute.
+        is_mean: Is the metric that very mean, of values that other samples do not change, to the last digit?
+    """
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         influence = centred(values(of.scores, parameters), of.scores.weights)
         return Influence(influence, LinearMethod.T, freedom=of.freedom)
 
-    return Form(LinearMethod.T, make)
+    return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.SAMPLES) if is_mean else None)
 
 
 def share_of(counted: Values) -> Form:
@@ -155,11 +180,11 @@ def share_of(counted: Values) -> Form:
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         return Influence(centred(counted(of.scores, parameters), of.scores.weights), LinearMethod.WILSON)
 
-    return Form(LinearMethod.WILSON, make)
+    return Form(LinearMethod.WILSON, make, row_mean=RowMean(counted, Over.SAMPLES))
 
 
-def mean_of_class_means(values: Values) -> Form:
-    """The mean over the classes of the mean over their members."""
+def mean_of_class_means(values: Values, *, is_mean: bool = True) -> Form:
+    """The mean over the classes of the mean over their members; arguments as `mean_of` has them."""
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         y, size = of.scores.y, of.scores.n_classes
@@ -167,7 +192,7 @@ def mean_of_class_means(values: Values) -> Form:
         freedom = _welch(influence, y, of.effective_members)
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
 
-    return Form(LinearMethod.T, make)
+    return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.CLASS_MEANS) if is_mean else None)
 
 
 def mean_of_members(values: Values) -> Form:
@@ -181,7 +206,7 @@ def mean_of_members(values: Values) -> Form:
         size = members.size if weights is None else float(of.effective_members[class_index])
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=max(size - 1.0, 1.0))
 
-    return Form(LinearMethod.T, make)
+    return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.MEMBERS))
 
 
 def _welch(influence: Array, y: Codes, sizes: Array) -> float:
@@ -199,7 +224,7 @@ def line_of_area(slope: float = 1.0) -> Form:
         sizes = of.sides(code)
         return Influence(slope * of.areas[1][code], LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
-    return Form(LinearMethod.DELONG_LOGIT, make)
+    return Form(LinearMethod.DELONG_LOGIT, make, slope=slope)
 
 
 def mean_of_areas(influence: Callable[[Sampled], Array]) -> Form:

@@ -13,13 +13,15 @@ from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
+from app.kernel.metrics.card import INPUTS_OF_CLASSES
+from app.kernel.metrics.expression import Expression, is_improper
 from app.kernel.uncertainty.design import Alternative as Alternative
 from app.services.acting import made_id
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, read_again
-from app.services.compare.in_parts import pair_in_parts
+from app.services.compare.in_parts import PairedParts, pair_in_parts
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.pairs.cost_ranges import check_costs
@@ -31,9 +33,9 @@ from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.group_draws import shared_groups
-from app.services.runs.pairing import Pairing
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.runs.reading import KeptSamples, read_labels, read_outputs
+from app.services.runs.propriety import proper_scores
+from app.services.runs.reading import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.resampling import InferenceSettings
 from app.services.stored import inputs_of_all
 
@@ -231,29 +233,53 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
     found = _read_at_once(asked, kept, reading)
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    joined = pair_in_parts(reading, asked.runs, kept, asked.new.minimum_matched)
+    joined = pair_in_parts(reading, asked.runs, kept, asked.new.minimum_matched, _folded(asked))
     return compare(asked, KeptSamples(), identifier=identifier, joined=joined)
 
 
 def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading) -> KeptSamples | None:
     """What is known of all samples; None where these are more than memory holds, and can be joined in parts."""
-    records = asked.runs.records
+    records, scored = asked.runs.records, asked.scored
+    joins = _not_in_parts(asked) is None
+    if joins and scored is not None and entries_of(records) > MOST_ENTRIES:
+        return None
+    if scored is not None:
+        check_entries(records, scored)
     try:
-        return read_again(reading, records, kept, whole=asked.scored is not None or asked.runs.task is not None)
+        return read_again(reading, records, kept, whole=scored is not None or asked.runs.task is not None)
     except TooLarge as error:
-        plain = not any(one.is_weighted or one.is_grouped or IGNORED_FACT in one.extra for one in records)
-        if asked.scored is None and asked.runs.task is None and plain:
+        if joins:
             return None
-        what = "samples with weights, groups or ignored classes" if asked.scored is None else asked.scored
         raise TooLarge(
-            f"expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for {what}, got "
-            "more: any number is paired for metrics of matrices, without weights, groups and ignored classes",
+            "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
+            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, without weights, groups "
+            "and ignored classes",
             pointer=error.pointer,
         ) from None
 
 
+def _not_in_parts(asked: AskedComparison) -> str | None:
+    """What needs all samples at once; None where runs can be joined in parts."""
+    records, costs = asked.runs.records, asked.new.besides.costs
+    if asked.runs.task is not None:
+        return f"runs of {asked.runs.task}"
+    if any(one.is_weighted or one.is_grouped or IGNORED_FACT in one.extra for one in records):
+        return "samples with weights, groups or ignored classes"
+    return "best_thresholds" if costs is not None and costs.best_thresholds else None
+
+
+def _folded(asked: AskedComparison) -> list[Expression]:
+    """What is to be known of the probabilities: what is asked for, and what a warning of it looks at."""
+    scored = [estimand.expression for estimand in asked.estimands if estimand.scored]
+    if not any(map(is_improper, scored)):
+        return scored
+    runs = asked.runs
+    proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=INPUTS_OF_CLASSES)
+    return [*scored, *(estimand.expression for estimand in proper)]
+
+
 def compare(
-    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: Pairing | None = None
+    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: PairedParts | None = None
 ) -> RunComparison:
     """What is said about the runs.
 
@@ -269,7 +295,7 @@ def compare(
     """
     new, estimands = asked.new, asked.estimands
     if joined is not None:
-        runs = asked.runs.joined(joined)
+        runs = asked.runs.joined(joined.pairing, joined.folded)
     else:
         runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:

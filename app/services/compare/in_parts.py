@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from math import ceil
 from typing import Any, Final
 
@@ -12,29 +12,48 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.paired.joint import JointCounts
+from app.domain.inputs.samples import Samples
+from app.kernel.compare.folded.runs import FoldedRuns, Plan
+from app.kernel.metrics.expression import Expression
 from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere, of_run
 from app.services.ports.cluster import Workers, workers_of
-from app.services.ports.evaluations import SampleLabels
 from app.services.processes.progress import as_step, progressed
-from app.services.runs.aligned import Runs
-from app.services.runs.joins.joined import joined, merged
-from app.services.runs.joins.spilled import SpilledRun
+from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.joins.compared import Compared, Outputs, Question, compared
+from app.services.runs.joins.spilled import CODES, SpilledRun
 from app.services.runs.pairing import Pairing, by_counts
 from app.services.runs.reading import KeptSamples
+from app.services.stored import stored_input
 
-# Bytes that joining takes of a row, beside its id.
+# Bytes that joining takes of a row, beside its id, and of each of its outputs.
 _ROW_BYTES: Final = 96
+_OUTPUT_BYTES: Final = 32
 _MOST_PARTS: Final = 1 << 14
 # Bytes that joining a part takes: parts may travel, and several be under way at once.
 _MOST_JOINED: Final = 64 << 20
 # Kept samples that are divided at a time.
 _AT_ONCE: Final = 1 << 18
-# Combinations of labels that are gathered before they are added up.
-_MANY: Final = 1 << 20
 
 
-def pair_in_parts(reading: Rereading, runs: Runs, kept: KeptSamples, minimum_matched: float) -> Pairing:
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedParts:
+    """What runs of more samples than memory holds have in common.
+
+    Attributes:
+        folded: What they say on metrics of probabilities, where such were asked for.
+    """
+
+    pairing: Pairing
+    folded: FoldedRuns | None = None
+
+
+def pair_in_parts(
+    reading: Rereading,
+    runs: Runs,
+    kept: KeptSamples,
+    minimum_matched: float,
+    expressions: Sequence[Expression] = (),
+) -> PairedParts:
     """How runs of classes belong together, of any number of samples.
 
     The answer is that of ``pairing.pair``, whatever the memory and the number of files.
@@ -44,6 +63,7 @@ def pair_in_parts(reading: Rereading, runs: Runs, kept: KeptSamples, minimum_mat
         runs: The runs.
         kept: Samples that do not.
         minimum_matched: Share of the largest run's samples that all runs must have in common.
+        expressions: Of probabilities, which are to be compared.
 
     Raises:
         IncomparableRuns: they have too few ids in common, or different actual classes of one.
@@ -51,76 +71,111 @@ def pair_in_parts(reading: Rereading, runs: Runs, kept: KeptSamples, minimum_mat
         DataNotAllowed, TooLarge: data cannot be read again.
         ClusterUnavailable: the cluster does not do it.
     """
-    budget, steps = reading.memory_bytes // 4, len(runs) + 2
-    total = sum(record.n_rows for record in runs.records)
-    n_parts = None
+    steps = len(runs) + 2
+    question = _question(runs, expressions)
     with ExitStack() as ending:
         spilled: list[SpilledRun] = []
-        for place, record in enumerate(runs.records):
+        dividing = _Dividing(reading, runs, kept, question)
+        for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                labels = _labels(reading, record, kept)
-                if n_parts is None:
-                    first = next(labels)
-                    n_parts = _parts_of(total, _ids(first, record), min(budget, _MOST_JOINED))
-                    labels = chain([first], labels)
-                run = ending.enter_context(SpilledRun(reading.folder, str(place), n_parts, budget))
-                for one in labels:
-                    codes = runs.places[place]
-                    run.add(_ids(one, record), code=codes[one.truth] * runs.n_classes + codes[one.predicted])
-                run.finish()
-                spilled.append(run)
+                spilled.append(ending.enter_context(dividing.divided(place)))
         with as_step(len(runs), steps):
             workers = ending.enter_context(workers_of(reading.cluster))
-            joint = _joined(spilled, n_parts or 1, runs.n_classes, workers)
-    found = by_counts(joint, max(run.rows for run in spilled), minimum_matched)
-    if isinstance(found, str):
-        raise _unpaired(found)
-    return found
+            found = _compared(question, spilled, dividing.n_parts, workers)
+    pairing = by_counts(found.joint, max(run.rows for run in spilled), minimum_matched)
+    if isinstance(pairing, str):
+        raise _unpaired(pairing)
+    return PairedParts(pairing, None if found.sums is None else found.sums.read())
 
 
-def _joined(spilled: Sequence[SpilledRun], n_parts: int, n_classes: int, workers: Workers | None) -> JointCounts:
+def _question(runs: Runs, expressions: Sequence[Expression]) -> Question:
+    if not expressions:
+        return Question(len(runs), runs.n_classes)
+    plan = Plan(tuple(expressions), runs.n_classes, len(runs))
+    return Question(len(runs), runs.n_classes, tuple(map(_outputs_of, runs.records)), plan)
+
+
+def _outputs_of(record: EvaluationRecord) -> Outputs:
+    return Outputs(record.n_classes, not stored_input(record).has_scores)
+
+
+class _Dividing:
+    """Divides the samples of runs into files by a hash of their ids; the first run decides into how many.
+
+    Attributes:
+        n_parts: That number.
+    """
+
+    def __init__(self, reading: Rereading, runs: Runs, kept: KeptSamples, question: Question) -> None:
+        self.n_parts = 0
+        self._reading, self._runs, self._kept, self._question = reading, runs, kept, question
+
+    def divided(self, place: int) -> SpilledRun:
+        """The samples of one run in files.
+
+        Raises:
+            IncomparableRuns: they have no ids.
+        """
+        record, codes, budget = self._runs.records[place], self._runs.places[place], self._reading.memory_bytes // 4
+        outputs = self._question.outputs[place] if self._question.outputs else None
+        run = None
+        for some in _samples(self._reading, record, self._kept, scored=outputs is not None):
+            if some.ids is None:
+                raise _without_ids(record)
+            self.n_parts = self.n_parts or self._parts_of(some.ids, min(budget, _MOST_JOINED))
+            if run is None:
+                columns = CODES if outputs is None else outputs.columns
+                run = SpilledRun(self._reading.folder, str(place), self.n_parts, budget, columns)
+            more = {} if outputs is None else outputs.divided(ScoredRun.of(record, some, codes).scores.probabilities)
+            run.add(some.ids, code=codes[some.truth] * self._runs.n_classes + codes[some.predicted], **more)
+        if run is None:
+            raise _without_ids(record)
+        run.finish()
+        return run
+
+    def _parts_of(self, ids: NDArray[Any], budget: int) -> int:
+        """Into how many files ids are divided so that all runs' rows of one are joined within a budget."""
+        width = float(np.char.str_len(ids).mean()) if ids.dtype.kind == "U" else ids.dtype.itemsize
+        each = _ROW_BYTES + 3 * width + sum(_OUTPUT_BYTES * one.width for one in self._question.outputs)
+        rows = sum(record.n_rows for record in self._runs.records)
+        return min(max(ceil(rows * each / max(budget, 1)), 1), _MOST_PARTS)
+
+
+def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
+    """The samples of a run, some at a time."""
+    if lies_elsewhere(record):
+        counts = np.zeros_like(record.counts)
+        for part in reading.samples.parts(record, outputs=scored):
+            check_same(part.labels, record.counts, record)
+            counts += part.counts
+            if part.samples is None:
+                raise _without_ids(record)
+            yield part.samples
+        check_same(record.labels, counts, record)
+        return
+    labels = kept.labels.get(record.id)
+    own = (kept.outputs or {}).get(record.id) if scored else None if labels is None else labels.samples
+    if own is None or own.ids is None:
+        raise _without_ids(record)
+    for start in range(0, own.size, _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        outputs = None if own.outputs is None else own.outputs[some]
+        yield Samples(own.truth[some], own.predicted[some], outputs, own.ids[some])
+
+
+def _compared(question: Question, spilled: Sequence[SpilledRun], n_parts: int, workers: Workers | None) -> Compared:
     tasks = (
         parts
         for number in range(n_parts)
         for parts in zip(*(run.part(number) for run in spilled), strict=True)
         if any(part is not None for part in parts)
     )
-    join = partial(joined, n_classes=n_classes)
-    gathered: list[JointCounts] = []
-    for done, joint in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
+    join, whole = partial(compared, question), Compared(question)
+    for done, found in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
         # Of a part there may be ids of two kinds.
         progressed(done, max(done + 1, n_parts))
-        gathered.append(joint)
-        if sum(one.counts.size for one in gathered[1:]) > _MANY:
-            gathered = [merged(gathered, len(spilled), n_classes)]
-    return merged(gathered, len(spilled), n_classes)
-
-
-def _labels(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[SampleLabels]:
-    """The labels of the samples of a run, some at a time."""
-    if lies_elsewhere(record):
-        counts = np.zeros_like(record.counts)
-        for part in reading.samples.parts(record):
-            check_same(part.labels, record.counts, record)
-            counts += part.counts
-            found = None if part.samples is None else SampleLabels.of(part.samples)
-            if found is None:
-                raise _without_ids(record)
-            yield found
-        check_same(record.labels, counts, record)
-        return
-    own = kept.labels.get(record.id)
-    if own is None or own.ids is None:
-        raise _without_ids(record)
-    for start in range(0, len(own.truth), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        yield SampleLabels(own.ids[some], own.truth[some], own.predicted[some])
-
-
-def _ids(labels: SampleLabels, record: EvaluationRecord) -> NDArray[Any]:
-    if labels.ids is None:
-        raise _without_ids(record)
-    return labels.ids
+        whole.merge(found)
+    return whole
 
 
 def _without_ids(record: EvaluationRecord) -> IncomparableRuns:
@@ -129,9 +184,3 @@ def _without_ids(record: EvaluationRecord) -> IncomparableRuns:
 
 def _unpaired(why: str) -> IncomparableRuns:
     return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
-
-
-def _parts_of(rows: float, ids: NDArray[Any], budget: int) -> int:
-    """Into how many files the ids are divided so that all runs' rows of one are joined within a budget."""
-    width = float(np.char.str_len(ids).mean()) if ids.dtype.kind == "U" else ids.dtype.itemsize
-    return min(max(ceil(rows * (_ROW_BYTES + 3 * width) / max(budget, 1)), 1), _MOST_PARTS)

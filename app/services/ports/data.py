@@ -61,8 +61,12 @@ class SamplesElsewhere(Protocol):
         """
         ...
 
-    def parts(self, record: EvaluationRecord) -> Iterator[MatrixInput]:
+    def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples, of any number of rows: without weights, groups and ignored classes.
+
+        Args:
+            record: Of the evaluation.
+            outputs: Are the probabilities or scores of the samples needed?
 
         Raises:
             DataNotAllowed, InvalidInput: as before.

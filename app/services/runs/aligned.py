@@ -14,6 +14,7 @@ from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.kernel.compare.folded.runs import FoldedRuns
 from app.kernel.compare.replicates import importance
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Task
@@ -111,6 +112,7 @@ class Runs:
         places: For each run, where its classes (K) stand.
         pairing: What the runs have in common.
         kept: What is known of their samples.
+        folded: Of samples that went by what is left on metrics of probabilities.
     """
 
     def __init__(
@@ -120,7 +122,9 @@ class Runs:
         places: Sequence[NDArray[np.intp]],
         pairing: Pairing = _ALONE,
         kept: KeptSamples | None = None,
+        folded: FoldedRuns | None = None,
     ) -> None:
+        self.folded = folded
         self.records = tuple(records)
         self.labels: tuple[str, ...] = tuple(records[0].labels[code] for code in np.argsort(places[0]))
         positive = records[0].positive
@@ -173,9 +177,9 @@ class Runs:
         found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
         return self.__class__(self.records, self._matrices, self.places, found, kept)
 
-    def joined(self, pairing: Pairing) -> Self:
+    def joined(self, pairing: Pairing, folded: FoldedRuns | None) -> Self:
         """The same runs where it is known already what they have in common, and nothing else of their samples."""
-        return self.__class__(self.records, self._matrices, self.places, pairing)
+        return self.__class__(self.records, self._matrices, self.places, pairing, folded=folded)
 
     def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
         """How runs of units belong together."""
@@ -306,12 +310,19 @@ class Runs:
         """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
         found = {} if self.task is not None else _of_matrices(self.counts, estimands, shares)
         of_samples = [estimand for estimand in estimands if estimand.scored]
-        if of_samples:
+        if of_samples and self.folded is not None:
+            found |= {id(one): self._folded_values(one, self.folded) for one in of_samples}
+        elif of_samples:
             by_run = [run.values(of_samples, shares) for run in self.scored]
             found |= {
                 id(one): np.stack(values) for one, values in zip(of_samples, zip(*by_run, strict=True), strict=True)
             }
         return [found[id(estimand)] for estimand in estimands]
+
+    def _folded_values(self, estimand: Estimand, folded: FoldedRuns) -> Array:
+        """NaN where it was not folded."""
+        known = folded.values(estimand.expression)
+        return np.full((len(self), len(estimand.names)), np.nan) if known is None else known
 
     @property
     def repeats(self) -> frozenset[int]:

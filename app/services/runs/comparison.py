@@ -23,6 +23,7 @@ from app.services.runs.pairing import PairingDesign
 from app.services.runs.resampling import (
     CommonPrevalence,
     InferenceSettings,
+    LeftOut,
     OmnibusTest,
     Pairs,
     Resampling,
@@ -124,10 +125,15 @@ class Comparison:
                 found |= {index: (closed, place) for place, index in enumerate(known)}
             rest = [index for index in of_samples if index not in known]
             if rest:
-                given, groups = self._given(rest), self._shared
-                resampled = ResampledSamples(*given) if groups is None else ResampledUnitGroups(*given, groups=groups)
+                resampled = self._resampled(rest)
                 found |= {index: (resampled, place) for place, index in enumerate(rest)}
         return [found[index] for index in indices]
+
+    def _resampled(self, chosen: Sequence[int]) -> Resampling:
+        given, groups = self._given(chosen), self._shared
+        if self.runs.folded is not None:
+            return LeftOut(*given)
+        return ResampledSamples(*given) if groups is None else ResampledUnitGroups(*given, groups=groups)
 
     def _given(self, chosen: Sequence[int]) -> tuple[Setup, list[Estimand], list[Array]]:
         return self._setup, [self.estimands[index] for index in chosen], [self.values[index] for index in chosen]
@@ -190,7 +196,7 @@ class Comparison:
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             reached = self.prevalence.reaches(self.estimands[index])
-            reason = why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
+            reason = way.without or why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
             return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason), limits="none")
         known = test.chances(self.estimands[index].preference)
         if known is not None:

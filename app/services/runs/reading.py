@@ -80,13 +80,7 @@ async def read_outputs(
         IncomparableRuns: a run came without probabilities and scores, or they were not kept.
         OutOfReach: there are too many to be looked at together.
     """
-    entries = entries_of(records)
-    if entries > MOST_ENTRIES:
-        raise OutOfReach(
-            f"{metric} needs the probabilities of all samples of the runs, and {entries} of them (samples times "
-            f"classes) are more than the {MOST_ENTRIES} that are looked at together; take fewer runs, or metrics of "
-            "matrices"
-        )
+    check_entries([record for record in records if record.id not in elsewhere], metric)
     found = await port.read_outputs(project, [record.id for record in records if record.id not in elsewhere])
     for index, record in enumerate(records):
         is_elsewhere = record.id in elsewhere
@@ -94,6 +88,17 @@ async def read_outputs(
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
             raise IncomparableRuns(f"{metric} {missing_outputs(record, is_elsewhere=is_elsewhere)}", pointer=where)
     return KeptSamples.of(found)
+
+
+def check_entries(records: Sequence[EvaluationRecord], metric: str) -> None:
+    """Raises OutOfReach where runs have too many probabilities to be looked at together."""
+    entries = entries_of(records)
+    if entries > MOST_ENTRIES:
+        raise OutOfReach(
+            f"{metric} needs the probabilities of all samples of the runs, and {entries} of them (samples times "
+            f"classes) are more than the {MOST_ENTRIES} that are looked at together; take fewer runs, or metrics of "
+            "matrices"
+        )
 
 
 def _lacks_outputs(record: EvaluationRecord, samples: Samples | None) -> bool:

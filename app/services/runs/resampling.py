@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import Test
+from app.services.runs.differences import NOT_FOLDED, Test
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
@@ -158,10 +158,12 @@ class Resampling(ABC):
 
     Attributes:
         name: What limits that are read off the draws are called.
+        without: Why none of its values exists, where that is so.
         values: Values (R, V) of each estimand, at the common prevalence where that moves it.
     """
 
     name: ClassVar[str]
+    without: ClassVar[str | None] = None
 
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         self.setup, self.runs, self.settings = setup, setup.runs, setup.settings
@@ -196,3 +198,30 @@ class Resampling(ABC):
         with silently():
             found: Array = self.values[index][first] - self.values[index][second]
         return found
+
+
+class LeftOut(Resampling):
+    """What would need the samples, which went by: no value, and nothing else."""
+
+    name = "none"
+    without = NOT_FOLDED
+
+    @property
+    def drawn(self) -> list[Array | None]:
+        """Nothing."""
+        return [None] * len(self.estimands)
+
+    @property
+    def design(self) -> ResamplingDesign:
+        """Nothing was drawn."""
+        return ResamplingDesign()
+
+    @property
+    def notes(self) -> list[str]:
+        """What is left out."""
+        names = ", ".join(estimand.text for estimand in self.estimands)
+        return [f"Not compared: {names}. There are more samples than memory holds, and {NOT_FOLDED}."]
+
+    def tests(self, index: int, level: float) -> list[list[Test]]:  # noqa: ARG002 - of nothing
+        """None."""
+        return [[Test()] * len(self.estimands[index].names) for _ in self.setup.pairs]

@@ -10,10 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from app.kernel.compare.folded.runs import FoldedRuns
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many.rankings import cochran_q
 from app.kernel.compare.paired.joint import combine
-from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
+from app.kernel.compare.replicates import DECIMALS, permutation_p, replicate, variance_of
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
@@ -26,7 +27,6 @@ from app.kernel.uncertainty.of_samples.resampling import Plan, plan
 from app.kernel.uncertainty.of_samples.units import Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.methods.from_draws import affordable_draws
-from app.services.reasons import requested_values
 from app.services.runs.differences import (
     NO_LIMITS,
     NOTHING_VARIES,
@@ -47,6 +47,7 @@ from app.services.runs.resampling import (
     Setup,
 )
 from app.services.runs.simulation import draw_independent, draw_paired
+from app.services.runs.undefined import undefined_notes
 
 # Probabilities passed over in all permutations together: some seconds.
 _PERMUTED_ENTRIES = 40_000_000
@@ -73,6 +74,9 @@ def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Clos
     """For each estimand its values in closed form, None where there is none at the prevalence it is compared at."""
     if setup.runs.task is not None:
         return [None] * len(estimands)
+    folded = setup.runs.folded
+    if folded is not None:
+        return [_folded_form(setup, folded, estimand) for estimand in estimands]
     influences = [Influences(run.scores) for run in setup.runs.scored]
     return [
         None if setup.prevalence.moves(estimand) else _closed_form(setup, estimand, influences)
@@ -88,6 +92,19 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Influenc
             return None
         parts.append(values)
     return tuple(_joined(setup, value) for value in zip(*parts, strict=True))
+
+
+def _folded_form(setup: Setup, folded: FoldedRuns, estimand: Estimand) -> tuple[ClosedForm, ...] | None:
+    """The same of samples that went by."""
+    found = folded.of(estimand.expression)
+    if found is None:
+        return None
+    return tuple(
+        ClosedForm(value.parts, value.runs)
+        if value.hits is None or not np.isfinite(value.runs.values).all()
+        else ClosedForm(value.parts, value.runs, value.hits.matrices(), replace(setup.runs.pairing, joint=value.hits))
+        for value in found
+    )
 
 
 def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
@@ -325,30 +342,3 @@ def _within(made: Plan, run: Units) -> Plan:
     """The plan for a run that may have fewer samples than the largest."""
     size = run.n_units
     return Plan(made.draws, min(made.subset, size), size)
-
-
-def undefined_notes(of: Resampling) -> list[str]:
-    """Which values of runs do not exist, and why."""
-    notes = []
-    prevalence = of.setup.prevalence
-    for number, (run, record) in enumerate(zip(of.runs.scored, of.runs.records, strict=True)):
-        for moved in (False, True):
-            asked = [
-                (estimand.text, estimand.expression)
-                for estimand, values in zip(of.estimands, of.values, strict=True)
-                if prevalence.reaches(estimand) and prevalence.moves(estimand) is moved
-                if not np.isfinite(values[number]).all()
-            ]
-            if not asked:
-                continue
-            shares = prevalence.shares
-            weights = run.weights
-            if moved and shares is not None:
-                weights = importance(run.run.strata, shares, weights)
-            subject = run.run.subject(weights)
-            for gap in requested_values(asked, of.runs.labels, subject)[1]:
-                class_name = "" if gap.label is None else f" of class {gap.label!r}"
-                notes.append(
-                    f"{gap.metric}{class_name} is undefined for {record.model.name} ({record.id}): {gap.reason}."
-                )
-    return notes

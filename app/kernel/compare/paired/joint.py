@@ -4,7 +4,7 @@ For two runs it is the tensor T[truth, a, b]. It holds everything that paired in
 entries than there are items, and no order and no ids.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +145,15 @@ def combine(
     filled = counts > 0 if each is None else (counts > 0) & (each > 0)
     kept = None if each is None else each[filled]
     return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled], kept)
+
+
+def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
+    """The joint counts of several parts without weights: the same whatever the parts, and in whatever order."""
+    truth = np.concatenate([np.zeros(0, dtype=np.int64), *(one.truth for one in parts)])
+    none = np.zeros((n_runs, 0), dtype=np.int64)
+    predictions = np.concatenate([none, *(one.predictions for one in parts)], axis=1)
+    counts = np.concatenate([np.zeros(0), *(one.counts for one in parts)])
+    return combine(truth, predictions, n_classes, times=counts)
 
 
 def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:

@@ -1,20 +1,42 @@
-"""Runs joined by sample id, part by part: what comes of each part are joint counts, and these add up."""
+"""Runs joined by sample id, part by part."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.inputs.labels import shown
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.services.runs.joins.spilled import Part
+from app.services.runs.joins.spilled import CODE, Columns, Part
 from app.services.runs.pairing import another_truth
 
 
-def joined(parts: Sequence[Part | None], n_classes: int) -> JointCounts:
-    """The joint counts of the ids that all runs have, of one part and kind: a pure function of these.
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Samples that all of R runs have.
+
+    Attributes:
+        truth: (m) actual classes.
+        predictions: (R, m).
+        others: Of each run its other columns, (m) each.
+    """
+
+    truth: NDArray[np.int64]
+    predictions: NDArray[np.int64]
+    others: tuple[Columns, ...]
+
+    def counts(self, n_classes: int) -> JointCounts:
+        """How often each truth met each combination of predictions."""
+        return combine(self.truth, self.predictions, n_classes)
+
+
+def joined(parts: Sequence[Part | None], n_classes: int) -> Joined | None:
+    """The samples whose ids all runs have, of one part and kind: a pure function of these. None where a run has none.
 
     Args:
         parts: Of two runs or more; their `code` is the actual class times K plus the predicted one. None: a run has
@@ -31,31 +53,27 @@ def joined(parts: Sequence[Part | None], n_classes: int) -> JointCounts:
             _check_different(run.ids, place)
             runs.append(run)
     if len(runs) < len(parts):
-        return merged([], len(parts), n_classes)
-    first = runs[0]
-    found = [pc.index_in(first.ids, value_set=run.ids) for run in runs[1:]]
+        return None
+    first, *rest = runs
+    found = [pc.index_in(first.ids, value_set=run.ids) for run in rest]
     common = np.ones(len(first.ids), dtype=np.bool_)
     for one in found:
         common &= one.is_valid().to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(common)
-    codes = [first.columns["code"][rows]]
-    codes += [run.columns["code"][one.fill_null(0).to_numpy()[rows]] for run, one in zip(runs[1:], found, strict=True)]
+    own = np.flatnonzero(common)
+    rows = [own, *(one.fill_null(0).to_numpy()[own] for one in found)]
+    columns = [_taken(run, some) for run, some in zip(runs, rows, strict=True)]
+    codes = [one.pop(CODE) for one in columns]
     truth = codes[0] // n_classes
     for number, one in enumerate(codes[1:], start=1):
         other = one // n_classes
         if not np.array_equal(other, truth):
-            sample = first.ids[int(rows[np.argmax(other != truth)])].as_py()
+            sample = first.ids[int(own[np.argmax(other != truth)])].as_py()
             raise IncomparableRuns(f"the runs cannot be paired: {another_truth(sample, number)}", pointer="/paired")
-    return combine(truth, np.stack([one % n_classes for one in codes]), n_classes)
+    return Joined(truth, np.stack([one % n_classes for one in codes]), tuple(columns))
 
 
-def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
-    """The joint counts of several parts: the same whatever the parts, and in whatever order."""
-    truth = np.concatenate([np.zeros(0, dtype=np.int64), *(one.truth for one in parts)])
-    none = np.zeros((n_runs, 0), dtype=np.int64)
-    predictions = np.concatenate([none, *(one.predictions for one in parts)], axis=1)
-    counts = np.concatenate([np.zeros(0), *(one.counts for one in parts)])
-    return combine(truth, predictions, n_classes, times=counts)
+def _taken(run: Part, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+    return {name: column[rows] for name, column in run.columns.items()}
 
 
 def _check_different(ids: pa.Array, place: int) -> None:

@@ -15,7 +15,8 @@ from app.services.runs.joins.keys import Keys, keys_of
 _KINDS: Final = {"integers": pa.int64(), "texts": pa.large_string()}
 _ID: Final = "id"
 # Labels of a sample as one number.
-CODES: Final = {"code": pa.int64()}
+CODE: Final = "code"
+CODES: Final = {CODE: pa.int64()}
 Columns = Mapping[str, NDArray[Any]]
 
 

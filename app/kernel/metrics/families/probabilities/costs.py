@@ -50,7 +50,8 @@ def _paid(s: Scores, parameters: Parameters) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("elkan2001",),
     on_request=True,
-    influence=mean_of(_paid),
+    # Products of matrices are rounded by how many rows there are, and so is what costs as much as something else.
+    influence=mean_of(_paid, is_mean=False),
 )
 def minimum_cost(s: Scores, costs: Costs = "zero_one") -> Array:
     if not s.are_probabilities:

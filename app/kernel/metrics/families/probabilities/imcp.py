@@ -66,7 +66,7 @@ def au_imcp(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
     references=("aguilar2024",),
     # The trapezoids move the area by less than 1/n.
-    influence=mean_of_class_means(_phi),
+    influence=mean_of_class_means(_phi, is_mean=False),
 )
 def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or (s.actual == 0).any():
@@ -109,7 +109,7 @@ def au_mcp(s: Scores) -> Array:
     degree=None,
     undefined=(NOT_PROBABILITIES, WEIGHTED, ONE_SAMPLE),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
-    influence=mean_of(_phi),
+    influence=mean_of(_phi, is_mean=False),
 )
 def au_mcp_trapezoid(s: Scores) -> Array:
     if s.weights is not None or s.n_samples < 2:

@@ -1,0 +1,1 @@
+"""Runs on the same samples compared on metrics of probabilities, of samples that go by once."""

@@ -1,0 +1,108 @@
+"""What comes of joined samples: joint counts and sums, which add up whatever the parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.kernel.compare.folded.runs import PairedSums, Plan
+from app.kernel.compare.paired.joint import JointCounts, merged
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
+from app.services.runs.joins.joined import joined
+from app.services.runs.joins.spilled import CODES, Columns, Part
+
+_OUTPUT: Final = "output_"
+# Combinations of labels that are gathered before they are added up.
+_MANY: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What the probabilities or scores of a run are.
+
+    Attributes:
+        width: Numbers of a sample, K.
+    """
+
+    width: int
+    are_probabilities: bool
+
+    @property
+    def columns(self) -> Mapping[str, pa.DataType]:
+        """Of the divided files."""
+        return {**CODES, **{name: pa.float64() for name in self._names}}
+
+    def divided(self, outputs: Array) -> Columns:
+        """Probabilities or scores (n, K) as columns."""
+        return dict(zip(self._names, outputs.T, strict=True))
+
+    def scores(self, truth: NDArray[np.int64], columns: Columns) -> Scores:
+        """As metrics take them."""
+        made = Scores if self.are_probabilities else Scores.of_class_scores
+        return made(truth, np.column_stack([columns[name] for name in self._names]))
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{_OUTPUT}{place}" for place in range(self.width)]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the samples. Can be sent to another process.
+
+    Attributes:
+        outputs: What the outputs of each run are, where some are needed.
+        plan: What is summed of them.
+    """
+
+    n_runs: int
+    n_classes: int
+    outputs: tuple[Outputs, ...] = ()
+    plan: Plan | None = None
+
+
+class Compared:
+    """Counts and sums of samples that all runs have. Merges in any order."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.sums = None if question.plan is None else PairedSums(question.plan)
+        self._joint: list[JointCounts] = []
+
+    @property
+    def joint(self) -> JointCounts:
+        """How often each truth met each combination of predictions."""
+        if len(self._joint) != 1:
+            self._joint = [merged(self._joint, self.question.n_runs, self.question.n_classes)]
+        return self._joint[0]
+
+    def add(self, parts: Sequence[Part | None]) -> Self:
+        """Add the samples that all runs have of one part; raises as `joined`."""
+        question = self.question
+        found = joined(parts, question.n_classes)
+        if found is None or not found.truth.size:
+            return self
+        self._joint.append(found.counts(question.n_classes))
+        if self.sums is not None:
+            runs = [
+                one.scores(found.truth, columns) for one, columns in zip(question.outputs, found.others, strict=True)
+            ]
+            self.sums.add(found.truth.astype(np.intp), runs)
+        return self
+
+    def merge(self, other: Self) -> None:
+        """Take in what was made of other parts."""
+        self._joint.extend(other._joint)
+        if sum(one.counts.size for one in self._joint[1:]) > _MANY:
+            self._joint = [self.joint]
+        if self.sums is not None and other.sums is not None:
+            self.sums.merge(other.sums)
+
+
+def compared(question: Question, parts: Sequence[Part | None]) -> Compared:
+    """What comes of one part: a pure function, for any process. Raises as `joined`."""
+    return Compared(question).add(parts)

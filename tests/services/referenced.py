@@ -1,0 +1,50 @@
+"""Runs whose samples lie elsewhere, in memory: read in parts of any size, in any order, here or by threads."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Self
+
+from app.domain.errors import TooLarge
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.matrices import MatrixInput
+from app.services.ports.cluster import Result, Task
+
+
+class Parts:
+    """Runs whose samples come in some parts, and are too many for memory."""
+
+    def __init__(self, parts: dict[Any, list[MatrixInput]]) -> None:
+        self._parts = parts
+
+    def check(self, record: EvaluationRecord) -> None:
+        raise NotImplementedError
+
+    def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
+        raise TooLarge(f"{record.id} takes more than {memory_bytes}")
+
+    def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
+        for part in self._parts[record.id]:
+            assert not outputs or (part.samples is not None and part.samples.outputs is not None)
+            yield part
+
+
+class Threads:
+    """A cluster whose processes are threads; what goes there and comes back is pickled."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+
+    @contextmanager
+    def connected(self) -> Iterator[Self]:
+        yield self
+
+    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        with ThreadPoolExecutor(3) as pool:
+            yield from pool.map(self._done, (pickle.dumps((function, task)) for task in tasks))
+
+    def _done(self, sent: bytes) -> Any:
+        self.tasks += 1
+        function, task = pickle.loads(sent)  # noqa: S301 - made above
+        return pickle.loads(pickle.dumps(function(task)))  # noqa: S301

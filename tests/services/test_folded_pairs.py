@@ -1,0 +1,240 @@
+"""Runs of more samples than memory holds, compared on metrics of probabilities: what the samples at hand say."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.domain.errors import TooLarge
+from app.domain.identifiers import new_id
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
+from app.services.compare.answers import RunComparison
+from app.services.compare.comparisons import (
+    AskedComparison,
+    Besides,
+    CostQuestion,
+    NewComparison,
+    compare,
+    compare_again,
+    understood,
+)
+from app.services.compare.elsewhere import Rereading
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import PairingMode
+from app.services.runs.reading import KeptSamples
+from app.services.stored import unkept_record
+from tests.services.referenced import Parts, Threads
+
+ROWS = 700
+RANDOM = np.random.default_rng(1988)
+DATA: Any = {"data": {"columns": {"sample_id": "id"}}}
+
+
+class Model(NamedTuple):
+    """One run: rows in its order, what it says of them, and its classes in its order."""
+
+    rows: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    outputs: NDArray[np.float64]
+    labels: list[str]
+
+    def source(self, chosen: slice) -> MatrixInput:
+        """Some of its samples."""
+        rows = self.rows[chosen]
+        names = np.array([f"c{code}" for code in range(self.outputs.shape[1])])
+        truth, beside = names[self.truth[rows]].tolist(), Accompanying(labels=self.labels, sample_ids=rows.tolist())
+        columns = [int(label[1:]) for label in self.labels]
+        outputs = self.outputs[rows][:, columns]
+        if self.is_sure:
+            found = from_probabilities(truth, outputs, beside, sum_tolerance=1e-6, renormalize=False, pointer="/input")
+        else:
+            found = from_scores(truth, outputs, beside, pointer="/input")
+        return replace(found, facts={**found.facts, **DATA})
+
+    @property
+    def is_sure(self) -> bool:
+        """Are these probabilities?"""
+        return bool(np.allclose(self.outputs.sum(axis=1), 1.0))
+
+    def parts(self) -> list[MatrixInput]:
+        """All of them, in parts of any size, one of a single row, in any order."""
+        cuts = np.unique([1, *RANDOM.choice(np.arange(2, self.rows.size), RANDOM.integers(0, 30), replace=False)])
+        ends = [0, *cuts.tolist(), self.rows.size]
+        parts = [self.source(slice(start, stop)) for start, stop in pairwise(ends)]
+        return [parts[place] for place in RANDOM.permutation(len(parts))]
+
+
+def models(classes: int, count: int = 2, *, scores: bool = False) -> list[Model]:
+    """Runs on most of the samples in any order, their classes in any order; some probabilities are the same."""
+    truth = np.concatenate([np.arange(classes), RANDOM.integers(0, classes, ROWS - classes)])
+    made = []
+    for skill in np.linspace(0.5, 0.8, count):
+        outputs = RANDOM.dirichlet(np.ones(classes), ROWS) * (1.0 - skill) + skill * np.eye(classes)[
+            truth
+        ] * RANDOM.random((ROWS, 1))
+        outputs /= outputs.sum(axis=1)[:, None]
+        outputs[::4] = outputs[::4].round(1)
+        outputs[:, -1] = 1.0 - outputs[:, :-1].sum(axis=1)
+        outputs = np.abs(outputs)
+        rows = RANDOM.permutation(ROWS)[: ROWS - 15]
+        labels = RANDOM.permutation([f"c{code}" for code in range(classes)]).tolist()
+        made.append(Model(rows, truth, 3.0 * outputs - 1.0 if scores else outputs, labels))
+    return made
+
+
+def asked_of(runs: Sequence[Model], metrics: Sequence[str], **others: Any) -> tuple[AskedComparison, KeptSamples]:
+    """A comparison of runs, and their samples at hand."""
+    sources = [run.source(slice(None)) for run in runs]
+    records = [replace(unkept_record(one), id=new_id()) for one in sources]
+    new = NewComparison(
+        evaluations=tuple(record.id for record in records),
+        metrics=tuple(metrics),
+        paired=PairingMode.TRUE,
+        minimum_matched=0.9,
+        **others,
+    )
+    aligned = Runs.align(records)
+    asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
+    samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
+    return asked, KeptSamples.of(samples)
+
+
+def folded(
+    asked: AskedComparison, runs: Sequence[Model], folder: Path, memory: int = 40_000, cluster: Threads | None = None
+) -> RunComparison:
+    """The same where the samples go by."""
+    folder.mkdir()
+    parts = Parts({record.id: run.parts() for record, run in zip(asked.runs.records, runs, strict=True)})
+    return compare_again(
+        asked, KeptSamples(), Rereading(parts, memory, folder, cluster), identifier=asked.runs.records[0].id
+    )
+
+
+def check_close(found: Any, expected: Any, place: str = "") -> None:
+    """The same but for the last digits of numbers."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), place
+        for name, value in expected.items():
+            check_close(found[name], value, f"{place}/{name}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), place
+        for number, value in enumerate(expected):
+            check_close(found[number], value, f"{place}/{number}")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-11, abs=1e-13, nan_ok=True), place
+    elif isinstance(expected, str):
+        assert found == expected, place
+    else:
+        assert found == expected, place
+
+
+LOSSES = [
+    "log_loss",
+    "log_loss(clip=0.01)",
+    "brier_score",
+    "spherical_score",
+    "balanced_log_loss",
+    "balanced_brier_score",
+    "ranked_probability_score",
+    "au_mcp",
+    "au_imcp",
+    "mean_phi@*",
+    "fraction_correct_certain",
+    "fraction_uncertain",
+    "fraction_incorrect_certain",
+    "mean(brier_score, log_loss)",
+    "mean(mean_phi@*)",
+    "gmean(au_mcp, spherical_score)",
+]
+
+
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
+def test_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
+    runs = models(classes, count)
+    asked, kept = asked_of(runs, [*LOSSES, "accuracy"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int) -> None:
+    runs = models(classes)
+    asked, _ = asked_of(runs, ["log_loss", "brier_score", "spherical_score", "au_imcp", "fraction_uncertain"])
+    answers = []
+    for number in range(6):
+        cluster = Threads() if number % 2 == 0 else None
+        memory = int(RANDOM.choice([8_000, 40_000, 1 << 20]))
+        answers.append(folded(asked, runs, tmp_path / str(number), memory, cluster))
+        assert cluster is None or cluster.tasks >= 1
+    for one in answers[1:]:
+        assert repr(one) == repr(answers[0])
+
+
+def test_what_has_no_value_says_why(tmp_path: Path) -> None:
+    first, second = models(3)
+    # The second is sure of what is not so, and neither has seen the third class.
+    wrong = np.eye(3)[(first.truth + 1) % 3]
+    outputs = np.where(np.arange(ROWS)[:, None] % 50 == 0, wrong, second.outputs)
+    runs = [one._replace(rows=one.rows[one.truth[one.rows] < 2]) for one in (first, second._replace(outputs=outputs))]
+    asked, kept = asked_of(runs, ["log_loss(clip=0)", "balanced_brier_score", "mean_phi@*", "brier_score"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert len(expected.notes) >= 5
+    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+
+
+def test_of_scores_losses_are_undefined(tmp_path: Path) -> None:
+    runs = models(3, scores=True)
+    asked, kept = asked_of(runs, ["log_loss", "fraction_uncertain", "au_mcp"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    answer = folded(asked, runs, tmp_path / "a")
+    check_close(asdict(answer), asdict(expected))
+    assert "no probabilities" in answer.notes[-1]
+
+
+def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
+    runs = models(2)
+    asked, _ = asked_of(runs, ["average_precision@c1", "min(brier_score, log_loss)", "log_loss", "minimum_cost"])
+    answer = folded(asked, runs, tmp_path / "a")
+    for name in ("average_precision@c1", "min(brier_score, log_loss)", "minimum_cost"):
+        found = answer.metrics[name]
+        (difference,) = found.differences
+        assert all(
+            one is not None and np.isnan(one) for one in (*found.values, difference.difference, difference.p_value)
+        )
+        assert difference.reason == "it needs all samples at once (not_folded)"
+    assert np.isfinite(answer.metrics["log_loss"].differences[0].p_value or np.nan)
+    assert any("average_precision@c1, min(brier_score, log_loss), minimum_cost" in note for note in answer.notes)
+    costs = Besides(costs=CostQuestion(best_thresholds=True))
+    asked, _ = asked_of(runs, ["log_loss"], besides=costs)
+    with pytest.raises(TooLarge, match="for best_thresholds, got more"):
+        folded(asked, runs, tmp_path / "b")
+
+
+def test_an_improper_score_that_disagrees_is_found(tmp_path: Path) -> None:
+    sure, calibrated = models(2)
+    # Right a little more often and far too sure of it.
+    guess = np.where(RANDOM.random(ROWS) < 0.8, sure.truth, 1 - sure.truth)
+    runs = [
+        sure._replace(outputs=np.eye(2)[guess] * 0.9999 + 0.00005),
+        calibrated._replace(outputs=np.eye(2)[guess] * 0.5 + 0.25),
+    ]
+    asked, kept = asked_of(runs, ["au_imcp"])
+    answer = folded(asked, runs, tmp_path / "a")
+    check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
+    assert answer.findings is not None
+    assert answer.findings[0].code == "improper_score_disagrees"
+
+
+def test_runs_that_say_the_same_have_no_difference(tmp_path: Path) -> None:
+    first, _ = models(2)
+    runs = [first, first._replace(rows=first.rows[::-1])]
+    asked, kept = asked_of(runs, ["log_loss", "au_imcp", "fraction_uncertain"])
+    answer = folded(asked, runs, tmp_path / "a")
+    check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
+    assert {found.differences[0].p_value for found in answer.metrics.values()} == {1.0}
