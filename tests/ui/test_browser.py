@@ -64,6 +64,10 @@ class Watched:
 
     def open(self, path: str) -> Page:
         self.page.goto(path)
+        # What is further down has no layout until it comes near; contrasts and widths are those of the whole page.
+        self.page.locator("main > section").evaluate_all(
+            "(sections) => sections.forEach((one) => { one.style.contentVisibility = 'visible'; })"
+        )
         return self.page
 
     def check(self) -> None:
