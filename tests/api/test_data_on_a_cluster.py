@@ -228,6 +228,17 @@ def test_two_runs_are_read_and_joined_by_the_cluster(cluster: DaskCluster, tmp_p
             assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
+def test_what_goes_wrong_while_tasks_are_made_is_not_the_clusters(workers: Workers) -> None:
+    """Such as a file of sorted samples that cannot be read: the cluster has nothing to do with it."""
+
+    def tasks() -> Iterator[int]:
+        yield from (-1, -2)
+        raise OSError("no such file")
+
+    with pytest.raises(OSError, match="no such file"):
+        list(workers.in_order(operator.neg, tasks()))
+
+
 def test_a_worker_reads_what_the_operator_allows_and_nothing_else(workers: Workers, tmp_path: Path) -> None:
     body = written(tmp_path / "allowed", TWO)
     own, secret = (parts(one, ROWS) for one in (body, written(tmp_path / "secret", TWO)))

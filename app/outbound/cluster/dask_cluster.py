@@ -87,15 +87,18 @@ def _connected(address: str) -> Any:
 
 
 def _results(client: Any, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-    waiting, under_way, expected = iter(tasks), deque[Any](), dict(release())
+    calls = (pickle.dumps(partial(function, task), protocol=5) for task in tasks)
+    under_way, expected = deque[Any](), dict(release())
     while True:
         with _answering():
-            threads = _threads(client)
-            for task in islice(waiting, max(_AHEAD * threads - len(under_way), 0)):
-                call = pickle.dumps(partial(function, task), protocol=5)
+            free = _AHEAD * _threads(client) - len(under_way)
+        # Tasks are made as they are taken, of files: what goes wrong there is not the cluster's.
+        for call in islice(calls, max(free, 0)):
+            with _answering():
                 under_way.append(client.submit(carry_out, expected, call, pure=False))
-            if not under_way:
-                return
+        if not under_way:
+            return
+        with _answering():
             written = _written(client, under_way.popleft())
         outcome: Outcome = pickle.loads(written)  # noqa: S301 - the service's own
         if outcome.ending is Ending.MEMORY:
