@@ -23,7 +23,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet
@@ -37,8 +36,8 @@ from app.outbound.cluster.local import local_scheduler
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.ports.cluster import Workers
+from benchmarks.folds import calibrated
 
-PART = 1_000_000
 LABELS = ["0", "1"]
 COLUMNS = {"y_true": "y", "probabilities": ["p0", "p1"]}
 
@@ -54,10 +53,7 @@ class Found(NamedTuple):
 
 def write(folder: Path, rows: int) -> None:
     """Parts of Parquet: classes and calibrated probabilities."""
-    for number, start in enumerate(range(0, rows, PART)):
-        random = np.random.default_rng(number)
-        one = random.beta(0.8, 2.0, min(PART, rows - start))
-        y = (random.random(one.size) < one).astype(np.int8)
+    for number, (y, one) in enumerate(calibrated(rows)):
         pyarrow.parquet.write_table(pa.table({"y": y, "p0": 1.0 - one, "p1": one}), folder / f"{number:05}.parquet")
 
 

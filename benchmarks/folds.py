@@ -62,12 +62,17 @@ class Found(NamedTuple):
     memory: int
 
 
-def write(folder: Path, rows: int) -> None:
-    """Parts of Parquet: classes and calibrated probabilities of class 1."""
+def calibrated(rows: int) -> Iterator[Columns]:
+    """Classes and probabilities of class 1 that are right, a part after another."""
     for number, start in enumerate(range(0, rows, PART)):
         random = np.random.default_rng(number)
         one = random.beta(0.8, 2.0, min(PART, rows - start))
-        y = (random.random(one.size) < one).astype(np.int8)
+        yield (random.random(one.size) < one).astype(np.int8), one
+
+
+def write(folder: Path, rows: int) -> None:
+    """Parts of Parquet."""
+    for number, (y, one) in enumerate(calibrated(rows)):
         pyarrow.parquet.write_table(pa.table({"y": y, "p": one}), folder / f"part-{number:05}.parquet")
 
 

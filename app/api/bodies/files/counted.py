@@ -26,9 +26,11 @@ _HEAVIEST: Final = "heaviest"
 _SUM: Final = "sum"
 _SQUARES: Final = "squares"
 # A weight is cut along fixed powers of 2 into whole numbers below 2^24, one column for each power that occurs: sums of
-# 2^39 of them fit into 64 bits, so sums of weights are exact and do not depend on the order.
+# 2^39 of them fit into 64 bits, so sums of weights are exact and do not depend on the order. `ExactSums` says the same
+# of arrays; here Arrow groups and adds, which it does of columns of whole numbers.
 _BITS: Final = 24
-_LARGEST_SUM: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
+# A level that a part has not stands for nothing there.
+_NULL_IS_ZERO: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 
 
 class RowCounts:
@@ -143,7 +145,7 @@ class RowCounts:
     def _together(self, tables: Sequence[pa.Table]) -> pa.Table:
         joined = pa.concat_tables(tables, promote_options="default")
         aside = {*self._names, _LIGHTEST, _HEAVIEST}
-        asked: list[Any] = [(name, "sum", _LARGEST_SUM) for name in joined.column_names if name not in aside]
+        asked: list[Any] = [(name, "sum", _NULL_IS_ZERO) for name in joined.column_names if name not in aside]
         if self._weight is not None:
             asked += [(_LIGHTEST, "min"), (_HEAVIEST, "max")]
         made = joined.group_by(self._names, use_threads=False).aggregate(asked)
