@@ -34,6 +34,13 @@ def keep_labels(
     return str(create(client, evaluation(model=model, dataset=dataset, input=source))["id"])
 
 
+def only(answer: Json, metric: str) -> Json:
+    """The one difference of a metric."""
+    (difference,) = answer["metrics"][metric]["differences"]
+    found: Json = difference
+    return found
+
+
 def compare(client: httpx.Client, *identifiers: str, **members: Any) -> Json:
     """A comparison, checked for its form and read back."""
     reply = client.post("/v1/comparisons", json={"evaluations": list(identifiers), **members})

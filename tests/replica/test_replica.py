@@ -2,157 +2,25 @@
 
 import asyncio
 import logging
-import shutil
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
-from uuid import UUID
 
-import httpx
 import pytest
-from fastapi.routing import APIRoute
-from pydantic import SecretStr
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.api.recency import is_list
-from app.api.ui import pages as ui
-from app.cli import upgrade
 from app.domain.evaluation import DatasetRef, EvaluationQuery
 from app.embedded import EmbeddedPostgres
-from app.main import ROUTERS
-from app.services.observing import Observer, Observers
 from app.services.recency import may_be_old, read_old
-from app.settings import Authentication, MetricsAccess, Settings, normalize_database_url
-from app.store.database.engine import create_engine
 from app.store.database.replica import Reader, Replica
 from app.store.database.sealing import UnsealedStatement
 from app.store.database.tables import evaluations
 from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
-from tests.folders import server_folder
+from tests.replica.conftest import MOST, Clock, Heard, is_standby, listed, make_replica, until_it_has_all
 from tests.replica.standby import Standby, execute
-from tests.serving import Served
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
-MOST = 10.0
-IN_RECOVERY = text("SELECT pg_is_in_recovery()")
-
-
-@pytest.fixture(scope="module")
-def primary() -> Iterator[EmbeddedPostgres]:
-    folder = server_folder("replica")
-    with EmbeddedPostgres.start(folder / "data", durable=True) as server:
-        server.create_database()
-        upgrade(SecretStr(normalize_database_url(server.dsn())), "head")
-        # Whoever reads lists needs to be able to do no more than that.
-        execute(
-            server.dsn(),
-            "CREATE ROLE lists LOGIN PASSWORD 'lists'",
-            "GRANT SELECT ON ALL TABLES IN SCHEMA public TO lists",
-        )
-        yield server
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def standby(primary: EmbeddedPostgres) -> Iterator[Standby]:
-    folder = server_folder("standby")
-    standby = Standby(primary, folder / "data")
-    yield standby
-    standby.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def clock() -> "Clock":
-    return Clock()
-
-
-class Clock:
-    """Goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Heard(Observer):
-    """What was told of the replica, in its order."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def read_list(self, source: str) -> None:
-        self.told.append(source)
-
-    def replica_lost(self, reason: str) -> None:
-        self.told.append(f"lost: {reason}")
-
-    def replica_back(self, seconds: float) -> None:
-        self.told.append(f"back after {seconds:g}")
-
-
-@pytest.fixture
-def heard() -> Heard:
-    return Heard()
-
-
-def make_replica(primary: EmbeddedPostgres, url: str, heard: Heard, clock: Callable[[], float]) -> Replica:
-    return Replica(
-        create_engine(normalize_database_url(url), pool_size=2, read_only=True),
-        create_engine(normalize_database_url(primary.dsn()), pool_size=1),
-        most_seconds=MOST,
-        observers=Observers([heard]),
-        clock=clock,
-    )
-
-
-@pytest.fixture
-async def replica(primary: EmbeddedPostgres, standby: Standby, heard: Heard, clock: Clock) -> AsyncIterator[Replica]:
-    standby.catch_up()
-    replica = make_replica(primary, standby.dsn(role="lists"), heard, clock)
-    await until_it_has_all(replica)
-    yield replica
-    await replica.close()
-
-
-@pytest.fixture
-async def reader(primary: EmbeddedPostgres, replica: Replica) -> AsyncIterator[Reader]:
-    engine = create_engine(normalize_database_url(primary.dsn()), pool_size=2)
-    yield Reader(engine, replica)
-    await engine.dispose()
-
-
-@pytest.fixture
-async def store(primary: EmbeddedPostgres, replica: Replica) -> AsyncIterator[PostgresEvaluationStore]:
-    engine = create_engine(normalize_database_url(primary.dsn()), pool_size=4)
-    store = PostgresEvaluationStore(engine, EvaluationWriter(engine), reader=Reader(engine, replica))
-    yield store
-    await store.close()
-
-
-async def until_it_has_all(replica: Replica) -> None:
-    """Look until the standby is known to have what there is now."""
-    async with asyncio.timeout(30):
-        while True:
-            await replica.look()
-            if replica.age == 0.0:
-                return
-            await asyncio.sleep(0.01)
-
-
-async def is_standby(connection: AsyncConnection) -> bool:
-    found: bool = (await connection.scalars(IN_RECOVERY)).one()
-    return found
-
-
-async def listed(store: PostgresEvaluationStore, project: str) -> list[UUID]:
-    return [one.id for one in (await store.page(project, EvaluationQuery())).items]
 
 
 # --- which reads go where --------------------------------------------------------------------------------------------
@@ -373,83 +241,3 @@ async def test_what_is_no_standby_of_the_database_is_never_read(
     (told,) = heard.told
     assert told.startswith("lost: it does not answer" if other == "nothing" else "lost: it is no standby of this")
     await replica.close()
-
-
-# --- over HTTP -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def client(primary: EmbeddedPostgres, standby: Standby) -> Iterator[httpx.Client]:
-    settings = Settings(
-        database_url=SecretStr(primary.dsn()),
-        read_database_url=SecretStr(standby.dsn(role="lists")),
-        read_lag_seconds=3600,
-        authentication=Authentication.off,
-        metrics_access=MetricsAccess.open,
-        job_concurrency=0,
-    )
-    with Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
-        deadline = time.monotonic() + 30
-        while "prevail_replica_in_use 1.0" not in client.get("/metrics").text:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        yield client
-
-
-def test_which_answers_may_be_old() -> None:
-    given = [route for router in (*ROUTERS, *ui.ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
-    marked = {(route.path, *(route.methods or ())) for route in given if is_list(route.endpoint)}
-    nouns = ("evaluations", "models", "datasets", "comparisons", "gates", "gates/{name}/checks", "leaderboard")
-    pages = ("/ui", "/ui/comparisons", "/ui/gates", "/ui/gates/{name}")
-    assert marked == {(path, "GET") for path in (*(f"/v1/{noun}" for noun in nouns), *pages)}
-
-
-BODY = {"dataset": {"name": "d"}, "input": {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}}
-NOW = {"Cache-Control": "no-cache"}
-
-
-def test_over_http(client: httpx.Client, standby: Standby, project: str) -> None:
-    client.headers["X-Prevail-Project"] = project
-
-    def post(name: str) -> str:
-        answer = client.post("/v1/evaluations", json={"model": {"name": name}, **BODY})
-        assert answer.status_code == 201, answer.text
-        identifier: str = answer.json()["id"]
-        return identifier
-
-    def names(path: str, **headers: str) -> list[str]:
-        answer = client.get(path, headers=headers)
-        assert answer.status_code == 200, answer.text
-        return [one["model"]["name"] if "model" in one else one["name"] for one in answer.json()["items"]]
-
-    post("first")
-    standby.pause()
-    # The first of a project is seen at once, wherever it is asked for.
-    second = post("second")
-    gate = {"rules": [{"metric": "accuracy", "min": 0.1}]}
-    assert client.put("/v1/gates/g", json=gate).status_code == 201
-    for path in ("/v1/evaluations?sort=created_at", "/v1/models", "/v1/leaderboard?dataset=d&metric=accuracy"):
-        assert names(path) == ["first"], path
-        assert sorted(names(path, **NOW)) == ["first", "second"], path
-        assert sorted(names(path, **{"Cache-Control": "max-age=0"})) == ["first", "second"], path
-    assert client.get(f"/v1/evaluations/{second}").status_code == 200
-    assert client.get("/v1/models/second").json()["evaluations"] == 1
-    assert names("/v1/gates") == ["g"]
-    # What decides takes the latest there is.
-    checked = client.post("/v1/gates/g/checks", json={"evaluation": {"dataset": {"name": "d"}}})
-    assert checked.json()["evaluation"]["id"] == second
-    assert client.get("/v1/gates/g/checks").json()["items"][0]["id"] == checked.json()["id"]
-    page = client.get("/ui").text
-    assert "first" in page
-    assert "second" not in page
-    assert "second" in client.get("/ui", headers=NOW).text
-    standby.resume()
-    assert names("/v1/evaluations") == ["second", "first"]
-    standby.stop()
-    assert names("/v1/evaluations") == ["second", "first"]
-    counted = client.get("/metrics").text
-    assert "prevail_replica_lost_total 0.0" not in counted
-    assert "prevail_replica_in_use 0.0" in counted
-    assert 'prevail_list_reads_total{source="replica"}' in counted
-    assert 'prevail_list_reads_total{source="primary"}' in counted
-    standby.start()
