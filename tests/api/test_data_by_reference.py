@@ -14,7 +14,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
-from sklearn.metrics import log_loss, roc_auc_score
+from scipy.stats import t
+from sklearn.metrics import log_loss, ndcg_score, roc_auc_score
 
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute, evaluation
@@ -342,6 +343,31 @@ def test_it_can_be_cancelled(client: httpx.Client, folder: Path) -> None:
     running(client, job)
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     assert ended(client, job)["status"] == "cancelled"
+
+
+def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Client, folder: Path) -> None:
+    many = 80_000
+    query, grade = RANDOM.integers(0, 900, many), RANDOM.integers(0, 3, many).astype(float)
+    score = RANDOM.normal(size=many) + grade
+    table = pa.table({"user": [f"u{one}" for one in query], "grade": grade, "score": score})
+    pq.write_table(table, folder / "rankings.parquet", row_group_size=10_000)
+    source = named(folder / "rankings.parquet", {"query_id": "user", "relevance": "grade", "score": "score"}, "ranking")
+    kept = result(client, keep(client, source, model="ranked").json()).json()
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert (kept["input"]["data"]["rows"], kept["input"]["n_samples"]) == (many, 900)
+    assert kept["undefined"] == []
+    of_each = []
+    for one in range(900):
+        own = query == one
+        of_each.append(ndcg_score([grade[own]], [score[own]], k=10))
+    found = kept["metrics"]["prevalence_sensitive"]["ndcg_at_k(k=10)"]
+    assert found == pytest.approx(np.mean(of_each), rel=1e-12)
+    limits = kept["intervals"]["ndcg_at_k(k=10)"]
+    error = np.std(of_each, ddof=1) / np.sqrt(900)
+    assert limits["high"] - limits["low"] == pytest.approx(2 * t.ppf(0.975, 899) * error, rel=0.01)
+    worst = kept["queries"]["lowest"][0]
+    assert worst["value"] == pytest.approx(min(of_each), rel=1e-12)
+    assert worst["query_id"] == f"u{np.argmin(of_each)}"
 
 
 def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:

@@ -145,6 +145,7 @@ def test_fifty_random_splits_and_orders_say_the_same(workers: Workers, tmp_path:
     assert len(tasks) > 150
     states = workers.in_order(operator.call, [task for _, task in tasks])
     for (number, _), state in zip(tasks, states, strict=True):
+        assert isinstance(state, Folding)
         splits[number][1].merge(state)
     for number, (one, fold) in enumerate(splits):
         with closing(fold):
@@ -184,6 +185,22 @@ def test_pieces_of_any_size_say_the_same_also_when_a_worker_is_killed(workers: W
     assert folded(probabilities, tmp_path, interrupted, 100) == alone
     assert interrupted.sent > 12
     assert victim not in asked_of(workers, os.getpid)
+
+
+def test_queries_are_read_and_looked_at_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    rows = pa.table({"user": random.integers(0, 90, ROWS), "grade": random.random(ROWS), "score": random.random(ROWS)})
+    (tmp_path / "data").mkdir()
+    for start in range(0, ROWS, 300):
+        pq.write_table(rows.slice(start, 300), tmp_path / "data" / f"{start:04}.parquet", row_group_size=100)
+    columns = {"query_id": "user", "relevance": "grade", "score": "score"}
+    body = {"input": {"kind": "ranking", "data": {"uri": str(tmp_path / "data"), "columns": columns}}}
+    found = []
+    for one in (None, workers):
+        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=BUDGET, folder=tmp_path)
+        found.append(json.loads(write_json(evaluate_alone(new, None)[0])))
+    assert found[0] == found[1]
+    assert found[0]["input"]["n_samples"] == 90
 
 
 def test_the_first_fault_of_the_data_is_the_one_of_one_process(workers: Workers, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
+from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.samples import Tally
 from app.services.ports.cluster import Workers
 from app.services.ports.data import DataSource
@@ -69,7 +70,9 @@ class Asked:
 
     @property
     def folds(self) -> bool:
-        """Can rows beyond memory be folded: of probabilities or scores whose labels are declared?"""
+        """Can rows beyond memory be folded: rankings, and probabilities or scores whose labels are declared?"""
+        if self.kind == RANKING:
+            return True
         return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None and not self.ignores
 
 

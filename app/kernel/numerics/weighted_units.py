@@ -1,6 +1,6 @@
 """Units with weights, and the one form of what is said of them: a ratio of two sums over the units."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +66,11 @@ class WeightedUnits:
         if known is None:
             known = self._terms[name] = make()
         return known
+
+    @property
+    def known_terms(self) -> Mapping[Hashable, Terms]:
+        """All terms that were made so far."""
+        return self._terms
 
     def ratio_of(self, terms: Terms) -> Array:
         """The ratio of both sums, shape (...); NaN where no unit has a value."""

@@ -49,7 +49,7 @@ class Head(NamedTuple):
 
 
 class Queries(WeightedUnits):
-    """Items of Q queries, each query in the order of falling scores.
+    """Items of Q queries, each query in the order of falling scores, and tied items in that of falling relevance.
 
     Attributes of shape (n) follow that order, queries one after another. The leading axes of the weights are a batch
     over the same queries, as a bootstrap needs.
@@ -86,6 +86,8 @@ class Queries(WeightedUnits):
         self.relevance: Array = given.take(order)
         self._falling: Array = values.take(order)
         self._heads: dict[int, Head] = {}
+        if self._block_starts is not None:
+            _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """The same queries weighted otherwise; what was computed of the items is kept."""
@@ -179,15 +181,21 @@ class Queries(WeightedUnits):
     # Ties.
 
     @cached_property
-    def blocks(self) -> Blocks | None:
-        """Tied items; None where there are none."""
+    def _block_starts(self) -> Positions | None:
+        """Where items of one query and one score begin (B); None where no items are tied."""
         if self.n_items == 1:
             return None
         first = np.empty(self.n_items, dtype=np.bool_)
         np.not_equal(self._falling[1:], self._falling[:-1], out=first[1:])
         first[self.starts] = True
         starts = np.flatnonzero(first)
-        if starts.size == self.n_items:
+        return None if starts.size == self.n_items else starts
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """Tied items; None where there are none."""
+        starts = self._block_starts
+        if starts is None:
             return None
         sizes = np.diff(starts, append=self.n_items)
         query = self.query.take(starts)
@@ -224,6 +232,15 @@ class Queries(WeightedUnits):
     # Per query, shape (Q).
 
     @cached_property
+    def tied_items(self) -> Array:
+        """How many items have the score of another item."""
+        blocks = self.blocks
+        if blocks is None:
+            return np.zeros(self.n_units)
+        tied = np.where(blocks.sizes > 1, blocks.sizes, 0)
+        return np.bincount(blocks.query, tied, self.n_units).astype(np.float64)
+
+    @cached_property
     def relevant_items(self) -> Array:
         """How many items are relevant."""
         return self.sums(self.relevant)
@@ -251,6 +268,16 @@ class Queries(WeightedUnits):
             starts = np.cumsum(lengths) - lengths
             self._heads[k] = Head(np.repeat(self.starts - starts, lengths) + np.arange(lengths.sum()), starts)
         return self._heads[k]
+
+
+def _order_ties(relevance: Array, sizes: Positions) -> None:
+    """Put tied items, blocks of so many (B) one after another, in the order of falling relevance, in place: sums over
+    them are rounded in one way, in whichever order they came.
+    """
+    tied = sizes > 1
+    inside, blocks = np.repeat(tied, sizes), sizes[tied]
+    own = relevance[inside]
+    relevance[inside] = own.take(_falling(np.repeat(np.arange(blocks.size), blocks), own, blocks))
 
 
 def _falling(codes: Positions, values: Array, sizes: Positions) -> Positions:

@@ -77,5 +77,6 @@ def _reciprocal(sizes: Positions, relevant: Positions, before: Positions) -> Arr
     steps[:, :1] = r / t
     steps[:, 1:] = np.where(place[1:] <= t - r + 1.0, steps[:, 1:], 0.0)
     chances = np.multiply.accumulate(steps, axis=1)
-    expected: Array = np.add.reduce(chances / (before[:, None] + place), axis=1)
+    # One place after another: how many places other blocks have says nothing about the rounding of this one.
+    expected: Array = np.add.accumulate(chances / (before[:, None] + place), axis=1)[:, -1]
     return expected

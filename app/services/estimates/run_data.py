@@ -43,10 +43,11 @@ class RunData:
 
     Args:
         source: Its matrix, and its samples where they are at hand.
+        units: What is resampled; None: it follows from the samples.
     """
 
-    def __init__(self, source: MatrixInput) -> None:
-        self.source = source
+    def __init__(self, source: MatrixInput, units: Units | None = None) -> None:
+        self.source, self._units = source, units
         self._closed_forms: dict[float, Headline] = {}
         self._group_forms: dict[float, GroupedHeadline] = {}
         self._chances: dict[tuple[Any, ...], Chance] = {}
@@ -128,6 +129,8 @@ class RunData:
     @cached_property
     def units(self) -> Units:
         """What is resampled."""
+        if self._units is not None:
+            return self._units
         if self.source.task is None:
             return Run(self.scores.with_weights(None), self.predicted)
         return UNIT_KINDS[self.source.task].units(self.source)

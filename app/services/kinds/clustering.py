@@ -78,7 +78,7 @@ def _twin(subject: Subject) -> Subject | None:
         return Subject({Inputs.CONTINGENCY: Contingency(at_equal_prevalence(table.counts))})
 
 
-def _findings(source: MatrixInput, values: Mapping[str, float | None], _: PerClass) -> Iterator[Finding]:
+def _findings(source: MatrixInput, _: Subject, values: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:
     clusters = source.facts[CLUSTERS_FACT]
     sizes = source.counts.sum(axis=0)
     if _NOISE in clusters:

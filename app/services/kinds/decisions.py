@@ -80,7 +80,7 @@ def costs_of(counts: Array, costs: Array, decisions: Sequence[str]) -> DecisionC
     )
 
 
-def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:
+def _findings(source: MatrixInput, _: Subject, __: Mapping[str, float | None], ___: PerClass) -> Iterator[Finding]:
     decisions, decided = source.facts[DECISIONS_FACT], source.counts.sum(axis=0)
     never = [name for name, size in zip(decisions, decided.tolist(), strict=True) if not size]
     if never:

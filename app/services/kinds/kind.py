@@ -60,7 +60,7 @@ class UnitKind:
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
     shown: Callable[[MatrixInput], Mapping[str, Any]]
     twin: Callable[[Subject], Subject | None]
-    findings: Callable[[MatrixInput, Mapping[str, float | None], PerClass], Iterable[Finding]]
+    findings: Callable[[MatrixInput, Subject, Mapping[str, float | None], PerClass], Iterable[Finding]]
     variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
     listed: Callable[[AnyMetric], Iterable[Reported]] = lambda metric: (Reported.plain(metric),)
     of_units: tuple[AnyMetric, ...] = ()

@@ -66,7 +66,9 @@ def _twin(subject: Subject) -> Subject:
     return Subject({Inputs.MATRIX: table.balanced()})
 
 
-def _findings(source: MatrixInput, values: Mapping[str, float | None], per_class: PerClass) -> Iterator[Finding]:
+def _findings(
+    source: MatrixInput, _: Subject, values: Mapping[str, float | None], per_class: PerClass
+) -> Iterator[Finding]:
     found = source.counts.astype(np.float64)
     with_label, predicted = found[:, 1].sum(axis=-1), found[:, :, 1].sum(axis=-1)
     never = [

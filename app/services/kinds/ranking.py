@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
@@ -56,27 +57,43 @@ def _details(source: MatrixInput, subject: Subject, _: Options) -> Mapping[str, 
     """How values are spread over the queries, and those with the lowest nDCG at the middle cutoff."""
     queries: Queries = subject.parts[Inputs.QUERIES]
     measures = [one for metric in catalogue().of_rankings.reported.metrics for one in _variants(source, metric)]
-    by_name = {one.name: _of_queries(one, queries) for one in measures}
     chosen = sorted(source.facts["cutoffs"])[len(source.facts["cutoffs"]) // 2]
     lowest_by = f"{ndcg_at_k.key}({_K}={chosen})"
-    ids = [] if source.samples is None or source.samples.ids is None else source.samples.ids.tolist()
-    found = by_name[lowest_by]
+    ids = _ids(source)
+    spread = {}
+    # One after another: there may be very many queries.
+    for one in measures:
+        values = _of_queries(one, queries)
+        if not np.isnan(values).all():
+            spread[one.name] = _quartiles(values)
+    found = next(_of_queries(one, queries) for one in measures if one.name == lowest_by)
     # NaN comes last.
     lowest = [int(place) for place in np.argsort(found, kind="stable")[:_MOST_SHOWN] if not np.isnan(found[place])]
     shown: QueryValues = {
-        "spread": {name: _quartiles(values) for name, values in by_name.items() if not np.isnan(values).all()},
+        "spread": spread,
         "lowest_by": lowest_by,
         "lowest": [
             LowQuery(
-                query_id=ids[place],
+                query_id=query,
                 value=float(found[place]),
                 items=int(queries.sizes[place]),
                 relevant=int(queries.relevant_items[place]),
             )
-            for place in lowest
+            for place, query in zip(lowest, ids.take(lowest).tolist(), strict=True)
         ],
     }
     return {"queries": shown}
+
+
+def _ids(source: MatrixInput) -> NDArray[Any]:
+    """The ids (Q) of the queries.
+
+    Raises:
+        ValueError: they are not at hand.
+    """
+    if source.samples is None or source.samples.ids is None:
+        raise ValueError("expected the ids of the queries")
+    return source.samples.ids
 
 
 def _of_queries(one: Reported, queries: Queries) -> Array:
@@ -93,7 +110,7 @@ def _quartiles(values: Array) -> Quartiles:
     return Quartiles(lowest=lowest, quartile_1=first, median=median, quartile_3=third, highest=highest)
 
 
-def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:
+def _findings(source: MatrixInput, subject: Subject, _: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:
     n_queries, n_items, _relevant, with_relevant = source.counts.tolist()
     if with_relevant < n_queries:
         without = n_queries - with_relevant
@@ -111,16 +128,14 @@ def _findings(source: MatrixInput, _: Mapping[str, float | None], __: PerClass) 
             "the intervals say how little.",
             queries=n_queries,
         )
-    if source.samples is not None:
-        blocks = _units(source).queries.blocks
-        tied = 0 if blocks is None else int(blocks.sizes[blocks.sizes > 1].sum())
-        if tied >= _MANY_TIED * n_items:
-            yield Finding.note(
-                "many_tied_items",
-                f"{percent(tied / n_items)} of the items have the score of another item of their query. Values are "
-                "means over all orders of tied items; libraries that sort them in some order give other values.",
-                tied_items=tied,
-            )
+    tied = int(subject.parts[Inputs.QUERIES].tied_items.sum())
+    if tied >= _MANY_TIED * n_items:
+        yield Finding.note(
+            "many_tied_items",
+            f"{percent(tied / n_items)} of the items have the score of another item of their query. Values are "
+            "means over all orders of tied items; libraries that sort them in some order give other values.",
+            tied_items=tied,
+        )
 
 
 RANKING_KIND = UnitKind(

@@ -10,6 +10,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import names, rounded
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
+from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import samples_f1, samples_jaccard
 from app.kernel.metrics.families.units.overlaps import pooled_jaccard
 from app.kernel.uncertainty.of_samples.overlap_units import OverlapUnits
@@ -51,7 +52,7 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     return replace(source, labels=labels, counts=counts, samples=samples)
 
 
-def _findings(source: MatrixInput, values: Mapping[str, float | None], _: PerClass) -> Iterator[Finding]:
+def _findings(source: MatrixInput, _: Subject, values: Mapping[str, float | None], __: PerClass) -> Iterator[Finding]:
     per_item, pooled = values.get(samples_jaccard.key), values.get(pooled_jaccard.key)
     if per_item is not None and pooled is not None and abs(per_item - pooled) >= _APART:
         better = "large" if pooled > per_item else "small"

@@ -217,3 +217,27 @@ def test_cutoffs_are_written_out_where_they_are_the_default() -> None:
 def test_what_is_no_ranking(query: list[int], relevance: list[int], scores: list[float]) -> None:
     with pytest.raises(ValueError, match=r"quer|items|codes"):
         Queries(query, relevance, scores)
+
+
+def test_what_a_query_is_worth_depends_on_no_other_and_on_no_order() -> None:
+    """Bit for bit: so queries can be looked at some at a time, wherever their items lay."""
+    random = np.random.default_rng(4)
+    sizes = random.integers(1, 90, 200)
+    codes = np.repeat(np.arange(200), sizes)
+    # Scores with many ties, relevances that do not add up exactly.
+    scores, relevance = random.integers(0, 12, codes.size).astype(float), random.random(codes.size)
+    relevance[random.random(codes.size) < 0.6] = 0.0
+    shuffled = random.permutation(codes.size)
+    whole = Queries(codes, relevance, scores)
+    other = Queries(codes[shuffled], relevance[shuffled], scores[shuffled])
+    parts = [np.flatnonzero((codes >= start) & (codes < start + 8)) for start in range(0, 200, 8)]
+    few = [Queries(codes[rows] - codes[rows[0]], relevance[rows], scores[rows]) for rows in parts]
+    for metric in METRICS:
+        for parameters in ({"gain": "exponential"}, {}) if "gain" in metric.card.defaults else ({},):
+            values = of_each(metric, whole, **parameters)
+            np.testing.assert_array_equal(values, of_each(metric, other, **parameters), strict=True)
+            apart = np.concatenate([of_each(metric, one, **parameters) for one in few])
+            np.testing.assert_array_equal(values, apart, strict=True)
+    np.testing.assert_array_equal(whole.tied_items, np.concatenate([one.tied_items for one in few]))
+    of_each_query = [scores[codes == code].tolist() for code in range(200)]
+    assert whole.tied_items.tolist() == [sum(own.count(one) > 1 for one in own) for own in of_each_query]

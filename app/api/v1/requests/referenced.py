@@ -3,7 +3,7 @@
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import orjson
 from pydantic import Field, create_model
@@ -21,12 +21,16 @@ from app.api.v1.requests.inputs.units import MultilabelInput, RankingInput
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.inputs.content import DataFacts
+from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding import Folding
+from app.services.evaluate.folding_queries import QueryFolding
 from app.services.ports.cluster import Workers
+from app.services.processes.progress import as_step
 
 _MEMBER = b'"data"'
 _SUFFIXES = {
@@ -36,7 +40,27 @@ _SUFFIXES = {
 }
 # Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
 _MOST_TRAVELLING = 128 << 20
+_OF_ITEMS = ("query", "relevance", "score")
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+class AnyFolding(Protocol):
+    """An evaluation that is made while parts of its rows go by."""
+
+    rows: int
+
+    def add(self, part: NewEvaluation) -> None:
+        """Take in a part."""
+
+    def merge(self, other: Any) -> None:
+        """Take in what another made of its parts."""
+
+    def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
+        """All parts as one input, without its samples, and its report."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
 
 
 class DataField(Wire):
@@ -203,33 +227,42 @@ def with_parts(
         ClusterUnavailable: the cluster does not do it.
     """
     reading = parts.reading
-    with closing(Folding(budget, folder)) as whole:
+    # What is divided by queries is read a second time.
+    steps = 2 if reading.asked.kind == RANKING else 1
+    with closing(_folding(reading, budget, folder)) as whole:
 
         def here(piece: Piece) -> None:
             _fold(body, reading, piece, whole)
 
         apart = partial(folded_apart, body, reading)
-        for state in made_of(parts.pieces, workers, apart, here, partial(_travels, reading)):
-            if state is not None:
-                whole.merge(state)
-        return whole.finish(parts.facts(whole.rows), workers)
+        with as_step(0, steps):
+            for state in made_of(parts.pieces, workers, apart, here, partial(_travels, reading)):
+                if state is not None:
+                    whole.merge(state)
+        with as_step(steps - 1, steps):
+            return whole.finish(parts.facts(whole.rows), workers)
 
 
-def folded_apart(body: bytes, reading: Reading, piece: Piece) -> Folding:
+def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
     """The rows of a piece alone, to be sent to where all come together."""
     classes = len(reading.asked.labels or ())
     # All of it is sorted at once.
-    made = Folding(64 * classes * (piece.rows or reading.asked.piece_rows), None)
+    made = _folding(reading, 64 * classes * (piece.rows or reading.asked.piece_rows), None)
     _fold(body, reading, piece, made)
     return made
 
 
-def _fold(body: bytes, reading: Reading, piece: Piece, into: Folding) -> None:
+def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
+    return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
+
+
+def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None:
     for part in reading.parts(piece, into.rows):
         into.add(with_columns(body, part))
 
 
 def _travels(reading: Reading, piece: Piece) -> bool:
     """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
-    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * len(reading.asked.labels or ())
+    numbers = len(reading.asked.labels or _OF_ITEMS)
+    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * numbers
     return size <= _MOST_TRAVELLING

@@ -53,19 +53,27 @@ def from_ranking(
     relevant = np.bincount(codes, grades > 0, len(ids))
     n_queries, with_relevant = len(ids), int(np.count_nonzero(relevant))
     chosen = CUTOFFS if cutoffs is None else tuple(dict.fromkeys(cutoffs))
+    counts = n_queries, codes.size, int(relevant.sum()), with_relevant
+    samples = Samples(truth=grades, predicted=codes.astype(np.int64), outputs=values, ids=ids)
+    return counted_ranking(counts, chosen, samples)
+
+
+def counted_ranking(counts: tuple[int, int, int, int], cutoffs: Sequence[int], samples: Samples | None) -> MatrixInput:
+    """The one form, of numbers of queries, items, relevant items and queries with a relevant item."""
+    n_queries, n_items, relevant, with_relevant = counts
     return MatrixInput(
         kind=RANKING,
         labels=(),
         positive=None,
         content=Content.counts,
-        counts=np.array([n_queries, codes.size, relevant.sum(), with_relevant], dtype=np.int64),
+        counts=np.array(counts, dtype=np.int64),
         facts={
-            "rows": codes.size,
-            "cutoffs": list(chosen),
-            "relevant_items": int(relevant.sum()),
+            "rows": n_items,
+            "cutoffs": list(cutoffs),
+            "relevant_items": relevant,
             "queries_without_relevant_items": n_queries - with_relevant,
         },
-        samples=Samples(truth=grades, predicted=codes.astype(np.int64), outputs=values, ids=ids),
+        samples=samples,
     )
 
 

@@ -18,6 +18,11 @@ from app.kernel.units.queries import Queries
 _LOOKED_AT = 1000
 
 
+def width_of(n_items: int, n_queries: int) -> int:
+    """The width of queries with so many items in all."""
+    return 1 + n_items // (_LOOKED_AT * n_queries)
+
+
 class QueryUnits(Units):
     """Queries with their items.
 
@@ -43,7 +48,7 @@ class QueryUnits(Units):
     @property
     def width(self) -> int:
         """Little, however many items there are."""
-        return 1 + self.query.size // (_LOOKED_AT * self.n_units)
+        return width_of(self.query.size, self.n_units)
 
     @property
     def truth(self) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import (
     Group,
     GroupedMetrics,
@@ -18,7 +19,7 @@ from app.domain.report import (
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer
-from app.kernel.metrics.expression import Subject, needs_counts
+from app.kernel.metrics.expression import Measure, Subject, measures, needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
@@ -39,11 +40,9 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         run: With its samples, where the kind needs them.
     """
     source, kind = question.source, UNIT_KINDS[task]
-    metrics_of_kind = catalogue().reported.for_task(task, kind.inputs(source)).metrics
-    reported = [one for metric in metrics_of_kind for one in kind.variants(source, metric)]
+    metrics_of_kind, reported, listed = _measured(source, task)
     found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
     metrics, per_class = found.overall(), found.per_class()
-    listed = [one for metric in metrics_of_kind for one in kind.listed(metric) if one.card.scope is Scope.OVERALL]
     values = dict(zip([one.name for one in listed], numbers(np.array(found.values(listed))), strict=True))
     requested, gaps = _requested(question, run)
     intervals = {}
@@ -55,7 +54,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
             question.options,
         ).intervals()
     findings, details = (
-        [*kind.findings(source, values, per_class)],
+        [*kind.findings(source, run.subject, values, per_class)],
         {**kind.details(source, run.subject, question.options)},
     )
     if source.is_weighted and not source.is_grouped:
@@ -73,6 +72,22 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         findings=tuple(findings),
         details=details,
     )
+
+
+def measures_of(question: Question, task: Task) -> list[Measure]:
+    """Every metric that the section looks at with its parameters, which are all that is needed of units."""
+    _, reported, listed = _measured(question.source, task)
+    asked = [leaf for expression in question.expressions for leaf in measures(expression)]
+    return [*(Measure(one.metric, one.parameters, None) for one in (*reported, *listed)), *asked]
+
+
+def _measured(source: MatrixInput, task: Task) -> tuple[Sequence[AnyMetric], list[Reported], list[Reported]]:
+    """The metrics of an input, what the report says of them, and what is kept for lists."""
+    kind = UNIT_KINDS[task]
+    metrics = catalogue().reported.for_task(task, kind.inputs(source)).metrics
+    reported = [one for metric in metrics for one in kind.variants(source, metric)]
+    listed = [one for metric in metrics for one in kind.listed(metric) if one.card.scope is Scope.OVERALL]
+    return metrics, reported, listed
 
 
 def _has_its_name(metric: AnyMetric) -> bool:

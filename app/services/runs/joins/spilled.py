@@ -44,7 +44,7 @@ class _File:
 
     path: Path
     schema: pa.Schema
-    waiting: list[tuple[pa.Array, Columns, NDArray[np.uint64]]] = field(default_factory=list)
+    waiting: list[tuple[pa.Array, Columns, NDArray[np.uint16]]] = field(default_factory=list)
     blocks: dict[int, list[int]] = field(default_factory=dict)
     writer: Any = None
     written: int = 0
@@ -91,7 +91,7 @@ class SpilledRun:
     Args:
         folder: Where files are made; who made it removes it.
         name: Of the files.
-        parts: Into how many parts the ids are divided, by a hash of each.
+        parts: Into how many parts the ids are divided, by a hash of each: at most 2^16.
         budget: Bytes that may wait in memory, about.
         columns: What is known of each sample, by name the type of the numbers.
     """
@@ -117,7 +117,7 @@ class SpilledRun:
     def _wait(self, file: _File, keys: Keys, columns: Columns) -> None:
         if keys.rows.size:
             chosen = {name: column[keys.rows] for name, column in columns.items()}
-            file.waiting.append((keys.ids, chosen, keys.hashes % self._parts))
+            file.waiting.append((keys.ids, chosen, (keys.hashes % self._parts).astype(np.uint16)))
             self._taken += keys.ids.nbytes + sum(one.nbytes for one in chosen.values()) + 8 * keys.rows.size
 
     def _flush(self) -> None:
@@ -128,13 +128,17 @@ class SpilledRun:
     def finish(self) -> None:
         """All samples are there: what waits is written."""
         self._flush()
-        for file in self._files.values():
-            file.close()
+        self.close()
 
     def part(self, number: int) -> Iterator[Part | None]:
         """The samples of a part, by kind of ids; None where there are none."""
         for file in self._files.values():
             yield file.part(number)
+
+    def close(self) -> None:
+        """Write no more."""
+        for file in self._files.values():
+            file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,5 +146,4 @@ class SpilledRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in self._files.values():
-            file.close()
+        self.close()
