@@ -31,7 +31,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from app.kernel.folds.metrics import folded_estimates
+from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 
@@ -104,7 +104,7 @@ def folded(asked: Asked) -> float:
     ):
         for y, one in batches(asked):
             fold.add(y, one)
-        return folded_estimates(fold.finish())[roc_auc.key][1].value
+        return float(folded_values(fold.finish())[roc_auc.key][1])
 
 
 def by_sklearn(asked: Asked) -> float:

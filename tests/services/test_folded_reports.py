@@ -100,6 +100,41 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
     assert [one.code for one in second.findings if one.code == "samples_folded"] == ["samples_folded"]
 
 
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
+def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str, tmp_path: Path) -> None:
+    """What has a closed form has the same. The rest is resampled: other draws of the same distribution."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    body = written(tmp_path / "data", classes, 6)
+    metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "adaptive_calibration_error"]
+    together = "mean(ks_statistic@*)"
+    body["options"] = {"intervals": "all", "alternative": alternative, "metrics": [*metrics, together]}
+    first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
+    drawn = 0
+    for name, one in second.items():
+        other = first[name]
+        if one.get("reason") or other.get("reason"):
+            continue
+        assert one["method"].removeprefix("folded_") == other["method"]
+        ends = [(one[end], other[end]) for end in ("low", "high") if other[end] is not None]
+        errors = [each.get("monte_carlo_error") for each in (one, other)]
+        if "draws" not in one:
+            assert all(own == pytest.approx(theirs, rel=1e-9) for own, theirs in ends)
+            assert one["given"] == other["given"]
+            continue
+        drawn += 1
+        # Ends of 1000 draws have such an error of their own.
+        near = 6 * sum(error for error in errors if error is not None)
+        assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
+    assert drawn > (10 if len(classes) == 2 else 17)
+    alone = {name for name in first if name not in second}
+    assert {name.partition("@")[0] for name in alone} >= {"adaptive_calibration_error"}
+    missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}
+    of_more = {"roc_auc_ovr_macro", "weighted_average_precision", "classwise_calibration_error"}
+    assert missing >= {f"median_phi@{classes[0]}", together} | (of_more if len(classes) > 2 else set())
+
+
 def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "runs").mkdir()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.samples.influence import LinearMethod
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import LinearMethod, Strata
 
 
 class Spread(NamedTuple):
@@ -17,22 +18,24 @@ class Spread(NamedTuple):
         method: How limits are made of it.
         freedom: Its degrees of freedom.
         sizes: Members and others of the class, for an area.
+        strata: What it takes as fixed.
     """
 
     variance: float
     method: LinearMethod
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
+    strata: Strata = Strata.WHOLE
 
 
-# Of the class that is asked for, None for all of them.
-Error = Callable[[FoldedSamples, int | None], Spread | None]
+# Of the class that is asked for, None for all of them, and its value.
+Error = Callable[[FoldedSamples, int | None, float], Spread | None]
 
 
 def of_mean(kind: int) -> Error:
     """Of the mean of what is added up."""
 
-    def error(scores: FoldedSamples, _: int | None) -> Spread:
+    def error(scores: FoldedSamples, _: int | None, __: float) -> Spread:
         size = scores.n_samples
         return Spread(scores.sums.variance(kind) / size, LinearMethod.T, max(size - 1.0, 1.0))
 
@@ -42,14 +45,50 @@ def of_mean(kind: int) -> Error:
 def of_class_means(kind: int) -> Error:
     """Of the mean over the classes of the mean over their members; the degrees of freedom are those of Welch (1947)."""
 
-    def error(scores: FoldedSamples, _: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, _: int | None, __: float) -> Spread | None:
         sizes = scores.actual
         if not sizes.all():
             return None
         parts = scores.sums.variances(kind) / (sizes * scores.n_classes**2)
         variance = float(parts.sum())
         per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
-        return Spread(variance, LinearMethod.T, variance**2 / per_freedom if per_freedom else np.inf)
+        freedom = variance**2 / per_freedom if per_freedom else np.inf
+        return Spread(variance, LinearMethod.T, freedom, strata=Strata.BY_CLASS)
+
+    return error
+
+
+def of_share() -> Error:
+    """Of a share of the samples."""
+
+    def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
+        return Spread(value * (1.0 - value) / max(scores.n_samples - 1, 1), LinearMethod.WILSON)
+
+    return error
+
+
+def of_constant() -> Error:
+    """Of what is the same whatever the samples are."""
+
+    def error(_: FoldedSamples, __: int | None, ___: float) -> Spread:
+        return Spread(0.0, LinearMethod.INFLUENCE)
+
+    return error
+
+
+def of_saved(kind: int, reference: Callable[[Array], tuple[float, Array]]) -> Error:
+    """Of the share that is saved of the mean of what is added up, against that of always saying the shares of the
+    classes.
+
+    Args:
+        kind: What is added up.
+        reference: From the shares (K) to their mean, and its derivative (K).
+    """
+
+    def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
+        size, (mean, moves) = scores.n_samples, reference(scores.prevalence)
+        variance = scores.sums.variance(kind, (value - 1.0) * moves) / mean**2
+        return Spread(variance / size, LinearMethod.INFLUENCE, max(size - 1.0, 1.0))
 
     return error
 
@@ -57,11 +96,12 @@ def of_class_means(kind: int) -> Error:
 def of_members(kind: int) -> Error:
     """Of the mean over the members of a class."""
 
-    def error(scores: FoldedSamples, class_index: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, class_index: int | None, _: float) -> Spread | None:
         if class_index is None or not scores.actual[class_index]:
             return None
         size = float(scores.actual[class_index])
-        return Spread(float(scores.sums.variances(kind)[class_index]) / size, LinearMethod.T, max(size - 1.0, 1.0))
+        variance = float(scores.sums.variances(kind)[class_index]) / size
+        return Spread(variance, LinearMethod.T, max(size - 1.0, 1.0), strata=Strata.BY_CLASS)
 
     return error
 
@@ -69,11 +109,12 @@ def of_members(kind: int) -> Error:
 def of_area(slope: float = 1.0) -> Error:
     """Of a line of the area of one class by DeLong; of two classes both have the same. None for averages of more."""
 
-    def error(scores: FoldedSamples, class_index: int | None) -> Spread | None:
+    def error(scores: FoldedSamples, class_index: int | None, _: float) -> Spread | None:
         if class_index is None and scores.n_classes > 2:
             return None
         ranking = scores.ranking(1 if class_index is None else class_index)
         sizes = float(ranking.positives), float(ranking.negatives)
-        return Spread(slope * slope * ranking.area_variance, LinearMethod.DELONG_LOGIT, sizes=sizes)
+        variance = slope * slope * ranking.area_variance
+        return Spread(variance, LinearMethod.DELONG_LOGIT, sizes=sizes, strata=Strata.BY_CLASS)
 
     return error

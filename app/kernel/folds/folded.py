@@ -35,9 +35,14 @@ class Order(NamedTuple):
 
 
 class FoldedSamples(Scores):
-    """What is left of folded samples of K classes: their numbers, and the orders, which go by once."""
+    """What is left of folded samples of K classes: their numbers, and the orders, which go by once.
+
+    Attributes:
+        top_label_bins: Of the highest probability, of probabilities.
+    """
 
     _binned = True
+    top_label_bins: FoldedBins | None = None
 
     def __init__(
         self, counts: Sequence[int], stretches: Callable[[int], Iterable[Stretch]], in_order: InOrder = map
@@ -75,7 +80,11 @@ class FoldedSamples(Scores):
 
     def curves_as_json(self) -> dict[str, Any]:
         """What is kept of the curves of all classes, for `KeptScores`."""
-        return {"classes": [self.ranking(code).curves_as_json() for code in range(self.n_classes)], "top_label": None}
+        classes = [self.ranking(code).curves_as_json() for code in range(self.n_classes)]
+        return {
+            "classes": classes,
+            "top_label": None if self.top_label_bins is None else self.top_label_bins.as_lists(),
+        }
 
     @lazy
     def pair_losses(self) -> Array:
@@ -134,8 +143,4 @@ class FoldedScores(FoldedSamples):
         self.confusion, self.ties, self.sums = confusion.copy(), ties, sums
         self.clipped = int(sums.counts[-1].sum())
         self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi())
-        self.__dict__["top_label"] = self._bins = top_label
-
-    def curves_as_json(self) -> dict[str, Any]:
-        """What is kept of the curves of all classes, for `KeptScores`."""
-        return {**super().curves_as_json(), "top_label": self._bins.as_lists()}
+        self.__dict__["top_label"] = self.top_label_bins = top_label

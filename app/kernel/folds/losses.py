@@ -58,11 +58,15 @@ class LossSums:
         """Sum of phi over the samples of each class (K)."""
         return np.asarray(self._sums.rounded()[PHI])
 
-    def variance(self, kind: int) -> float:
-        """Variance over n - 1 of a kind of values of all samples."""
-        exact = self._sums.exact()
-        rows = (exact[row * self.n_classes :][: self.n_classes] for row in (kind, kind + _KINDS))
-        first, second = (sum(row, start=Fraction(0)) for row in rows)
+    def variance(self, kind: int, shifts: Array | None = None) -> float:
+        """Variance over n - 1 of a kind of values of all samples, to which shifts (K) of their classes are added."""
+        exact, size = self._sums.exact(), self.n_classes
+        parts = zip(exact[kind * size :][:size], exact[(kind + _KINDS) * size :][:size], self.counts[0], strict=True)
+        first = second = Fraction(0)
+        for (own, squares, count), shift in zip(parts, np.zeros(size) if shifts is None else shifts, strict=True):
+            more, held = Fraction(float(shift)), int(count)
+            first += own + held * more
+            second += squares + 2 * more * own + held * more * more
         return spread(first, second, int(self.counts[0].sum()))
 
     def variances(self, kind: int) -> Array:

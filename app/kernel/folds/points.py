@@ -160,4 +160,7 @@ class KeptScores(Scores):
 
 
 def _bins(stored: Sequence[Sequence[float]] | None) -> FoldedBins | None:
-    return None if stored is None else FoldedBins(*map(np.array, stored))
+    if stored is None:
+        return None
+    weight, scores, members = map(np.array, stored)
+    return FoldedBins(weight, scores, members)

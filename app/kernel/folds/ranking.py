@@ -16,6 +16,8 @@ class FoldedRanking(Ranking):
 
     Attributes:
         area_variance: DeLong's variance of the area.
+        bins: Of equal width, of probabilities.
+        points: The cuts that are kept.
 
     Args:
         along: What all of them came to.
@@ -27,7 +29,8 @@ class FoldedRanking(Ranking):
         self.weights = None
         self.area_variance = along.area_variance()
         self._along, self._max_fpr = along, max_fpr
-        self._bins = None if along.bins is None else along.bins.read()
+        self.bins = None if along.bins is None else along.bins.read()
+        self.points = along.points.read()
         pairs, lost = positives * negatives, along.twice_lost
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.
@@ -53,16 +56,16 @@ class FoldedRanking(Ranking):
         known = {name: float(getattr(self, name)) for name in ("auc", "precision_sum")}
         areas = {name: None if np.isnan(area) else area for name, area in known.items()}
         return {
-            **self._along.points.read()._asdict(),
+            **self.points._asdict(),
             **areas,
-            "bins": None if self._bins is None else self._bins.as_lists(),
+            "bins": None if self.bins is None else self.bins.as_lists(),
         }
 
     def between(self, limits: Array) -> tuple[Array, Array, Array]:
         """Weight, sum of scores and weight of members in bins of equal width."""
-        if self._bins is None:
+        if self.bins is None:
             raise NotFolded("scores that are no probabilities have no bins")
-        return self._bins.between(limits)
+        return self.bins.between(limits)
 
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area up to the false positive rate that was looked at."""

@@ -17,7 +17,7 @@ from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
 # Sums of more independent outcomes than this much variance are drawn from the normal distribution.
-_NORMAL_FROM = 200.0
+NORMAL_FROM = 200.0
 _DRAWN_AT_ONCE = 1 << 20
 # Samples, and outcomes of them, looked at together: what fits in the second-level cache.
 _BLOCK = 16384
@@ -50,7 +50,7 @@ def expected_by_chance(
         ValueError: the scores carry a batch of weights.
     """
     found, deviations = _top_label(scores, bins, draws, seed, adaptive=adaptive)
-    return _chance(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
+    return chance_of(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
 
 
 def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
@@ -62,7 +62,7 @@ def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed
     found, deviations = _top_label(scores, bins, draws, seed)
     filled = found.weight > 0
     gaps = np.abs(deviations[filled]) / found.weight[filled, None]
-    return _chance(float(found.largest), gaps.max(axis=0), seed)
+    return chance_of(float(found.largest), gaps.max(axis=0), seed)
 
 
 def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
@@ -80,7 +80,7 @@ def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int 
         summed = _of_two_classes(scores, starts, draws, rng)
     else:
         summed = _of_classes(scores, bins, draws, rng)
-    return _chance(observed, summed / (scores.n_classes * float(found[0].weight.sum())), seed)
+    return chance_of(observed, summed / (scores.n_classes * float(found[0].weight.sum())), seed)
 
 
 def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bool = False) -> tuple[Bins, Array]:
@@ -100,7 +100,7 @@ def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.
         variance = float((weights * weights) @ (p * (1.0 - p)))
         if weights.size == 0 or variance == 0.0:
             continue
-        if variance >= _NORMAL_FROM * float((weights * weights).max()):
+        if variance >= NORMAL_FROM * float((weights * weights).max()):
             row[:] = rng.normal(0.0, sqrt(variance), draws)
             continue
         expected = float(weights @ p)
@@ -170,7 +170,8 @@ def _refuse_batch(scores: Scores) -> None:
         raise ValueError("one vector of weights at a time")
 
 
-def _chance(observed: float, simulated: Array, seed: int) -> Chance:
+def chance_of(observed: float, simulated: Array, seed: int) -> Chance:
+    """An error beside simulated ones (draws)."""
     draws = simulated.size
     reached = int(np.count_nonzero(simulated >= observed * (1.0 - TOLERANCE)))
     return Chance(

@@ -37,6 +37,7 @@ class NoLimits(StrEnum):
     TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
     TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
     TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
+    FOLDED = "they need all samples at once, and there are more than were held in memory"
     TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
 
 

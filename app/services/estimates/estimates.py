@@ -21,6 +21,7 @@ from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods import (
+    of_folds,
     of_labels,
     of_matrix,
     of_samples,
@@ -51,7 +52,8 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
     """
     estimands = [_in_one_form(estimand, run) for estimand in estimands]
     found = [_without_simulation(estimand, run, settings) for estimand in estimands]
-    for of_samples_too, simulate in ((False, of_matrix.simulated), (True, of_samples.resampled_all)):
+    resampled_all = of_samples.resampled_all if run.folded is None else of_folds.resampled_all
+    for of_samples_too, simulate in ((False, of_matrix.simulated), (True, resampled_all)):
         open_places = [
             place
             for place, (estimand, known) in enumerate(zip(estimands, found, strict=True))
@@ -132,6 +134,8 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     if estimand.task is not None:
         return of_labels.in_closed_form(estimand, run, settings) or of_samples.of_sums(estimand, run, settings)
     if estimand.scored:
+        if run.folded is not None:
+            return of_folds.in_closed_form(estimand, run, settings)
         return of_samples.in_closed_form(estimand, run, settings)
     if estimand.rates is not None:
         return of_matrix.of_rates(estimand, estimand.rates, run, settings)

@@ -12,13 +12,17 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.ranking import FoldedRanking
 from app.kernel.matrix.table import Table
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.areas import area_variance
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.losses import Codes
+from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
 from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
@@ -44,10 +48,11 @@ class RunData:
     Args:
         source: Its matrix, and its samples where they are at hand.
         units: What is resampled; None: it follows from the samples.
+        folded: What is left of its probabilities or scores where they went by batch by batch.
     """
 
-    def __init__(self, source: MatrixInput, units: Units | None = None) -> None:
-        self.source, self._units = source, units
+    def __init__(self, source: MatrixInput, units: Units | None = None, folded: FoldedSamples | None = None) -> None:
+        self.source, self._units, self.folded = source, units, folded
         self._closed_forms: dict[float, Headline] = {}
         self._group_forms: dict[float, GroupedHeadline] = {}
         self._chances: dict[tuple[Any, ...], Chance] = {}
@@ -107,7 +112,11 @@ class RunData:
         Raises:
             ValueError: it has none.
         """
-        return scores_of(self.source)
+        return scores_of(self.source) if self.folded is None else self.folded
+
+    def area_variance(self, ranking: Ranking) -> float:
+        """DeLong's variance of the area of one of its rankings, with members and others."""
+        return ranking.area_variance if isinstance(ranking, FoldedRanking) else area_variance(ranking)
 
     @cached_property
     def predicted(self) -> Codes:

@@ -85,7 +85,8 @@ class Folding:
         settled = new.source if self._assumed is None else self._assumed.settled(new.source)
         whole = replace(settled, facts={**settled.facts, DATA_FACT: facts})
         question = ask(whole, new.options)
-        section = folded_section(question, RunData(whole), fold.finish(map if workers is None else workers.in_order))
+        folded = fold.finish(map if workers is None else workers.in_order)
+        section = folded_section(question, RunData(whole, folded=folded))
         report = report_alone(question, {SectionName.PROBABILITIES: section})
         return replace(new, source=whole, report=report)
 

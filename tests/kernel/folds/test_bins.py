@@ -45,6 +45,17 @@ def test_samples_and_cuts_say_the_same(largest: int) -> None:
         inside = np.searchsorted(-LIMITS, -scores, side="right")
         amounts = {"weight": members + others, "values": scores * (members + others), "members": members}[name]
         np.testing.assert_allclose(found, np.bincount(inside, amounts, 15), rtol=1e-12)
+    spreads = by_cuts.read().spreads
+    assert spreads is not None
+    for side, amounts in enumerate((others, members)):
+        for place in range(15):
+            at = inside == 14 - place
+            assert spreads.counts[side, place] == amounts[at].sum()
+            if amounts[at].any():
+                mean = np.average(scores[at], weights=amounts[at])
+                deviation = np.sqrt(np.average((scores[at] - mean) ** 2, weights=amounts[at]))
+                assert spreads.means[side, place] == pytest.approx(mean, rel=1e-12)
+                assert spreads.deviations[side, place] == pytest.approx(deviation, abs=1e-7)
     if largest == 1:
         by_rows, half = BinSums(), BinSums()
         by_rows.add(scores, np.ones(scores.size, dtype=bool))
@@ -52,3 +63,12 @@ def test_samples_and_cuts_say_the_same(largest: int) -> None:
         by_rows.merge(half)
         for one, other in zip(by_rows.read().between(LIMITS), by_cuts.read().between(LIMITS), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_equal_scores_do_not_spread() -> None:
+    bins = BinSums()
+    bins.add(np.full(1001, 0.77), np.arange(1001) % 3 == 0)
+    spreads = bins.read().spreads
+    assert spreads is not None
+    assert not spreads.deviations.any()
+    assert spreads.means[:, 11].tolist() == [pytest.approx(0.77, rel=1e-15)] * 2

@@ -10,14 +10,14 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedOrder
-from app.kernel.folds.metrics import folded_estimates, folded_metrics, folded_values
+from app.kernel.folds.metrics import folded_metrics, folded_values
 from app.kernel.folds.order import OrderFold, scores_of, sortable
-from app.kernel.metrics.card import Scope
 from app.kernel.metrics.families.probabilities import ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, variance
 from tests.kernel.closeness import assert_close
+from tests.kernel.folds.lines import lines_of, told_limits
 
 ROOMY, TINY = 1 << 22, 1 << 10
 RANDOM = np.random.default_rng(2)
@@ -50,26 +50,21 @@ def folded(y: Codes, scores: Array, folder: Path, budget: int = ROOMY, step: int
 
 def told(scores: FoldedOrder) -> dict[str, bytes]:
     answers = {key: np.asarray(value).tobytes() for key, value in folded_values(scores).items()}
-    return answers | {
-        "estimates": repr(folded_estimates(scores)).encode(),
-        "curves": repr(scores.curves_as_json()).encode(),
-    }
+    return answers | {"limits": told_limits(scores), "curves": repr(scores.curves_as_json()).encode()}
 
 
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
 def test_values_and_errors_are_those_of_the_samples(scores: Array, tmp_path: Path) -> None:
     found, whole = folded(Y, scores, tmp_path, TINY, 130), Scores.of_scores(Y, scores)
-    values, estimates, influences = folded_values(found), folded_estimates(found), Influences(whole)
-    compared = 0
+    values, influences, compared = folded_values(found), Influences(whole), 0
     with silently():
         for one in folded_metrics(2):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=4e-15)
-            for code, estimate in enumerate(estimates[one.metric.key]):
-                if estimate.error is not None:
-                    line = influences.of(one.metric, code if one.metric.card.scope is Scope.CLASS else None)
-                    assert line is not None
-                    assert estimate.error == pytest.approx(float(np.sqrt(variance(line))), rel=1e-9, abs=1e-15)
-                    compared += 1
+    for one, code, line in lines_of(found):
+        own = influences.of(one.metric, code)
+        assert own is not None
+        assert variance(line) == pytest.approx(variance(own), rel=1e-9, abs=1e-30)
+        compared += 1
     assert compared >= 5
     assert np.isfinite(values[ranking.roc_auc.key]).all()
     assert not list(tmp_path.iterdir())

@@ -14,16 +14,17 @@ from app.domain.inputs.probabilities import decide
 from app.kernel.folds import runs
 from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedScores
-from app.kernel.folds.metrics import folded_estimates, folded_metrics, folded_values
+from app.kernel.folds.metrics import folded_metrics, folded_values
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
 from tests.kernel.closeness import assert_close
+from tests.kernel.folds.lines import lines_of, told_limits
 from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, of_one_column
 
 ROOMY, TINY = 1 << 22, 1 << 10
@@ -43,7 +44,7 @@ def folded(problem: Problem, folder: Path, budget: int = ROOMY, step: int = 400)
 def told(scores: FoldedScores) -> dict[str, bytes]:
     """Everything that a fold answers, bit by bit."""
     answers = {key: np.asarray(value).tobytes() for key, value in folded_values(scores).items()}
-    answers["estimates"] = repr(folded_estimates(scores)).encode()
+    answers["limits"] = told_limits(scores)
     answers["confusion"], answers["ties"] = scores.confusion.tobytes(), bytes([scores.ties % 256])
     return answers
 
@@ -100,23 +101,18 @@ def test_quartiles_fold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["two columns", "one column tied", "three classes", "three classes tied"])
 def test_errors_and_limits_are_those_of_the_samples(name: str, tmp_path: Path) -> None:
     problem = PROBLEMS[name]
-    influences, estimates = Influences(Scores(problem.y, problem.rows)), folded_estimates(folded(problem, tmp_path))
-    compared = 0
-    for one in folded_metrics(problem.classes):
-        for code, estimate in enumerate(estimates[one.metric.key]):
-            if estimate.error is not None:
-                line = influences.of(one.metric, code if one.metric.card.scope is Scope.CLASS else None)
-                assert line is not None
-                expected = limits(line)
-                assert expected is not None
-                assert estimate.limits is not None
-                assert estimate.error == pytest.approx(float(np.sqrt(variance(line))), rel=1e-9)
-                assert (estimate.limits.low, estimate.limits.high) == pytest.approx(
-                    (expected.low, expected.high), rel=1e-9
-                )
-                assert estimate.limits.method is expected.method
-                compared += 1
-    assert compared >= 15
+    influences, compared = Influences(Scores(problem.y, problem.rows)), 0
+    for one, code, line in lines_of(folded(problem, tmp_path)):
+        own = influences.of(one.metric, code)
+        assert own is not None
+        assert variance(line) == pytest.approx(variance(own), rel=1e-9)
+        found, expected = limits(line), limits(own)
+        assert (found is None, line.method, line.strata) == (expected is None, own.method, own.strata)
+        if found is not None and expected is not None:
+            assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+            assert found.method is expected.method
+        compared += 1
+    assert compared >= 17
 
 
 def test_values_are_those_of_scikit_learn(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Linearisation:
         freedom: Degrees of freedom of the variance, infinite where it is taken as known.
         sizes: Members and non-members of the class, for an area.
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
+        n_samples: How many samples there are, where their influence was added up before.
     """
 
     value: float
@@ -48,6 +49,7 @@ class Linearisation:
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
     worth: tuple[int, float] | None = None
+    n_samples: int | None = None
 
     def widened(self, level: float) -> float:
         """By how much limits of a level are wider since their variance is that of weighted samples."""
@@ -166,7 +168,7 @@ def limits(
 def _worth(share: Linearisation, variance: float, level: float) -> float:
     """The effective number of samples of a share of the samples."""
     if share.worth is None:
-        return float(share.influence.size)
+        return float(share.influence.size if share.n_samples is None else share.n_samples)
     samples, effective = share.worth
     linearised = variance * (samples - 1.0) / samples
     of_share = (np.asarray(part) for part in (share.value, linearised, float(samples), effective))

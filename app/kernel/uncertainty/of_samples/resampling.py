@@ -128,6 +128,7 @@ def bootstrap_samples(
     class_counts: ClassCounts = ClassCounts.RANDOM,
     grouping: Grouping | None = None,
     weighting: Array | None = None,
+    known: Sequence[Array] | None = None,
 ) -> list[Summary]:
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
@@ -140,13 +141,20 @@ def bootstrap_samples(
         class_counts: The design.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
         weighting: (n) what each sample weighs besides, in every replicate.
+        known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
+            off is no sampling error.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
     drawn = resamples(run, made, seed, class_counts, grouping)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals, weighting)
     values = replicated([run], functionals, drawn, [estimates], weighting)
-    return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
+    if known is None:
+        return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
+    return [
+        each.read(found[:, 0] + (exact - own), exact, read_at)
+        for each, found, own, exact in zip(asked, values, estimates, known, strict=True)
+    ]
 
 
 def values_of(run: Units, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:

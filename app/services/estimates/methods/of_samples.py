@@ -15,7 +15,6 @@ from app.kernel.metrics.card import is_of_probabilities
 from app.kernel.metrics.expression import Every, Measure, measures
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.design import AreaInterval, ClassCounts, Shares
 from app.kernel.uncertainty.of_matrices.closed_forms import Given
@@ -48,7 +47,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     plain = run.grouping is None and run.scores.weights is None
     if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        return tuple(_areas([code for code in classes if code is not None], run, settings))
+        return tuple(areas([code for code in classes if code is not None], run, settings))
     return of_sums(estimand, run, settings)
 
 
@@ -58,7 +57,7 @@ def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estima
     return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
 
 
-def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
+def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
     """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
     form = Estimate(value=nan, level=settings.level, method=LinearMethod.DELONG_LOGIT.value, given=Given.ACTUAL.value)
     by_sizes = settings.areas is AreaInterval.HANLEY_MCNEIL
@@ -77,7 +76,7 @@ def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Ite
             yield one if low < high else one.without_limits(NoLimits.DEGENERATE)
             continue
         # With two classes both have the same order, one from above and one from below.
-        spread = area_variance(ranking) if spread is None or run.n_classes > 2 else spread
+        spread = run.area_variance(ranking) if spread is None or run.n_classes > 2 else spread
         value = float(ranking.auc)
         low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
         yield replace(form, value=value, low=low, high=high, method=method)

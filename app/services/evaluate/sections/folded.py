@@ -1,29 +1,25 @@
 """What a report says of probabilities that went by batch by batch: the metrics that fold, and which do not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.report import Interval, Section, Undefined, Value, merged_metrics
 from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.metrics import FoldedEstimate, folded_estimates, folded_values
+from app.kernel.folds.metrics import folded_values
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer
-from app.kernel.metrics.expression import Subject, is_list
+from app.kernel.metrics.expression import is_list
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Alternative, AreaInterval
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.services.estimates.report_intervals import probability_metrics
+from app.services.estimates.report_intervals import estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import grouped
@@ -31,18 +27,22 @@ from app.services.json_values import numbers
 from app.services.reasons import reason, requested_values
 
 NOT_FOLDED: Final = "not_folded"
-_OF_AREAS: Final = (LinearMethod.DELONG_LOGIT, LinearMethod.NEWCOMBE)
 _REASON: Final = "it needs all samples at once, and there are more than were held in memory"
 
 
-def folded_section(question: Question, run: RunData, scores: FoldedSamples) -> Section:
+def folded_section(question: Question, run: RunData) -> Section:
     """Everything that is said of probabilities of which only sums and orders are left.
 
     Args:
         question: What is asked.
-        run: Without its samples.
-        scores: What is left of them.
+        run: With what is left of its samples.
+
+    Raises:
+        ValueError: its samples were not folded.
     """
+    scores = run.folded
+    if scores is None:
+        raise ValueError("expected samples that were folded")
     metrics = catalogue().of_probabilities.reported
     overall, of_class = metrics.of_scope(Scope.OVERALL), metrics.of_scope(Scope.CLASS)
     labels, size = question.source.labels, scores.n_classes
@@ -54,7 +54,7 @@ def folded_section(question: Question, run: RunData, scores: FoldedSamples) -> S
     found = grouped(overall, numbers(whole), size)
     if question.source.positive is not None:
         found = merged_metrics(found, per_class[labels[question.source.positive]])
-    requested, gaps = _requested(question, run, scores)
+    requested, gaps = _requested(question, run)
     return Section(
         metrics=found,
         per_class=per_class,
@@ -66,7 +66,7 @@ def folded_section(question: Question, run: RunData, scores: FoldedSamples) -> S
             *gaps,
         ),
         findings=(_folded_finding(scores),),
-        intervals=dict(_intervals(question, scores)),
+        intervals=_intervals(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED}),
         details=_details(scores, labels),
         curves=scores.curves_as_json(),
     )
@@ -96,11 +96,11 @@ def _undefined(
         yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
 
 
-def _requested(question: Question, run: RunData, scores: FoldedSamples) -> tuple[dict[str, Any], list[Undefined]]:
+def _requested(question: Question, run: RunData) -> tuple[dict[str, Any], list[Undefined]]:
     """Values of what was asked for, one by one: those that do not fold leave the others as they are."""
     answers: dict[str, Any] = {}
     gaps: list[Undefined] = []
-    labels, subject = question.source.labels, Subject.of_classes(run.table, scores)
+    labels, subject = question.source.labels, run.subject
     for text, expression in dict(question.of_probabilities).items():
         try:
             found, missing = requested_values([(text, expression)], labels, subject)
@@ -113,28 +113,15 @@ def _requested(question: Question, run: RunData, scores: FoldedSamples) -> tuple
     return answers, gaps
 
 
-def _intervals(question: Question, scores: FoldedSamples) -> Iterator[tuple[str, Interval]]:
-    """Of the metrics of which a report has some, by their sampling errors, with limits on both sides."""
-    options = question.options
-    usual = options.alternative is Alternative.TWO_SIDED and options.area_interval is AreaInterval.DELONG
-    if not question.has_intervals or not usual:
-        return
-    estimates = folded_estimates(scores, options.level)
-    for metric in probability_metrics(scores, options):
-        known = estimates.get(metric.key, ())
-        of_class = metric.card.scope is Scope.CLASS
-        for place, one in enumerate(known):
-            if one.limits is not None:
-                name = f"{metric.key}@{write_label(question.source.labels[place])}" if of_class else metric.key
-                # Areas, and what does not move with the class shares, take the sizes of the classes as they are.
-                by_class = one.limits.method in _OF_AREAS or metric.card.prevalence.is_insensitive(scores.n_classes)
-                yield name, _interval(one, options.level, Given.ACTUAL if by_class else Given.SAMPLES)
-
-
-def _interval(one: FoldedEstimate, level: float, given: Given) -> Interval:
-    assert one.limits is not None  # noqa: S101 - who calls has looked
-    low, high, method = one.limits.low, one.limits.high, one.limits.method.value
-    return {"low": low, "high": high, "level": level, "method": method, "given": given.value}
+def _intervals(
+    question: Question, run: RunData, folded: Container[str], missing: Container[str]
+) -> dict[str, Interval]:
+    """As of samples at hand, of what has a value."""
+    if not question.has_intervals:
+        return {}
+    metrics = [one for one in probability_metrics(run.scores, question.options) if one.key in folded]
+    asked = [(text, expression) for text, expression in question.of_probabilities if text not in missing]
+    return estimate_for_report(metrics, asked, run, question.options).intervals()
 
 
 def _details(scores: Scores, labels: Sequence[str]) -> dict[str, Any]:

@@ -51,15 +51,25 @@ def _cosine(s: Scores, _: Parameters) -> Array:
     return values
 
 
+def brier_of_shares(share: Array) -> tuple[float, Array]:
+    """Brier score of always saying the shares (K) of the classes, and its derivative (K) by them."""
+    half = 0.5 if share.size == 2 else 1.0
+    return half * float(np.sum(share * (1.0 - share))), half * (1.0 - 2.0 * share)
+
+
+def log_loss_of_shares(share: Array) -> tuple[float, Array]:
+    """The same of log loss. A constant is missing from the derivative; that of a class without samples is 0."""
+    return -float(np.sum(x_log_x(share))), -np.log(np.where(share > 0, share, 1.0))
+
+
 def _saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
     """1 - B/R, a ratio of the Brier score to that of the shares, R = sum pi (1 - pi), half of it for two classes."""
-    s = of.scores
-    losses, share = _squared_error(s, parameters), s.prevalence
-    half = 0.5 if s.n_classes == 2 else 1.0
-    spread = half * float(np.sum(share * (1.0 - share)))
-    # The derivative of R by the share of a class is 1 - 2 pi.
-    moves = half * (1.0 - 2.0 * share)[s.y]
-    influence = centred(-losses / spread + of.mean(losses) / spread**2 * moves, s.weights)
+    return _ratio_saved(of, _squared_error(of.scores, parameters), *brier_of_shares(of.scores.prevalence))
+
+
+def _ratio_saved(of: Sampled, losses: Array, reference: float, moves: Array) -> Influence:
+    by_class = of.mean(losses) / reference**2 * moves
+    influence = centred(-losses / reference + by_class[of.scores.y], of.scores.weights)
     return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
 
@@ -90,13 +100,7 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
 
 def _share_of_surprise_saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
     """1 - L/H, a ratio of the log loss to that of the shares, H = -sum pi ln pi."""
-    s = of.scores
-    losses, share = _log_losses(s, parameters), s.prevalence
-    entropy = -float(np.sum(x_log_x(share)))
-    # The derivative of H by the share of a class is -ln pi - 1; the constant cancels in the centring.
-    moves = -np.log(share[s.y])
-    influence = centred(-losses / entropy + of.mean(losses) / entropy**2 * moves, s.weights)
-    return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
+    return _ratio_saved(of, _log_losses(of.scores, parameters), *log_loss_of_shares(of.scores.prevalence))
 
 
 def _ranked_errors(s: Scores, _: Parameters) -> Array:

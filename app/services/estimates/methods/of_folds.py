@@ -1,0 +1,159 @@
+"""Limits of metrics of probabilities and scores that went by batch by batch.
+
+Where influences add up there is a closed form. Of all else the numbers of samples between the cuts that were kept, and
+in the bins, are drawn again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+from typing import Final
+
+import numpy as np
+
+from app.kernel.folds.cells import Cells, Draw, simulated_by_chance
+from app.kernel.folds.metrics import draw_of, folds, linearised
+from app.kernel.metrics.card import Metric, is_of_probabilities
+from app.kernel.metrics.expression import Bounds, Every, Measure
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.design import ClassCounts, Shares
+from app.kernel.uncertainty.of_matrices.closed_forms import Given
+from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, plan, resampled
+from app.services.estimands import Estimand
+from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.of_samples import areas, of_sum
+from app.services.estimates.run_data import RunData
+from app.services.seeds import chosen_seed
+
+# Of the names of the methods, which are those of resampled samples.
+_PREFIX: Final = "folded_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One value that is resampled.
+
+    Attributes:
+        metric: At its default parameters.
+        code: The class that it is of, None of an overall metric.
+        of: Which of the two classes of the cells that is.
+        value: As it was found.
+        bounds: Of the metric.
+        place: Of its estimand, and its own within.
+    """
+
+    metric: Metric[Scores]
+    code: int | None
+    of: int | None
+    value: float
+    bounds: Bounds
+    place: tuple[int, int]
+
+    def read(self, of: int | None) -> Resampled:
+        """What is computed, for one of the classes."""
+        return resampled(Measure(self.metric, self.metric.card.defaults, of), self.bounds)
+
+
+def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """An estimand whose influences were added up, or an area; None for others."""
+    metric, codes = _folding(estimand, run), _codes(estimand, run)
+    if metric is None or run.folded is None:
+        return None
+    if metric is roc_auc:
+        return tuple(areas([code for code in codes if code is not None], run, settings))
+    lines = [linearised(run.folded, metric, code) for code in codes]
+    known = [line for line in lines if line is not None]
+    return tuple(of_sum(line, run, settings) for line in known) if len(known) == len(lines) else None
+
+
+def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
+    """Any estimands by resampling cells. All that are of the same cells see the same resamples.
+
+    Raises:
+        ValueError: the samples are at hand.
+    """
+    if run.folded is None:
+        raise ValueError("expected samples that were folded")
+    values = [run.values(estimand).tolist() for estimand in estimands]
+    found = [[_not_drawn(one, value, settings) for value in own] for one, own in zip(estimands, values, strict=True)]
+    groups: dict[tuple[Draw, int], list[_Value]] = {}
+    for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
+        metric = _folding(estimand, run)
+        draw = None if metric is None else draw_of(metric)
+        if metric is None or draw is None:
+            continue
+        for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
+            at = draw.at(run.n_classes, code)
+            if at is not None and isfinite(value):
+                one = _Value(metric, code, at[1], value, estimand.bounds, (place, index))
+                groups.setdefault((draw, at[0]), []).append(one)
+    for (draw, code), asked in groups.items():
+        made = _resampled(draw.cells(run.folded, code), asked, run, settings)
+        for one, estimate in zip(asked, made, strict=True):
+            place, index = one.place
+            found[place][index] = estimate
+    return [tuple(own) for own in found]
+
+
+def _folding(estimand: Estimand, run: RunData) -> Metric[Scores] | None:
+    """The metric that an estimand is, at its default parameters, if it folds."""
+    expression = estimand.expression
+    if not isinstance(expression, Measure) or not is_of_probabilities(expression.metric):
+        return None
+    usual = dict(expression.parameters) == expression.metric.card.defaults
+    return expression.metric if usual and folds(expression.metric, run.n_classes) else None
+
+
+def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
+    """The class of each value."""
+    of = estimand.expression.of if isinstance(estimand.expression, Measure) else None
+    return [*range(run.n_classes)] if isinstance(of, Every) else [of]
+
+
+def _not_drawn(estimand: Estimand, value: float, settings: LimitSettings) -> Estimate:
+    method = _PREFIX + resampled(estimand.expression, estimand.bounds).method
+    form = Estimate(value=value, level=settings.level, method=method, given=Given.SAMPLES.value)
+    return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
+
+
+def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: LimitSettings) -> list[Estimate]:
+    fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
+    form = Estimate(value=nan, level=settings.level, given=(Given.ACTUAL if fixed else Given.SAMPLES).value)
+    reads = [one.read(one.of) for one in asked]
+    forms = [
+        replace(form, value=one.value, method=_PREFIX + read.method) for one, read in zip(asked, reads, strict=True)
+    ]
+    made = plan(cells.n_units, run.n_classes, settings.sampling.draws, whole=True)
+    if made is None:
+        return [one.without_limits(NoLimits.TOO_LARGE) for one in forms]
+    seed = chosen_seed(settings.seed, run.source.counts)
+    summaries = bootstrap_samples(
+        cells,
+        reads,
+        seed=seed,
+        made=made,
+        level=settings.level_of_each,
+        class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
+        known=[np.atleast_1d(one.read(one.code).values(run.subject)) for one in asked],
+    )
+    found = []
+    for one, of_draws, summary in zip(asked, forms, summaries, strict=True):
+        drawn = replace(of_draws, seed=seed, draws=made.draws, monte_carlo_error=nan)
+        (estimate,) = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
+        if estimate.reason is None:
+            # What the cells are off the value can move the ends of resamples beyond the range.
+            low, high = np.clip([estimate.low, estimate.high], *one.bounds).tolist()
+            low = 0.0 if _by_chance(one, cells, made, settings, seed) else low
+            estimate = replace(estimate, low=low, high=high)
+        found.append(estimate)
+    return found
+
+
+def _by_chance(one: _Value, cells: Cells, made: Plan, settings: LimitSettings, seed: int) -> bool:
+    """Might perfect probabilities show such a calibration error as well?"""
+    if one.metric.card.inference.by_chance is None:
+        return False
+    chance = simulated_by_chance(one.metric, one.value, cells, made.draws, seed)
+    return chance.p_value > 1.0 - settings.stated_level_of_each

@@ -1,0 +1,36 @@
+"""Where limits of folded metrics come from: closed forms and cells."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, Draw
+from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.metrics import Folded, folded_metrics, linearised
+from app.kernel.metrics.card import Scope
+from app.kernel.uncertainty.of_samples.influence import Linearisation
+
+
+def codes_of(one: Folded, classes: int) -> list[int | None]:
+    return [*range(classes)] if one.metric.card.scope is Scope.CLASS else [None]
+
+
+def lines_of(scores: FoldedSamples) -> Iterator[tuple[Folded, int | None, Linearisation]]:
+    """All that have a sampling error."""
+    for one in folded_metrics(scores.n_classes):
+        for code in codes_of(one, scores.n_classes):
+            line = linearised(scores, one.metric, code)
+            if line is not None and np.isfinite(line.value):
+                yield one, code, line
+
+
+def told_limits(scores: FoldedSamples) -> bytes:
+    """All that limits are made of, bit by bit."""
+    cells = [draw.cells(scores, code) for draw in draws_of(scores) for code in range(scores.n_classes)]
+    drawn = [(one.scores.y.tolist(), one.scores.probabilities.tolist(), one.counts.tolist()) for one in cells]
+    lines = [(one.metric.key, code, line) for one, code, line in lines_of(scores)]
+    return repr([*lines, *drawn]).encode()
+
+
+def draws_of(scores: FoldedSamples) -> list[Draw]:
+    return [AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL] if scores.are_probabilities else [AT_CUTS]
