@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+# Different groups of samples where there are more of these than memory holds.
+MOST_GROUPS: Final = 1_000_000
 
 
 class DataFormat(StrEnum):

@@ -370,6 +370,37 @@ def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Clien
     assert worst["query_id"] == f"u{np.argmin(of_each)}"
 
 
+def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: httpx.Client, folder: Path) -> None:
+    many = 80_000
+    random = np.random.default_rng(19)
+    house = random.integers(0, 400, many)
+    sure = random.uniform(size=many)
+    ill = sure + random.normal(scale=0.4, size=many) + random.normal(scale=0.3, size=400)[house] > 0.5
+    names = [f"house {one}" for one in house]
+    table = pa.table({"ill": ill, "p0": 1.0 - sure, "p1": sure, "house": names, "id": np.arange(many)})
+    pq.write_table(table, folder / "houses.parquet", row_group_size=10_000)
+    labels = ["false", "true"]
+    columns = {"y_true": "ill", "probabilities": ["p0", "p1"], "group_id": "house", "sample_id": "id"}
+    source = named(folder / "houses.parquet", columns, "probabilities", labels=labels)
+    kept = result(client, keep(client, source, model="houses").json()).json()
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert kept["input"]["data"]["sample_ids_unchecked"] is True
+    sent = {"y_true": np.where(ill, "true", "false").tolist(), "probabilities": lists(table, "p0", "p1")}
+    whole = compute(client, {"kind": "probabilities", "labels": labels, **sent, "group_ids": names})
+    assert kept["input"]["n_groups"] == whole["input"]["n_groups"] == 400
+    effects = kept["groups"].pop("design_effects")
+    assert effects == pytest.approx(whole["groups"].pop("design_effects"), rel=1e-11)
+    assert effects["accuracy"] > 1.5
+    assert kept["groups"] == whole["groups"]
+    assert kept["intervals"].keys() == whole["intervals"].keys()
+    for name, own in whole["intervals"].items():
+        found = kept["intervals"][name]
+        assert (found["method"], found["given"]) == (own["method"], own["given"])
+        assert (found["low"], found["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9), name
+    assert kept["intervals"]["roc_auc@true"]["method"] == "cluster_delong_logit"
+    assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
+
+
 def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     sure = RANDOM.uniform(size=many)

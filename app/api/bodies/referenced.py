@@ -32,7 +32,8 @@ _PROBABILITIES: Final = "probabilities"
 _SCORES, _SCORE = "scores", "score"
 _IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
-_OF_ROWS: Final = frozenset({_IDS, "group_id", "sample_weight"})
+_WEIGHT, _GROUP = "sample_weight", "group_id"
+_OF_ROWS: Final = frozenset({_IDS, _GROUP, _WEIGHT})
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, RuntimeError)
 
 
@@ -140,17 +141,15 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            if of_rows - {_IDS}:
-                raise BeyondMemory(
-                    f"expected {asked.kind} without groups and weights, of so many rows", pointer="/data"
-                )
+            if _WEIGHT in of_rows:
+                raise BeyondMemory(f"expected {asked.kind} without weights, of so many rows", pointer="/data")
             names = asked.reference.columns or self._data.names(mapped=False)
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
         self._has_ids = _IDS in of_rows
-        self.reading = Reading(source, asked, self._data.schema)
+        self.reading = Reading(source, asked, self._data.schema, grouped=_GROUP in of_rows)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -175,11 +174,13 @@ class Reading:
 
     Attributes:
         schema: Of all files.
+        grouped: Do rows have groups?
     """
 
     source: DataSource
     asked: Asked
     schema: pa.Schema
+    grouped: bool = False
 
     def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:
         """The rows of a piece in parts, each as `read_data` has all of them; ``before`` rows of others come first.

@@ -13,6 +13,8 @@ import numpy as np
 
 from app.kernel.folds.bins import BinSums
 from app.kernel.folds.entries import Counts
+from app.kernel.folds.groups.placements import placements
+from app.kernel.folds.groups.sums import GroupSums
 from app.kernel.folds.points import KeptPoints
 from app.kernel.folds.stretches import Cuts, Stretch
 from app.kernel.numerics.arrays import Array, Mask
@@ -53,6 +55,7 @@ class Along:
         edge: The first cut beyond the largest false positive rate.
         bins: Of scores that are probabilities.
         points: Some of the cuts.
+        placed: Where the samples of groups stand, if they are in some.
 
     Args:
         positives: Members of all samples.
@@ -61,6 +64,7 @@ class Along:
         quantiles: Of the scores of the members.
         n_classes: How many classes there are, which share the points of their curves.
         binned: Are scores probabilities, which have bins?
+        grouped: Do samples have groups?
         above: Members and others with higher scores than those that are added here.
     """
 
@@ -73,6 +77,7 @@ class Along:
         n_classes: int = 2,
         *,
         binned: bool = True,
+        grouped: bool = False,
         above: tuple[int, int] = (0, 0),
     ) -> None:
         self.positives, self.negatives = positives, negatives
@@ -82,6 +87,7 @@ class Along:
         self.edge: Block | None = None
         self.bins = BinSums() if binned else None
         self.points = KeptPoints(positives, negatives, n_classes, above)
+        self.placed = GroupSums(1) if grouped else None
         slack = _SLACK * positives
         self._sought = {
             quantile: (
@@ -162,6 +168,8 @@ class Along:
         if self.bins is not None and other.bins is not None:
             self.bins.merge(other.bins)
         self.points.merge(other.points)
+        if self.placed is not None and other.placed is not None:
+            self.placed.merge(other.placed)
         self.twice_lost += other.twice_lost
         self._precision.merge(other._precision)
         self._add_squares(*other._squares)
@@ -252,8 +260,10 @@ def along_stretch(begun: Callable[..., Along], part: tuple[Stretch, tuple[int, i
         part: The stretch, and these numbers.
     """
     stretch, above = part
-    along = begun(above=above)
-    along.add(stretch.cuts())
+    along, cuts = begun(above=above), stretch.cuts()
+    along.add(cuts)
+    if along.placed is not None:
+        along.placed.merge(placements(stretch.in_groups(), cuts, above))
     return along
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
 
@@ -19,6 +20,7 @@ class Spread(NamedTuple):
         freedom: Its degrees of freedom.
         sizes: Members and others of the class, for an area.
         strata: What it takes as fixed.
+        of_groups: What groups add to it, where samples are in some: then this counts, and not the variance.
     """
 
     variance: float
@@ -26,6 +28,7 @@ class Spread(NamedTuple):
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
     strata: Strata = Strata.WHOLE
+    of_groups: Callable[[], GroupInfluence] | None = None
 
 
 # Of the class that is asked for, None for all of them, and its value.
@@ -36,8 +39,9 @@ def of_mean(kind: int) -> Error:
     """Of the mean of what is added up."""
 
     def error(scores: FoldedSamples, _: int | None, __: float) -> Spread:
-        size = scores.n_samples
-        return Spread(scores.sums.variance(kind) / size, LinearMethod.T, max(size - 1.0, 1.0))
+        size, freedom = scores.n_samples, max(scores.n_samples - 1.0, 1.0)
+        variance = scores.sums.variance(kind) / size
+        return Spread(variance, LinearMethod.T, freedom, of_groups=lambda: _losses(scores).mean(kind))
 
     return error
 
@@ -53,16 +57,23 @@ def of_class_means(kind: int) -> Error:
         variance = float(parts.sum())
         per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
         freedom = variance**2 / per_freedom if per_freedom else np.inf
-        return Spread(variance, LinearMethod.T, freedom, strata=Strata.BY_CLASS)
+        return Spread(
+            variance,
+            LinearMethod.T,
+            freedom,
+            strata=Strata.BY_CLASS,
+            of_groups=lambda: _losses(scores).class_means(kind),
+        )
 
     return error
 
 
-def of_share() -> Error:
-    """Of a share of the samples."""
+def of_share(*counted: int, rest: bool = False) -> Error:
+    """Of the share of the samples that are counted by some of the counts in each group, or by none of them."""
 
     def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
-        return Spread(value * (1.0 - value) / max(scores.n_samples - 1, 1), LinearMethod.WILSON)
+        variance = value * (1.0 - value) / max(scores.n_samples - 1, 1)
+        return Spread(variance, LinearMethod.WILSON, of_groups=lambda: _losses(scores).share(counted, rest=rest))
 
     return error
 
@@ -88,7 +99,12 @@ def of_saved(kind: int, reference: Callable[[Array], tuple[float, Array]]) -> Er
     def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
         size, (mean, moves) = scores.n_samples, reference(scores.prevalence)
         variance = scores.sums.variance(kind, (value - 1.0) * moves) / mean**2
-        return Spread(variance / size, LinearMethod.INFLUENCE, max(size - 1.0, 1.0))
+        return Spread(
+            variance / size,
+            LinearMethod.INFLUENCE,
+            max(size - 1.0, 1.0),
+            of_groups=lambda: _losses(scores).saved(kind, mean, (1.0 - value) * moves),
+        )
 
     return error
 
@@ -101,7 +117,13 @@ def of_members(kind: int) -> Error:
             return None
         size = float(scores.actual[class_index])
         variance = float(scores.sums.variances(kind)[class_index]) / size
-        return Spread(variance, LinearMethod.T, max(size - 1.0, 1.0), strata=Strata.BY_CLASS)
+        return Spread(
+            variance,
+            LinearMethod.T,
+            max(size - 1.0, 1.0),
+            strata=Strata.BY_CLASS,
+            of_groups=lambda: _losses(scores).members(kind, class_index),
+        )
 
     return error
 
@@ -115,6 +137,19 @@ def of_area(slope: float = 1.0) -> Error:
         ranking = scores.ranking(1 if class_index is None else class_index)
         sizes = float(ranking.positives), float(ranking.negatives)
         variance = slope * slope * ranking.area_variance
-        return Spread(variance, LinearMethod.DELONG_LOGIT, sizes=sizes, strata=Strata.BY_CLASS)
+        return Spread(
+            variance,
+            LinearMethod.DELONG_LOGIT,
+            sizes=sizes,
+            strata=Strata.BY_CLASS,
+            of_groups=lambda: ranking.area_of_groups(slope),
+        )
 
     return error
+
+
+def _losses(scores: FoldedSamples) -> GroupedLosses:
+    """What groups hold of probabilities."""
+    if scores.sums_of_groups is None:
+        raise ValueError("expected probabilities of samples in groups")
+    return scores.sums_of_groups

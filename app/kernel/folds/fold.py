@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.entries import Groups
 from app.kernel.folds.runs import SortedRuns
 from app.kernel.samples.losses import Codes
 
@@ -25,20 +26,26 @@ class Fold(ABC):
     Attributes:
         classes: K.
         budget: Bytes of memory, about, that the order may take; more goes into files.
+        grouped: Do samples have groups?
 
     Raises:
         ValueError: there are fewer than two classes.
     """
 
-    def __init__(self, classes: int, budget: int) -> None:
+    def __init__(self, classes: int, budget: int, *, grouped: bool = False) -> None:
         if classes < 2:
             raise ValueError(f"expected at least two classes, got {classes}")
-        self.classes, self.budget = classes, budget
+        self.classes, self.budget, self.grouped = classes, budget, grouped
 
     @property
     @abstractmethod
     def rows(self) -> int:
         """Samples so far."""
+
+    @property
+    def bytes_of_groups(self) -> int:
+        """Bytes in memory for sums within groups, as of when they were looked at last."""
+        return 0
 
     @property
     @abstractmethod
@@ -58,10 +65,17 @@ class Fold(ABC):
     ) -> None:
         self.close()
 
+    @property
+    def _reading_budget(self) -> int:
+        """Bytes of memory for reading the order, as if keys were alone."""
+        return self.budget // 2 if self.grouped else self.budget
+
     def _check_mergeable(self, other: "Fold") -> None:
-        """Raises ValueError: another state has another number of classes."""
+        """Raises ValueError: another state has another number of classes, or one of them alone has groups."""
         if other.classes != self.classes:
             raise ValueError(f"states of {self.classes} and of {other.classes} classes cannot be merged")
+        if other.grouped != self.grouped:
+            raise ValueError("states with groups and without cannot be merged")
 
     def _release(self) -> None:
         """Sort what came in last, and give back the memory of what comes in.
@@ -73,6 +87,12 @@ class Fold(ABC):
             raise ValueError("expected at least one sample")
         for store in self._stores:
             store.release()
+
+    def _check_groups(self, groups: Groups | None, size: int) -> None:
+        """Raises ValueError: there are groups where there are to be none, or the other way round, or too few."""
+        if (groups is not None) != self.grouped or (groups is not None and groups.shape != (size,)):
+            expected = f"the groups of {size} samples" if self.grouped else "samples without groups"
+            raise ValueError(f"expected {expected}")
 
     def _codes(self, actual: NDArray[Any]) -> Codes:
         """Codes (n) of classes as indices.

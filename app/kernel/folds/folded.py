@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.kernel.folds.along import Along, along_stretch
 from app.kernel.folds.bins import FoldedBins
 from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.ranking import FoldedRanking
 from app.kernel.folds.runs import Run
@@ -38,15 +39,24 @@ class FoldedSamples(Scores):
     """What is left of folded samples of K classes: their numbers, and the orders, which go by once.
 
     Attributes:
+        grouped: Do samples have groups?
+        sums_of_groups: What these hold, of probabilities.
         top_label_bins: Of the highest probability, of probabilities.
     """
 
     _binned = True
+    sums_of_groups: GroupedLosses | None = None
     top_label_bins: FoldedBins | None = None
 
     def __init__(
-        self, counts: Sequence[int], stretches: Callable[[int], Iterable[Stretch]], in_order: InOrder = map
+        self,
+        counts: Sequence[int],
+        stretches: Callable[[int], Iterable[Stretch]],
+        in_order: InOrder = map,
+        *,
+        grouped: bool = False,
     ) -> None:
+        self.grouped = grouped
         self.n_classes, self.n_samples = len(counts), int(sum(counts))
         self.weights = None
         self._folded: dict[int, FoldedRanking] = {}
@@ -64,7 +74,9 @@ class FoldedSamples(Scores):
         if made is None:
             positives = int(self._counts[code])
             sizes = positives, self.n_samples - positives
-            begun = partial(Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned)
+            begun = partial(
+                Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned, grouped=self.grouped
+            )
             whole = begun()
             for along in self._in_order(partial(along_stretch, begun), self._parts(code)):
                 whole.merge(along)
@@ -104,6 +116,7 @@ class FoldedOrder(FoldedSamples):
         counts: Samples of each class.
         stretches: All samples by falling score of a class.
         in_order: Has stretches looked at, here or elsewhere, and gives what comes of them in turn.
+        grouped: Do samples have groups?
     """
 
     are_probabilities = False
@@ -139,7 +152,14 @@ class FoldedScores(FoldedSamples):
         budget: int,
         in_order: InOrder = map,
     ) -> None:
-        super().__init__(confusion.sum(axis=1).tolist(), lambda code: stretches(*orders[code], budget), in_order)
+        of_groups = sums.by_group()
+        super().__init__(
+            confusion.sum(axis=1).tolist(),
+            lambda code: stretches(*orders[code], budget),
+            in_order,
+            grouped=of_groups is not None,
+        )
+        self.sums_of_groups = of_groups
         self.confusion, self.ties, self.sums = confusion.copy(), ties, sums
         self.clipped = int(sums.counts[-1].sum())
         self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi())

@@ -6,6 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.entries import Groups
+from app.kernel.folds.groups.influence import GroupedLosses
+from app.kernel.folds.groups.sums import GroupSums
 from app.kernel.folds.keys import Probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Gather, spread
@@ -16,6 +19,10 @@ _BY_PRODUCT = 8
 # What is summed; the squares follow in the same order.
 LOG_LOSS, SQUARED_ERROR, COSINE, PHI = range(4)
 _KINDS = 4
+# Of each group there are besides how many samples are surely right, and how many are ruled out.
+SURE, RULED_OUT = 4, 5
+# Where groups are, values are whole multiples of these powers of 2: log losses are below 2^6, all others at most 2.
+_EXPONENTS = np.array([-52, -57, -57, -57, 0, 0])
 _EMPTY: tuple[float, float] = (np.inf, -np.inf)
 
 
@@ -27,26 +34,42 @@ class LossSums:
 
     Attributes:
         counts: Samples, those with p_true > 1/2, with p_true < 1/K and with p_true < 2^-52, (4, K).
+
+    Args:
+        n_classes: K.
+        grouped: Do samples have groups? Within these values are rounded down to multiples of 2^-52 and less.
     """
 
-    def __init__(self, n_classes: int) -> None:
+    def __init__(self, n_classes: int, *, grouped: bool = False) -> None:
         self.n_classes = n_classes
+        self._groups = GroupSums(len(_EXPONENTS)) if grouped else None
         self.counts: NDArray[np.int64] = np.zeros((4, n_classes), dtype=np.int64)
         self._sums = ExactSums((2 * _KINDS, n_classes))
         self._range = _EMPTY
         self._one_hot = np.eye(n_classes)
 
-    def add(self, probabilities: Probabilities, y: Codes) -> None:
-        """Add rows (n, K) with codes (n); of two classes (n) of class 1 do."""
+    def add(self, probabilities: Probabilities, y: Codes, groups: Groups | None = None) -> None:
+        """Add rows (n, K) with codes (n); of two classes (n) of class 1 do. Groups (n) where samples have some."""
         for start in range(0, y.size, BLOCK):
             part = slice(start, start + BLOCK)
-            self._add(probabilities[part], y[part])
+            self._add(probabilities[part], y[part], None if groups is None else groups[part])
 
     def merge(self, other: Self) -> None:
         """Take in the sums of others."""
         self.counts = self.counts + other.counts
         self._sums.merge(other._sums)
         self._range = min(self._range[0], other._range[0]), max(self._range[1], other._range[1])
+        if self._groups is not None and other._groups is not None:
+            self._groups.merge(other._groups)
+
+    @property
+    def bytes_of_groups(self) -> int:
+        """Bytes in memory for groups, as of when they were looked at last."""
+        return 0 if self._groups is None else self._groups.nbytes
+
+    def by_group(self) -> GroupedLosses | None:
+        """The same of each group."""
+        return None if self._groups is None else GroupedLosses(self._groups, self.n_classes, np.ldexp(1.0, _EXPONENTS))
 
     def losses(self) -> Losses:
         """As metrics take them."""
@@ -75,7 +98,7 @@ class LossSums:
         rows = zip(exact[kind * size :][:size], exact[(kind + _KINDS) * size :][:size], self.counts[0], strict=True)
         return np.array([spread(first, second, int(count)) for first, second, count in rows])
 
-    def _add(self, probabilities: Probabilities, y: Codes) -> None:
+    def _add(self, probabilities: Probabilities, y: Codes, groups: Groups | None) -> None:
         values = np.empty((2 * _KINDS, y.size))
         p_true, squared_length = self._rows(probabilities, y, values[SQUARED_ERROR])
         low, high = float(p_true.min()), float(p_true.max())
@@ -85,8 +108,12 @@ class LossSums:
         np.divide(p_true, np.sqrt(squared_length, out=squared_length), out=values[COSINE])
         phi_of(p_true, out=values[PHI])
         np.multiply(values[:_KINDS], values[:_KINDS], out=values[_KINDS:])
-        gather = self._gather(y)
-        self.counts += gather(self._regions(p_true)).astype(np.int64)
+        gather, regions = self._gather(y), self._regions(p_true)
+        if self._groups is not None and groups is not None:
+            of_each = np.concatenate([values[:_KINDS], regions[1:3]])
+            whole = np.ldexp(of_each, -_EXPONENTS[:, None]).astype(np.int64)
+            self._groups.add(groups, y.astype(np.int64, copy=False), whole)
+        self.counts += gather(regions).astype(np.int64)
         self._sums.add(values, gather)
 
     def _rows(self, probabilities: Probabilities, y: Codes, squared_error: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from app.kernel.folds.errors import (
     of_share,
 )
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, SQUARED_ERROR
+from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import Array, silently
@@ -54,9 +54,9 @@ FOLDED = (
     Folded(imcp.au_mcp_trapezoid, of_mean(PHI)),
     Folded(imcp.mean_phi, of_members(PHI)),
     Folded(imcp.median_phi),
-    Folded(imcp.fraction_correct_certain, of_share()),
-    Folded(imcp.fraction_uncertain, of_share()),
-    Folded(imcp.fraction_incorrect_certain, of_share()),
+    Folded(imcp.fraction_correct_certain, of_share(SURE)),
+    Folded(imcp.fraction_uncertain, of_share(SURE, RULED_OUT, rest=True)),
+    Folded(imcp.fraction_incorrect_certain, of_share(RULED_OUT)),
     Folded(ranking.roc_auc, of_area()),
     Folded(ranking.roc_auc_ovr_macro, of_area()),
     Folded(ranking.roc_auc_ovr_weighted, of_area()),
@@ -107,7 +107,9 @@ def draw_of(metric: Metric[Scores]) -> Draw | None:
 
 
 def linearised(scores: FoldedSamples, metric: Metric[Scores], class_index: int | None = None) -> Linearisation | None:
-    """A metric that folds, as if one sample had all the influence; None where that is not known."""
+    """A metric that folds, as if one sample had all the influence, or with that of groups; None where that is not
+    known.
+    """
     make, card = _BY_KEY[metric.key].error, metric.card
     form = card.inference.influence
     if make is None or form is None:
@@ -118,7 +120,10 @@ def linearised(scores: FoldedSamples, metric: Metric[Scores], class_index: int |
     spread = make(scores, class_index, value) if np.isfinite(value) else Spread(np.nan, form.method)
     if spread is None:
         return None
-    influence = np.array([np.sqrt(spread.variance)])
+    influence, about = np.array([np.sqrt(spread.variance)]), None
+    if scores.grouped:
+        # What has no influence of groups is undefined, or the same whatever they are.
+        influence, about = (influence, np.zeros(1)) if spread.of_groups is None else spread.of_groups()
     return Linearisation(
         value,
         influence,
@@ -129,4 +134,5 @@ def linearised(scores: FoldedSamples, metric: Metric[Scores], class_index: int |
         spread.freedom,
         spread.sizes,
         n_samples=scores.n_samples,
+        about=about,
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.entries import Counts, Entries, in_order, joined, starts_of
+from app.kernel.folds.entries import Counts, Entries, Groups, in_order, joined, starts_of
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedOrder, InOrder
 from app.kernel.folds.keys import Keys
@@ -33,34 +33,40 @@ class OrderFold(Fold):
         classes: K, at least 2.
         budget: Bytes of memory, about, that the order may take; more goes into files.
         folder: Where files are made; None: everything stays in memory.
+        grouped: Do samples have groups?
 
     Raises:
         ValueError: there are fewer than two classes.
     """
 
-    def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
-        super().__init__(classes, budget)
+    def __init__(self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
+        super().__init__(classes, budget, grouped=grouped)
         self._counts: Counts = np.zeros(classes, dtype=np.int64)
         orders = 1 if classes == 2 else classes
         share = budget // (2 * orders)
         # Others and members of each order.
-        self._orders = [(SortedRuns(share, folder), SortedRuns(share, folder)) for _ in range(orders)]
+        self._orders = [
+            (SortedRuns(share, folder, grouped=grouped), SortedRuns(share, folder, grouped=grouped))
+            for _ in range(orders)
+        ]
 
     @property
     def rows(self) -> int:
         """Samples so far."""
         return int(self._counts.sum())
 
-    def add(self, actual: NDArray[Any], scores: Array) -> Self:
+    def add(self, actual: NDArray[Any], scores: Array, groups: Groups | None = None) -> Self:
         """Add samples.
 
         Args:
             actual: Codes 0..K-1, shape (n,).
             scores: Finite, shape (n,) of two classes and (n, K) of more.
+            groups: A number for the group of each sample, shape (n,).
 
         Raises:
             ValueError: the shapes do not fit, a code is out of range, or a score is not finite. Nothing was added then.
         """
+        self._check_groups(groups, actual.size)
         values = np.asarray(scores, dtype=np.float64)
         shape = (actual.size,) if self.classes == 2 else (actual.size, self.classes)
         if actual.ndim != 1 or values.shape != shape:
@@ -73,7 +79,7 @@ class OrderFold(Fold):
         for (code, column), sides in zip(columns, self._orders, strict=True):
             members = codes == code
             for side, inside in zip(sides, (~members, members), strict=True):
-                side.add_keys(sortable(column[inside]))
+                side.add_keys(sortable(column[inside]), None if groups is None else groups[inside])
         return self
 
     def merge(self, other: Self) -> Self:
@@ -102,11 +108,11 @@ class OrderFold(Fold):
 
         def stretches(code: int) -> Iterator[_Between]:
             if self.classes == 2:
-                return _stretches(runs[0][code], runs[0][1 - code], self.budget, flip=code == 0)
+                return _stretches(runs[0][code], runs[0][1 - code], self._reading_budget, flip=code == 0)
             others, members = runs[code]
-            return _stretches(members, others, self.budget, flip=False)
+            return _stretches(members, others, self._reading_budget, flip=False)
 
-        return FoldedOrder(self._counts.tolist(), stretches, in_order)
+        return FoldedOrder(self._counts.tolist(), stretches, in_order, grouped=self.grouped)
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:

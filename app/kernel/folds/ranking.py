@@ -6,6 +6,7 @@ import numpy as np
 
 from app.kernel.folds.along import Along
 from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.groups.influence import GroupInfluence, area_of_groups
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
 from app.kernel.samples.rankings.ranking import Ranking
@@ -31,6 +32,9 @@ class FoldedRanking(Ranking):
         self._along, self._max_fpr = along, max_fpr
         self.bins = None if along.bins is None else along.bins.read()
         self.points = along.points.read()
+        # Where they stand takes several times as much memory as what comes of it.
+        placed, along.placed = along.placed, None
+        self._groups = None if placed is None or not positives * negatives else area_of_groups(placed)
         pairs, lost = positives * negatives, along.twice_lost
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.
@@ -46,6 +50,12 @@ class FoldedRanking(Ranking):
             equal_error_rate=self._equal_error_rate() if pairs else np.nan,
         )
         self.__dict__.update(hulls=[along.hull])
+
+    def area_of_groups(self, slope: float) -> GroupInfluence:
+        """What groups add to the sampling error of a line of the area."""
+        if self._groups is None:
+            raise ValueError("expected samples in groups, with members and others")
+        return self._groups._replace(sums=slope * self._groups.sums)
 
     def _read(self, **attributes: float) -> None:
         """Attributes that are computed at first use are there already."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.bins import BinSums
+from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedScores, InOrder, Order
 from app.kernel.folds.keys import Probabilities
@@ -32,20 +33,21 @@ class ScoresFold(Fold):
         budget: Bytes of memory, about, that the order of the samples may take; more goes into files, of which a key
             in sqrt(budget / 64) stays in memory.
         folder: Where files are made; None: everything stays in memory, and goes with a pickled state.
+        grouped: Do samples have groups?
 
     Raises:
         ValueError: there are fewer than two classes.
     """
 
-    def __init__(self, classes: int, budget: int, folder: Path | None) -> None:
-        super().__init__(classes, budget)
+    def __init__(self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
+        super().__init__(classes, budget, grouped=grouped)
         self.folder = folder
         self.confusion: NDArray[np.int64] = np.zeros((classes, classes), dtype=np.int64)
         self.ties = 0
-        self._losses = LossSums(classes)
+        self._losses = LossSums(classes, grouped=grouped)
         self._top_label = BinSums()
         # Rows p, 1 - p of two classes need one order, all others one for each class.
-        self._paired = SortedRuns(budget, folder) if classes == 2 else None
+        self._paired = SortedRuns(budget, folder, grouped=grouped) if classes == 2 else None
         self._columns: list[SortedRuns] = []
 
     @property
@@ -53,22 +55,29 @@ class ScoresFold(Fold):
         """Samples so far."""
         return int(self.confusion.sum())
 
-    def add(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> Self:
+    @property
+    def bytes_of_groups(self) -> int:
+        """Bytes in memory for sums within groups, as of when they were looked at last."""
+        return self._losses.bytes_of_groups
+
+    def add(self, actual: NDArray[Any], probabilities: NDArray[Any], groups: Groups | None = None) -> Self:
         """Add samples.
 
         Args:
             actual: Codes 0..K-1, shape (n,).
             probabilities: Float32 or float64 in [0, 1], shape (n, K); of two classes (n,), that of class 1, does, and
                 that of class 0 is 1 minus it in float64.
+            groups: A number for the group of each sample, shape (n,).
 
         Raises:
             ValueError: the shapes do not fit, a code is out of range, or an entry is no number in [0, 1]. Nothing was
                 added then.
         """
+        self._check_groups(groups, actual.size)
         given, codes = self._checked(actual, probabilities)
         for start in range(0, codes.size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            self._add(codes[part], given[part])
+            self._add(codes[part], given[part], None if groups is None else groups[part])
         return self
 
     def merge(self, other: Self) -> Self:
@@ -105,7 +114,7 @@ class ScoresFold(Fold):
             paired = [] if self._paired is None else self._paired.runs
             orders.append(Order([*own, *paired], []) if code else Order(own, paired))
         bins = self._top_label.read()
-        return FoldedScores(self.confusion, self.ties, self._losses, bins, orders, self.budget, in_order)
+        return FoldedScores(self.confusion, self.ties, self._losses, bins, orders, self._reading_budget, in_order)
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:
@@ -114,27 +123,28 @@ class ScoresFold(Fold):
     def _own_columns(self) -> list[SortedRuns]:
         if not self._columns:
             stores = self.classes if self._paired is None else self.classes + 1
-            self._columns = [SortedRuns(self.budget // stores, self.folder) for _ in range(self.classes)]
+            share = self.budget // stores
+            self._columns = [SortedRuns(share, self.folder, grouped=self.grouped) for _ in range(self.classes)]
             if self._paired is not None:
-                self._paired.budget = self.budget // stores
+                self._paired.budget = share
         return self._columns
 
-    def _add(self, codes: Codes, given: Probabilities) -> None:
+    def _add(self, codes: Codes, given: Probabilities, groups: Groups | None) -> None:
         predicted, highest, ties = _decided(given)
         self._top_label.add(highest, predicted == codes)
         self.confusion += confusion_counts(codes, predicted, self.classes)
         self.ties += ties
-        self._losses.add(given, codes)
+        self._losses.add(given, codes, groups)
         if self._paired is not None and given.ndim == 1:
-            self._paired.add(given, codes == 1)
+            self._paired.add(given, codes == 1, groups)
             return
         if self._paired is not None:
             zero, one = (column.astype(np.float64, copy=False) for column in given.T)
             if (zero == 1.0 - one).all():
-                self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1)
+                self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1, groups)
                 return
         for code, store in enumerate(self._own_columns()):
-            store.add(np.ascontiguousarray(given[:, code]), codes == code)
+            store.add(np.ascontiguousarray(given[:, code]), codes == code, groups)
 
     def _checked(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> tuple[Probabilities, Codes]:
         narrow = probabilities.dtype == np.float32

@@ -7,8 +7,9 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
-from app.domain.inputs.content import DATA_FACT, DataFacts
+from app.domain.data import MOST_GROUPS
+from app.domain.errors import InvalidInput, TooLarge
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
 from app.domain.report import SectionName
@@ -17,13 +18,18 @@ from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.folded_groups import DecidedInGroups, numbers_of
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
+from app.services.evaluate.sections.group import group_section
 from app.services.ports.cluster import Workers
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
+_DATA: Final = "/input/data"
+# Of each group what it adds to the error of an area.
+_BYTES_OF_AREA: Final = 16
 
 
 class Folding:
@@ -45,29 +51,41 @@ class Folding:
         self._whole: NewEvaluation | None = None
         self._fold: ScoresFold | OrderFold | None = None
         self._assumed: AssumedThreshold | None = None
+        self._groups: DecidedInGroups | None = None
 
     def add(self, part: NewEvaluation) -> None:
-        """Add probabilities or scores with the same labels, of data that was named."""
+        """Add probabilities or scores with the same labels, of data that was named.
+
+        Raises:
+            TooLarge: there are too many groups.
+        """
         source, samples = part.source, part.source.samples
         if samples is None or samples.outputs is None:
             raise ValueError("expected parts with probabilities or scores")
         self._take(part, source.facts[DATA_FACT]["rows"])
-        outputs = samples.outputs
+        outputs, predicted = samples.outputs, [samples.predicted]
         if source.facts.get("threshold_assumed"):
             self._assumed = self._assumed or AssumedThreshold()
-            self._assumed.add(samples.truth, outputs, source.positive or 0)
+            predicted = self._assumed.add(samples.truth, outputs, source.positive or 0)
         # The kernel's scores are higher for class 1.
         flip = outputs.ndim == 1 and source.positive == 0
-        self._own(source).add(samples.truth, -outputs if flip else outputs)
+        groups = None if samples.groups is None else numbers_of(samples.groups)
+        self._own(source).add(samples.truth, -outputs if flip else outputs, groups)
+        if self._groups is not None and groups is not None:
+            self._groups.add(groups, samples.truth, predicted)
+            self._check_groups()
 
     def merge(self, other: "Folding") -> None:
-        """Take in what was made of other parts."""
+        """Take in what was made of other parts. Raises as `add`."""
         if other._whole is not None and other._fold is not None:
             self._take(other._whole, other.rows)
             if other._assumed is not None:
                 self._assumed = (self._assumed or AssumedThreshold()).merge(other._assumed)
             own: Any = self._own(other._whole.source)
             own.merge(other._fold)
+            if self._groups is not None and other._groups is not None:
+                self._groups.merge(other._groups)
+                self._check_groups()
 
     def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
         """All parts as one input, without its samples, and its report.
@@ -78,17 +96,25 @@ class Folding:
 
         Raises:
             InvalidInput: there is no part, or what is asked cannot be given.
+            TooLarge: there are too many groups.
         """
         new, fold = self._whole, self._fold
         if new is None or fold is None:
-            raise InvalidInput.at("/input/data", "no_samples", "expected at least one sample, got none")
+            raise InvalidInput.at(_DATA, "no_samples", "expected at least one sample, got none")
         settled = new.source if self._assumed is None else self._assumed.settled(new.source)
         whole = replace(settled, facts={**settled.facts, DATA_FACT: facts})
+        samples = None
+        if self._groups is not None:
+            samples = self._groups.samples(0 if self._assumed is None else self._assumed.rule)
+            self._check_groups()
+            whole = replace(whole, facts={**whole.facts, GROUPS_FACT: self._groups.n_groups})
         question = ask(whole, new.options)
         folded = fold.finish(map if workers is None else workers.in_order)
-        section = folded_section(question, RunData(whole, folded=folded))
-        report = report_alone(question, {SectionName.PROBABILITIES: section})
-        return replace(new, source=whole, report=report)
+        run = RunData(replace(whole, samples=samples), folded=folded)
+        sections = {SectionName.PROBABILITIES: folded_section(question, run)}
+        if samples is not None:
+            sections[SectionName.GROUPS] = group_section(question, run)
+        return replace(new, source=whole, report=report_alone(question, sections))
 
     def close(self) -> None:
         """Delete the files."""
@@ -103,11 +129,27 @@ class Folding:
             self._whole = replace(self._whole, source=_together(self._whole.source, part.source))
 
     def _own(self, source: MatrixInput) -> ScoresFold | OrderFold:
-        if self._fold is None and source.has_scores:
-            self._fold = OrderFold(len(source.labels), self._budget, self._folder)
         if self._fold is None:
-            self._fold = ScoresFold(len(source.labels), self._budget, self._folder)
+            kind = OrderFold if source.has_scores else ScoresFold
+            size, grouped = len(source.labels), source.is_grouped
+            self._fold = kind(size, self._budget, self._folder, grouped=grouped)
+            self._groups = DecidedInGroups(size) if grouped else None
         return self._fold
+
+    def _check_groups(self) -> None:
+        groups, fold = self._groups, self._fold
+        # What has no files is a part, and small.
+        if groups is None or fold is None or self._folder is None:
+            return
+        if groups.n_groups > MOST_GROUPS:
+            raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {groups.n_groups} or more", pointer=_DATA)
+        taken = groups.nbytes + fold.bytes_of_groups + _BYTES_OF_AREA * groups.n_groups * fold.classes
+        if taken > self._budget:
+            raise TooLarge(
+                f"expected groups and classes of at most {self._budget} bytes (half of PREVAIL_DATA_MEMORY_BYTES), got "
+                f"{groups.n_groups} groups in {fold.classes} classes, which take {taken}",
+                pointer=_DATA,
+            )
 
 
 class AssumedThreshold:
@@ -119,11 +161,13 @@ class AssumedThreshold:
         self._counts: NDArray[np.int64] = np.zeros((2, 2, 2), dtype=np.int64)
         self._ends = np.inf, -np.inf
 
-    def add(self, truth: NDArray[Any], scores: NDArray[np.float64], positive: int) -> None:
-        """Add samples: codes and scores (n), higher for the positive class."""
-        for counts, threshold in zip(self._counts, self._THRESHOLDS, strict=True):
-            counts += confusion_counts(truth, decide_by_threshold(scores, threshold, positive), 2)
+    def add(self, truth: NDArray[Any], scores: NDArray[np.float64], positive: int) -> list[NDArray[np.int64]]:
+        """Add samples: codes and scores (n), higher for the positive class. Tells what is decided by each threshold."""
+        predicted = [decide_by_threshold(scores, threshold, positive) for threshold in self._THRESHOLDS]
+        for counts, codes in zip(self._counts, predicted, strict=True):
+            counts += confusion_counts(truth, codes, 2)
         self._ends = min(self._ends[0], float(scores.min())), max(self._ends[1], float(scores.max()))
+        return predicted
 
     def merge(self, other: Self) -> Self:
         """Take in others."""
@@ -131,11 +175,15 @@ class AssumedThreshold:
         self._ends = min(self._ends[0], other._ends[0]), max(self._ends[1], other._ends[1])
         return self
 
+    @property
+    def rule(self) -> int:
+        """Which of the thresholds is that of all scores."""
+        return self._THRESHOLDS.index(assumed_threshold(*self._ends))
+
     def settled(self, source: MatrixInput) -> MatrixInput:
         """The input with the decisions at the threshold of all scores."""
-        threshold = assumed_threshold(*self._ends)
-        counts = self._counts[self._THRESHOLDS.index(threshold)]
-        return replace(source, counts=counts.copy(), facts={**source.facts, "threshold": threshold})
+        facts = {**source.facts, "threshold": self._THRESHOLDS[self.rule]}
+        return replace(source, counts=self._counts[self.rule].copy(), facts=facts)
 
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:

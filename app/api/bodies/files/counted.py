@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.api.bodies.files.table import is_text, refuse_missing
+from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import LARGEST_TOTAL
 from app.domain.inputs.matrices import MOST_CLASSES
@@ -16,7 +17,6 @@ from app.domain.inputs.samples import Tally, WeightSums
 
 # Pairs of labels that are gathered before they are counted together.
 _MOST_PAIRS: Final = (MOST_CLASSES + 100) ** 2
-MOST_GROUPS: Final = 1_000_000
 # Rows of batches, already counted by themselves, that are gathered before they are counted together.
 _GATHERED: Final = 1 << 18
 _TIMES: Final = "times"

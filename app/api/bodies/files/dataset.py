@@ -152,7 +152,7 @@ class Dataset:
         beyond = BeyondMemory(
             f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and {MOST_ROWS} rows, "
             "got more: any number of rows is read of predictions, of rankings, and of probabilities or one score with "
-            "labels, without groups and weights; of others a filter chooses some",
+            "labels, without weights; of others a filter chooses some",
             pointer="/data",
         )
         # Nothing is read in vain where the files say how much they hold.

@@ -263,6 +263,8 @@ def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None
 
 def _travels(reading: Reading, piece: Piece) -> bool:
     """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
-    numbers = len(reading.asked.labels or _OF_ITEMS)
-    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * numbers
+    size = piece.stop - piece.start
+    if piece.rows is not None:
+        # A number of the group goes with each.
+        size = (16 if reading.grouped else 8) * piece.rows * len(reading.asked.labels or _OF_ITEMS)
     return size <= _MOST_TRAVELLING

@@ -20,11 +20,13 @@ def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
     1997 for areas). Degrees of freedom are those of as many groups of equal size as are worth as much. NaN where all is
     in one group.
     """
-    about = sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
+    about, sums = linear.about, linear.influence
+    if about is None:
+        about = sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
+        sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
     concerned = np.count_nonzero(about)
-    sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
     if concerned == 1:
-        return replace(linear, influence=np.full(grouping.n_groups, np.nan), freedom=0.0)
+        return replace(linear, influence=np.full(sums.size, np.nan), freedom=0.0)
     factor = (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
     freedom = kish_effective_n(about) - 1.0 if concerned else 1.0
     return replace(linear, influence=factor * sums, freedom=min(linear.freedom, freedom))

@@ -38,6 +38,7 @@ class Linearisation:
         sizes: Members and non-members of the class, for an area.
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
         n_samples: How many samples there are, where their influence was added up before.
+        about: (G) samples of each group that have any influence, where the influence is that of groups (G).
     """
 
     value: float
@@ -50,6 +51,7 @@ class Linearisation:
     sizes: tuple[float, float] | None = None
     worth: tuple[int, float] | None = None
     n_samples: int | None = None
+    about: Array | None = None
 
     def widened(self, level: float) -> float:
         """By how much limits of a level are wider since their variance is that of weighted samples."""

@@ -61,7 +61,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     metric, codes = _folding(estimand, run), _codes(estimand, run)
     if metric is None or run.folded is None:
         return None
-    if metric is roc_auc:
+    if metric is roc_auc and run.grouping is None:
         return tuple(areas([code for code in codes if code is not None], run, settings))
     lines = [linearised(run.folded, metric, code) for code in codes]
     known = [line for line in lines if line is not None]
@@ -77,11 +77,15 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     if run.folded is None:
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]
-    found = [[_not_drawn(one, value, settings) for value in own] for one, own in zip(estimands, values, strict=True)]
+    given = Given.SAMPLES if run.grouping is None else Given.GROUPS
+    found = [
+        [_not_drawn(one, value, given, settings) for value in own] for one, own in zip(estimands, values, strict=True)
+    ]
     groups: dict[tuple[Draw, int], list[_Value]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
         metric = _folding(estimand, run)
-        draw = None if metric is None else draw_of(metric)
+        # Cells do not say which of their samples are in one group.
+        draw = None if metric is None or run.grouping is not None else draw_of(metric)
         if metric is None or draw is None:
             continue
         for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
@@ -112,9 +116,9 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
     return [*range(run.n_classes)] if isinstance(of, Every) else [of]
 
 
-def _not_drawn(estimand: Estimand, value: float, settings: LimitSettings) -> Estimate:
+def _not_drawn(estimand: Estimand, value: float, given: Given, settings: LimitSettings) -> Estimate:
     method = _PREFIX + resampled(estimand.expression, estimand.bounds).method
-    form = Estimate(value=value, level=settings.level, method=method, given=Given.SAMPLES.value)
+    form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
 

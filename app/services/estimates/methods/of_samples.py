@@ -94,7 +94,8 @@ def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Esti
         form = Estimate(value=linear.value, level=settings.level, method=name, given=given.value)
     else:
         summed = by_groups(linear, run.grouping)
-        ends = group_limits(summed, linear.influence.size, level)
+        n_samples = linear.influence.size if linear.n_samples is None else linear.n_samples
+        ends = group_limits(summed, n_samples, level)
         form = Estimate(value=linear.value, level=settings.level, method=group_method(linear), given=Given.GROUPS.value)
     if ends is not None:
         return replace(form, low=ends[0], high=ends[1], effective_samples=_few_effective(summed))

@@ -1,0 +1,1 @@
+"""What groups of folded samples hold, and what they add to sampling errors."""

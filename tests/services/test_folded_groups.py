@@ -1,0 +1,190 @@
+"""Reports of probabilities and scores in groups that went by in parts, beside those of the same rows at hand."""
+
+import json
+import pickle
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.v1.requests.referenced import folded_apart, with_columns, with_parts
+from app.domain.data import DataFormat, DataReference
+from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
+from app.domain.report import Report
+from app.outbound.data.places import DataPlaces
+from app.services.evaluate import folding
+from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.folded_groups import numbers_of
+from app.services.evaluate.folding import Folding
+
+ROWS = 3000
+# Less than the rows take, so that their order goes into files.
+MEMORY = 1 << 16
+RANDOM = np.random.default_rng(21)
+GROUPS = (60 * RANDOM.random(ROWS) ** 2).astype(int)
+Body = dict[str, Any]
+
+
+def rows_of(kind: str, classes: list[str]) -> dict[str, Any]:
+    """Columns of samples that are more alike within their groups."""
+    random = np.random.default_rng(22)
+    truth = random.integers(0, len(classes), ROWS)
+    known = 3.0 * random.random(60)[GROUPS]
+    logits = random.normal(size=(ROWS, len(classes))) + known[:, None] * np.eye(len(classes))[truth]
+    shares = np.exp(logits)
+    shares /= shares.sum(axis=1, keepdims=True)
+    shares = shares.round(2)
+    shares[:, 0] = (1.0 - shares[:, 1:].sum(axis=1)).clip(0.0, 1.0)
+    found = shares if kind == "probabilities" else logits.round(1)
+    named = (
+        {"score": found[:, 1]}
+        if kind == "scores" and len(classes) == 2
+        else {f"{kind}_{place}": found[:, place] for place in range(len(classes))}
+    )
+    return {"label": np.array(classes)[truth], **named}
+
+
+def written(folder: Path, kind: str, classes: list[str], groups: Any, **options: Any) -> Body:
+    """Parts of Parquet, and a request that names them."""
+    (folder / "data").mkdir()
+    (folder / "runs").mkdir()
+    columns = rows_of(kind, classes)
+    table = pa.table({**columns, "who": groups})
+    for place in range(0, ROWS, 500):
+        pq.write_table(table.slice(place, 500), folder / "data" / f"{place:04}.parquet", row_group_size=200)
+    names = [name for name in columns if name != "label"]
+    given = {"score": "score"} if names == ["score"] else {kind: names}
+    data = {
+        "uri": str(folder / "data"),
+        "format": "parquet",
+        "columns": {"y_true": "label", "group_id": "who", **given},
+    }
+    return {"input": {"kind": kind, "labels": classes, "data": data}, "options": options}
+
+
+def asked(body: Body, memory: int) -> Asked:
+    data, source = body["input"]["data"], body["input"]
+    reference = DataReference(data["uri"], DataFormat.PARQUET, data["columns"])
+    return Asked(reference, source["kind"], source["labels"], memory)
+
+
+def places(body: Body) -> DataPlaces:
+    return DataPlaces((body["input"]["data"]["uri"],))
+
+
+def at_once(body: Body) -> Report:
+    """The report of all rows at hand."""
+    with pytest.raises(BeyondMemory):
+        read_data(places(body), asked(body, MEMORY))
+    new = with_columns(json.dumps(body).encode(), read_data(places(body), asked(body, 1 << 30)))
+    return evaluate_alone(new, None)[0].report
+
+
+def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
+    parts = PartsOfData(places(body), asked(body, MEMORY))
+    found = with_parts(json.dumps(body).encode(), parts, budget=budget, folder=folder / "runs")
+    assert not [*(folder / "runs").iterdir()]
+    return found
+
+
+def report_of(new: NewEvaluation) -> Report:
+    return evaluate_alone(new, None)[0].report
+
+
+NUMBERS = {
+    "numbers": GROUPS - 5,
+    "texts": [f"house {one}" for one in GROUPS],
+    "both": [str(one) if one % 2 else f"house {one}" for one in GROUPS],
+}
+FORMS = {
+    "two": ("probabilities", ["no", "yes"], "numbers"),
+    "three": ("probabilities", ["a", "b", "c"], "texts"),
+    "scores": ("scores", ["no", "yes"], "both"),
+    "scores of three": ("scores", ["a", "b", "c"], "numbers"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("intervals", ["headline", "all"])
+def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], intervals: str, tmp_path: Path) -> None:
+    kind, classes, names = form
+    options: Body = {
+        "intervals": intervals,
+        "metrics": ["roc_auc@*", "accuracy", "mcc"],
+        "draws": 200,
+        "interval_method": "bootstrap",
+    }
+    body = written(tmp_path, kind, classes, NUMBERS[names], **options)
+    first, second = at_once(body), report_of(in_parts(body, tmp_path))
+    assert second.input.facts == first.input.facts
+    assert second.input.facts["n_groups"] == len({*GROUPS.tolist()})
+    assert first.groups is not None
+    assert second.groups is not None
+    assert second.groups.pop("design_effects") == pytest.approx(first.groups.pop("design_effects"), rel=1e-11)
+    assert second.groups == first.groups
+    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
+    compared = not_folded = 0
+    for name, own in first.intervals.items():
+        other = second.intervals.get(name)
+        if other is None or other["low"] is None:
+            not_folded += own["low"] is not None
+            continue
+        assert (other["method"], other["given"], other["level"]) == (own["method"], own["given"], own["level"]), name
+        if "seed" not in own:
+            assert (other["low"], other["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9), name
+        compared += 1
+    assert compared > 20
+    areas = [f"roc_auc@{label}" for label in classes]
+    assert all(second.intervals[name]["method"] == "cluster_delong_logit" for name in areas)
+    if intervals == "headline":
+        assert not_folded == 0
+        assert {one.code for one in first.findings} >= {one.code for one in second.findings} - {"samples_folded"}
+    assert second.balanced_intervals.keys() == first.balanced_intervals.keys()
+    assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path: Path) -> None:
+    kind, classes, names = form
+    body = written(tmp_path, kind, classes, NUMBERS[names], metrics=["roc_auc@*"])
+    text, expected = json.dumps(body).encode(), in_parts(body, tmp_path, 1 << 24)
+    random = np.random.default_rng(5)
+    for _ in range(3):
+        parts = PartsOfData(places(body), asked(body, MEMORY))
+        with closing(Folding(MEMORY, tmp_path / "runs")) as whole:
+            for place in random.permutation(len(parts.pieces)):
+                state = folded_apart(text, parts.reading, parts.pieces[place])
+                whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+            found = whole.finish(expected.source.facts["data"])
+        assert found.source.facts == expected.source.facts
+        assert found.report is not None
+        assert expected.report is not None
+        assert repr(found.report.of_samples) == repr(expected.report.of_samples)
+
+
+def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").mkdir()
+    body = written(tmp_path / "one", "probabilities", ["no", "yes"], ["same"] * ROWS)
+    with pytest.raises(InvalidInput) as fault:
+        in_parts(body, tmp_path / "one")
+    assert fault.value.faults[0].code == "one_group"
+    (tmp_path / "many").mkdir()
+    body = written(tmp_path / "many", "probabilities", ["no", "yes"], np.arange(ROWS))
+    with pytest.raises(TooLarge, match="groups and classes of at most 65536 bytes"):
+        in_parts(body, tmp_path / "many")
+    monkeypatch.setattr(folding, "MOST_GROUPS", 59)
+    with pytest.raises(TooLarge, match="at most 59 groups, got 3000"):
+        in_parts(body, tmp_path / "many")
+
+
+def test_names_of_groups_are_told_apart_as_sample_ids_are() -> None:
+    assert (numbers_of(np.array([3, -1])) == numbers_of(np.array(["3", "-1"]))).all()
+    many = numbers_of(np.array([f"{one:x}" for one in range(1 << 17)]))
+    assert len(np.unique(many)) == 1 << 17
+    assert len(np.unique(numbers_of(np.arange(1 << 17)))) == 1 << 17
