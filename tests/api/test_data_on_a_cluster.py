@@ -25,6 +25,7 @@ from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import ClusterUnavailable, DataNotAllowed, InvalidInput
 from app.domain.identifiers import new_id
+from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.outbound.cluster import addresses, dask_cluster
 from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.cluster.local import local_scheduler
@@ -32,6 +33,7 @@ from app.outbound.cluster.tasks import release
 from app.outbound.data.places import DataPlaces
 from app.services.compare.elsewhere import Rereading
 from app.services.compare.in_parts import pair_in_parts
+from app.services.estimands import make_estimand
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding import Folding
@@ -254,6 +256,30 @@ def test_what_goes_wrong_while_tasks_are_made_is_not_the_clusters(workers: Worke
 
     with pytest.raises(OSError, match="no such file"):
         list(workers.in_order(operator.neg, tasks()))
+
+
+def test_probabilities_of_two_runs_are_compared_by_the_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
+    places, records = DataPlaces((str(tmp_path),)), []
+    for number in range(2):
+        rows = table(THREE).append_column("id", pa.array(np.arange(ROWS)))
+        for place in range(len(THREE)):
+            rows = rows.set_column(2 + place, f"p{place}", pa.array(np.roll(rows[f"p{place}"], number)))
+        body = written(tmp_path / str(number), THREE, rows.take(np.random.default_rng(number).permutation(ROWS)), [700])
+        body["input"]["data"]["columns"]["sample_id"] = "id"
+        whole = replace(asked(body, ROWS), memory_bytes=1 << 20)
+        source = with_columns(json.dumps(body).encode(), read_data(places, whole)).source
+        records.append(replace(unkept_record(source), id=new_id()))
+    expressions = [make_estimand(text, THREE, None, INPUTS_OF_CLASSES).expression for text in ("log_loss", "roc_auc@*")]
+    found = []
+    for one in (None, cluster):
+        (folder := tmp_path / f"with-{one is not None}").mkdir()
+        reading = Rereading(DataAgain(places, one), BUDGET, folder, one)
+        folded_runs = pair_in_parts(reading, Runs.align(records), KeptSamples(), 0.9, expressions).folded
+        assert folded_runs is not None
+        values = [value for expression in expressions for value in folded_runs.of(expression) or ()]
+        found.append([(value.runs.values.tolist(), value.runs.covariance.tolist()) for value in values])
+    assert len(found[0]) == 4
+    assert found[0] == found[1]
 
 
 def test_a_worker_reads_what_the_operator_allows_and_nothing_else(workers: Workers, tmp_path: Path) -> None:

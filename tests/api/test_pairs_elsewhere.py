@@ -218,24 +218,28 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
 
 
 @pytest.mark.usefixtures("computed_here")
+@pytest.mark.parametrize("name", ["probabilities", "scores"])
 def test_probabilities_of_more_samples_than_memory_holds_are_compared(
-    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    members, columns, _ = SETS["probabilities"]
+    members, columns, _ = SETS[name]
+    members = {"labels": [1, 0], **members}
     runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
     runs.append(whole(client, TABLES[1], columns, members))
-    asking: Json = {"metrics": ["log_loss", "au_imcp", "brier_score", "accuracy", "average_precision@1"]}
+    closed = ["roc_auc@1", "roc_auc@0", "roc_gini@1", "accuracy"]
+    closed += ["log_loss", "au_imcp", "brier_score"] if name == "probabilities" else []
+    asking: Json = {"metrics": [*closed, "average_precision@1"]}
     pairs = [(runs[0], runs[1]), (runs[0], runs[2])]
     at_once = [later(client, *pair, **asking) for pair in pairs]
     monkeypatch.setattr("app.api.v1.reread.Rereading", lambda source, _, *others: Rereading(source, 3000, *others))
     in_parts = [later(client, *pair, **asking) for pair in pairs]
     # Kept or read again, in this order or that: the very bits.
     assert unnamed(in_parts[0], *pairs[0]) == unnamed(in_parts[1], *pairs[1])
-    for name in ("log_loss", "au_imcp", "brier_score", "accuracy"):
-        found, expected = (answer["metrics"][name]["differences"][0] for answer in (in_parts[0], at_once[0]))
+    for metric in closed:
+        found, expected = (answer["metrics"][metric]["differences"][0] for answer in (in_parts[0], at_once[0]))
         assert found["method"] == expected["method"]
         for number in ("difference", "low", "high", "p_value", "p_adjusted", "probability_a_better"):
-            assert found[number] == pytest.approx(expected[number], rel=1e-9, abs=1e-12), (name, number)
+            assert found[number] == pytest.approx(expected[number], rel=1e-9, abs=1e-12), (metric, number)
     assert in_parts[0]["metrics"]["average_precision@1"]["values"] == [None, None]
     assert "(not_folded)" in in_parts[0]["metrics"]["average_precision@1"]["differences"][0]["reason"]
     assert any("Not compared: average_precision@1." in note for note in in_parts[0]["notes"])

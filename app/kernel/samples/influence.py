@@ -137,6 +137,27 @@ class RowMean:
     over: Over
 
 
+class AreaOf(StrEnum):
+    """What areas are averaged, and how."""
+
+    ONE_CLASS = "one_class"
+    CLASSES = "classes"
+    CLASS_SHARES = "class_shares"
+    PAIRS = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A metric as an area, or an average of some.
+
+    Attributes:
+        slope: Of a line of it that is 1 where the area is.
+    """
+
+    of: AreaOf
+    slope: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """On a card: how influences are made, and the method of limits where no special case has another.
@@ -144,14 +165,14 @@ class Form:
     Attributes:
         of_weighted: Are they those of weighted samples too?
         row_mean: The metric itself, where it is the mean of what it is linearised as.
-        slope: Of a line of the area of one class.
+        area: The metric itself, where it is one of areas.
     """
 
     method: LinearMethod
     make: Make
     of_weighted: bool = True
     row_mean: RowMean | None = None
-    slope: float | None = None
+    area: Area | None = None
 
     @property
     def is_share(self) -> bool:
@@ -217,23 +238,23 @@ def _welch(influence: Array, y: Codes, sizes: Array) -> float:
 
 
 def line_of_area(slope: float = 1.0) -> Form:
-    """A line of the area under the ROC curve of one class; of two classes both have the same."""
+    """A line of the area under the ROC curve of one class, 1 where the area is; of two classes both have the same."""
 
     def make(of: Sampled, class_index: int | None, _: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
         sizes = of.sides(code)
         return Influence(slope * of.areas[1][code], LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
-    return Form(LinearMethod.DELONG_LOGIT, make, slope=slope)
+    return Form(LinearMethod.DELONG_LOGIT, make, area=Area(AreaOf.ONE_CLASS, slope))
 
 
-def mean_of_areas(influence: Callable[[Sampled], Array]) -> Form:
+def mean_of_areas(influence: Callable[[Sampled], Array], of: AreaOf) -> Form:
     """Averages of areas over classes or pairs; with two classes all of them are the one area."""
     one_area = line_of_area()
 
-    def make(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
-        if of.scores.is_mirrored:
-            return one_area.make(of, class_index, parameters)
-        return Influence(influence(of), LinearMethod.INFLUENCE_LOGIT)
+    def make(sampled: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
+        if sampled.scores.is_mirrored:
+            return one_area.make(sampled, class_index, parameters)
+        return Influence(influence(sampled), LinearMethod.INFLUENCE_LOGIT)
 
-    return Form(LinearMethod.INFLUENCE_LOGIT, make)
+    return Form(LinearMethod.INFLUENCE_LOGIT, make, area=Area(of))

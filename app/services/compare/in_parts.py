@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
-from app.kernel.compare.folded.runs import FoldedRuns, Plan
+from app.kernel.compare.folded.orders import Orders
+from app.kernel.compare.folded.runs import FoldedRuns
+from app.kernel.compare.folded.sums import Plan
 from app.kernel.metrics.expression import Expression
 from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere, of_run
 from app.services.ports.cluster import Workers, workers_of
 from app.services.processes.progress import as_step, progressed
 from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.joins.compared import Compared, Outputs, Question, compared
+from app.services.runs.joins.compared import Compared, Outputs, Question
 from app.services.runs.joins.spilled import CODES, SpilledRun
 from app.services.runs.pairing import Pairing, by_counts
 from app.services.runs.reading import KeptSamples
@@ -81,11 +83,14 @@ def pair_in_parts(
                 spilled.append(ending.enter_context(dividing.divided(place)))
         with as_step(len(runs), steps):
             workers = ending.enter_context(workers_of(reading.cluster))
-            found = _compared(question, spilled, dividing.n_parts, workers)
+            orders = None if question.plan is None else Orders(question.plan, reading.folder, reading.memory_bytes // 4)
+            found = _compared(question, spilled, dividing.n_parts, workers, orders)
+        # What is left of it is not counted as a step.
+        folded = _folded(found, orders, workers)
     pairing = by_counts(found.joint, max(run.rows for run in spilled), minimum_matched)
     if isinstance(pairing, str):
         raise _unpaired(pairing)
-    return PairedParts(pairing, None if found.sums is None else found.sums.read())
+    return PairedParts(pairing, folded)
 
 
 def _question(runs: Runs, expressions: Sequence[Expression]) -> Question:
@@ -163,19 +168,33 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
         yield Samples(own.truth[some], own.predicted[some], outputs, own.ids[some])
 
 
-def _compared(question: Question, spilled: Sequence[SpilledRun], n_parts: int, workers: Workers | None) -> Compared:
+def _compared(
+    question: Question,
+    spilled: Sequence[SpilledRun],
+    n_parts: int,
+    workers: Workers | None,
+    orders: Orders | None,
+) -> Compared:
     tasks = (
         parts
         for number in range(n_parts)
         for parts in zip(*(run.part(number) for run in spilled), strict=True)
         if any(part is not None for part in parts)
     )
-    join, whole = partial(compared, question), Compared(question)
+    join, whole = partial(Compared.of, question), Compared(question)
     for done, found in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
         # Of a part there may be ids of two kinds.
         progressed(done, max(done + 1, n_parts))
+        if orders is not None and found.block is not None:
+            orders.add(found.block)
         whole.merge(found)
     return whole
+
+
+def _folded(found: Compared, orders: Orders | None, workers: Workers | None) -> FoldedRuns | None:
+    if found.sums is None or orders is None:
+        return None
+    return FoldedRuns.read([found.sums, orders.sums(map if workers is None else workers.in_order)])
 
 
 def _without_ids(record: EvaluationRecord) -> IncomparableRuns:

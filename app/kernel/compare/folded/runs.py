@@ -1,105 +1,25 @@
-"""Runs on the same samples compared on means of what samples contribute: what the samples at hand would say, from sums.
+"""Runs on the same samples compared by sums: what the samples at hand would say of what is linear in values of theirs.
 
 An influence is written in deviations from the means of the classes and in their means, of which sums of products are
 known: what is a product of influences elsewhere is one of their coefficients with these sums in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.compare.folded.leaves import Group, Leaf, group_of, groups_of, key_of, parts_of
-from app.kernel.compare.folded.moments import ClassMoments, Moments
+from app.kernel.compare.folded.leaves import Group, Leaf, group_of, parts_of
+from app.kernel.compare.folded.moments import ClassMoments
+from app.kernel.compare.folded.sums import PairedSums
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
-from app.kernel.compare.paired.joint import JointCounts, combine, merged
+from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.influence import Over, Strata
+from app.kernel.samples.influence import AreaOf, LinearMethod, Over, Strata
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Linearisation
-
-# Samples that are looked at together, so that what is made of them stays in the cache.
-_ROWS = 1 << 15
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be summed of R runs of K classes. Can be sent to another process."""
-
-    expressions: tuple[Expression, ...]
-    n_classes: int
-    n_runs: int
-
-    def groups(self) -> dict[str, Group]:
-        """Leaves whose values are looked at together, by key."""
-        return groups_of(self.expressions, self.n_classes, self.n_runs)
-
-
-class PairedSums:
-    """Sums over samples that R runs have in common. States merge in any order, and can be sent to another process."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._moments = {key: Moments(plan.n_classes, len(group) * plan.n_runs) for key, group in plan.groups().items()}
-        # Of shares which samples count for which runs, as predictions that are right where they do.
-        self._hits: dict[str, JointCounts] = {}
-
-    def add(self, y: Codes, runs: Sequence[Scores]) -> None:
-        """Add samples: their codes (n), and what each of the runs says of them."""
-        groups = self.plan.groups()
-        for start in range(0, y.size, _ROWS):
-            rows = np.arange(start, min(start + _ROWS, y.size))
-            # Of one row alone numpy adds up the columns in another order.
-            some = np.repeat(rows, 2) if rows.size == 1 else rows
-            self._add(y[rows], [_some(run, some) for run in runs], groups)
-
-    def merge(self, other: Self) -> Self:
-        """Take in the sums of others."""
-        for key, moments in self._moments.items():
-            moments.merge(other._moments[key])
-        for key, joint in other._hits.items():
-            self._hits[key] = merged([joint, *self._own_hits(key)], self.plan.n_runs, self.plan.n_classes)
-        return self
-
-    def read(self) -> "FoldedRuns":
-        """What they say."""
-        plan = self.plan
-        groups = plan.groups()
-        found = {
-            key: _Sums(groups[key], moments.read(), moments.infinite(), self._hits.get(key))
-            for key, moments in self._moments.items()
-        }
-        return FoldedRuns(plan.n_runs, plan.n_classes, found)
-
-    def _own_hits(self, key: str) -> list[JointCounts]:
-        return [self._hits[key]] if key in self._hits else []
-
-    def _add(self, y: Codes, runs: Sequence[Scores], groups: Mapping[str, Group]) -> None:
-        known: dict[str, Array] = {}
-        for key, group in groups.items():
-            for leaf in group:
-                if leaf.key not in known:
-                    known[leaf.key] = np.stack([leaf.rows(run)[: y.size] for run in runs])
-            # One run after the other.
-            values = np.stack([known[leaf.key][run] for run in range(len(runs)) for leaf in group])
-            self._moments[key].add(values, y)
-            if len(group) == 1 and group[0].is_share and np.isfinite(values).all():
-                self._add_hits(key, values, y)
-
-    def _add_hits(self, key: str, hits: Array, y: Codes) -> None:
-        size = self.plan.n_classes
-        decided = np.where(hits > 0, y, (y + 1) % size)
-        joint = combine(y.astype(np.int64), decided.astype(np.int64), size)
-        self._hits[key] = merged([joint, *self._own_hits(key)], self.plan.n_runs, size)
-
-
-def _some(run: Scores, rows: Codes) -> Scores:
-    part = Scores(run.y.take(rows), run.probabilities.take(rows, axis=0))
-    part.are_probabilities = run.are_probabilities
-    return part
 
 
 class FoldedValue(NamedTuple):
@@ -123,6 +43,11 @@ class _Sums:
     infinite: Mask
     hits: JointCounts | None
 
+    @property
+    def width(self) -> int:
+        """Values of one run."""
+        return len(self.group.summands)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedRuns:
@@ -131,6 +56,19 @@ class FoldedRuns:
     n_runs: int
     n_classes: int
     _sums: Mapping[str, _Sums]
+
+    @classmethod
+    def read(cls, sums: Sequence[PairedSums]) -> Self:
+        """What sums of one plan say."""
+        found: dict[str, _Sums] = {}
+        plan = sums[0].plan
+        for one in sums:
+            groups = plan.groups(ordered=one.ordered)
+            found |= {
+                key: _Sums(groups[key], moments.read(), moments.infinite(), one.hits.get(key))
+                for key, moments in one.moments.items()
+            }
+        return cls(plan.n_runs, plan.n_classes, found)
 
     def of(self, expression: Expression) -> tuple[FoldedValue, ...] | None:
         """The values of an expression; None where it was not folded, or has no closed form."""
@@ -145,15 +83,12 @@ class FoldedRuns:
 
     def ruled_out(self, run: int) -> Codes:
         """Classes of which a run has samples whose value is infinite."""
-        each = [
-            sums.infinite[run * len(sums.group) : (run + 1) * len(sums.group)].any(axis=0)
-            for sums in self._sums.values()
-        ]
+        each = [sums.infinite[run * sums.width : (run + 1) * sums.width].any(axis=0) for sums in self._sums.values()]
         return np.flatnonzero(np.stack(each).any(axis=0)) if each else np.zeros(0, dtype=np.intp)
 
     def _of(self, value: Expression) -> FoldedValue | None:
         group = group_of(value, self.n_classes, self.n_runs)
-        sums = None if group is None else self._sums.get(key_of(group))
+        sums = None if group is None else self._sums.get(group.key)
         if sums is None:
             return None
         parts = []
@@ -184,12 +119,27 @@ def _covariance(moments: ClassMoments, influences: Array) -> Array:
     return found
 
 
+class _Made(NamedTuple):
+    """One value of a run in what is known of its summands.
+
+    Attributes:
+        slopes: (K, S) by the deviations within the classes.
+        means: (K) what all of a class have.
+    """
+
+    value: float
+    slopes: Array
+    means: Array
+    freedom: float = np.inf
+    sizes: tuple[float, float] | None = None
+
+
 class _FoldedInfluences:
     """Metrics of one run as coefficients of what sums are known of."""
 
     def __init__(self, sums: _Sums, run: int, n_classes: int) -> None:
-        self._sums, self._moments, self._run, self.n_classes = sums, sums.moments, run, n_classes
-        self._places = {leaf.key: place for place, leaf in enumerate(sums.group)}
+        self._sums, self._moments, self.n_classes = sums, sums.moments, n_classes
+        self._places = {one.key: run * sums.width + place for place, one in enumerate(sums.group.summands)}
         self._width: int = self._moments.means.shape[1] + 1
 
     @property
@@ -201,60 +151,107 @@ class _FoldedInfluences:
         self, metric: Any, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:
         """A metric of the group."""
-        leaf = Leaf.made(metric, class_index, parameters)
+        leaf = Leaf.made(metric, class_index, parameters, self.n_classes)
         if leaf is None:
             return None
-        at = self._run * len(self._sums.group) + self._places[leaf.key]
-        value, slopes, means, freedom = _MADE[_over(leaf)](self._moments, at, leaf)
+        at = [self._places[one.key] for one in leaf.summands(self.n_classes)]
+        made = _made(leaf, self._moments, at)
         coefficients = np.zeros((self.n_classes, self._width))
-        coefficients[:, at], coefficients[:, -1] = slopes, means
-        if not np.isfinite(value):
+        coefficients[:, at], coefficients[:, -1] = made.slopes, made.means
+        if not np.isfinite(made.value):
             coefficients[:] = np.nan
-        card, whole = leaf.metric.card, _over(leaf) is Over.SAMPLES
+        card, one_area = leaf.metric.card, leaf.form.area is not None and made.sizes is not None
         return Linearisation(
-            value,
+            made.value,
             coefficients.ravel(),
             card.inference.scale,
-            Strata.WHOLE if whole else Strata.BY_CLASS,
-            leaf.form.method,
+            Strata.BY_CLASS if one_area or _by_class(leaf) else Strata.WHOLE,
+            LinearMethod.DELONG_LOGIT if one_area else leaf.form.method,
             card.range,
-            np.inf if leaf.is_share else freedom,
+            made.freedom,
+            made.sizes,
         )
 
 
-def _over(leaf: Leaf) -> Over:
-    assert leaf.form.row_mean is not None  # noqa: S101 - others are not made
-    return leaf.form.row_mean.over
+def _by_class(leaf: Leaf) -> bool:
+    return leaf.form.row_mean is not None and leaf.form.row_mean.over is not Over.SAMPLES
 
 
-# Value; slopes (K) by the deviations within the classes; influence (K) that all of a class have; degrees of freedom.
-_Made = tuple[float, Array, Array, float]
+def _made(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
+    if leaf.form.row_mean is not None:
+        made = _MEANS[leaf.form.row_mean.over](leaf, moments, at[0])
+        return made._replace(freedom=np.inf) if leaf.is_share else made
+    return _of_areas(leaf, moments, at)
 
 
-def _of_samples(moments: ClassMoments, at: int, _: Leaf) -> _Made:
+def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:
     size = float(moments.counts.sum())
-    each = 1.0 / np.sqrt(size * max(size - 1.0, 1.0))
-    slopes = np.full(moments.counts.size, each)
-    return float(moments.overall[at]), slopes, each * moments.away[:, at], max(size - 1.0, 1.0)
+    each = _scale(size)
+    slopes = np.full((moments.counts.size, 1), each)
+    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], max(size - 1.0, 1.0))
 
 
-def _of_class_means(moments: ClassMoments, at: int, _: Leaf) -> _Made:
+def _of_class_means(_: Leaf, moments: ClassMoments, at: int) -> _Made:
     sizes, n_classes = moments.counts, moments.counts.size
-    spare = np.maximum(sizes - 1.0, 1.0)
-    slopes = np.divide(1.0, n_classes * np.sqrt(sizes * spare), out=np.zeros(n_classes), where=sizes > 0)
+    slopes = np.array([_scale(size) / n_classes for size in sizes.tolist()])
     parts = slopes**2 * moments.products[:, at, at]
-    per_freedom = float((parts**2 / spare).sum())
+    per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
     freedom = float(parts.sum()) ** 2 / per_freedom if per_freedom else np.nan
-    return float(moments.means[:, at].mean()), slopes, np.zeros(n_classes), freedom
+    return _Made(float(moments.means[:, at].mean()), slopes[:, None], np.zeros(n_classes), freedom)
 
 
-def _of_members(moments: ClassMoments, at: int, leaf: Leaf) -> _Made:
-    assert leaf.of is not None  # noqa: S101 - a metric of one class
-    size, slopes = float(moments.counts[leaf.of]), np.zeros(moments.counts.size)
-    spare = max(size - 1.0, 1.0)
-    if size:
-        slopes[leaf.of] = 1.0 / np.sqrt(size * spare)
-    return float(moments.means[leaf.of, at]), slopes, np.zeros(slopes.size), spare
+def _of_members(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
+    code = leaf.of or 0
+    size, slopes = float(moments.counts[code]), np.zeros((moments.counts.size, 1))
+    slopes[code] = _scale(size)
+    return _Made(float(moments.means[code, at]), slopes, np.zeros(len(slopes)), max(size - 1.0, 1.0))
 
 
-_MADE = {Over.SAMPLES: _of_samples, Over.CLASS_MEANS: _of_class_means, Over.MEMBERS: _of_members}
+_MEANS: Mapping[Over, Callable[[Leaf, ClassMoments, int], _Made]] = {
+    Over.SAMPLES: _of_samples,
+    Over.CLASS_MEANS: _of_class_means,
+    Over.MEMBERS: _of_members,
+}
+
+
+def _scale(size: float) -> float:
+    """What makes of deviations influences on the mean of so many values."""
+    return 1.0 / float(np.sqrt(size * max(size - 1.0, 1.0))) if size else 0.0
+
+
+def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
+    """A line of one area, or an average of those of all classes."""
+    area, n_classes = leaf.form.area, moments.counts.size
+    assert area is not None  # noqa: S101 - who calls has looked
+    if len(at) == 1:
+        one = _of_area(moments, at[0], 1 if leaf.of is None else leaf.of)
+        return one._replace(
+            value=1.0 - area.slope * (1.0 - one.value), slopes=area.slope * one.slopes, means=area.slope * one.means
+        )
+    size = float(moments.counts.sum())
+    each = [_of_area(moments, place, code) for code, place in enumerate(at)]
+    values, means = np.array([one.value for one in each]), np.stack([one.means for one in each])
+    shares = np.full(n_classes, 1.0 / n_classes)
+    if area.of is AreaOf.CLASS_SHARES:
+        shares = moments.counts / size
+    value = float(shares @ values)
+    moved = shares @ means
+    if area.of is AreaOf.CLASS_SHARES:
+        # The shares of the classes are random too.
+        moved = moved + _scale(size) * (values - value)
+    slopes = np.concatenate([share * one.slopes for share, one in zip(shares, each, strict=True)], axis=1)
+    return _Made(value, slopes, moved)
+
+
+def _of_area(moments: ClassMoments, at: int, code: int) -> _Made:
+    """DeLong's influences, of members and others apart; values are twice how many are on the wrong side of a sample."""
+    sizes = moments.counts
+    inside = np.arange(sizes.size) == code
+    positives, negatives = float(sizes[code]), float(sizes[~inside].sum())
+    if not positives or not negatives:
+        return _Made(np.nan, np.full((sizes.size, 1), np.nan), np.full(sizes.size, np.nan))
+    slopes = np.where(inside, -_scale(positives) / (2.0 * negatives), -_scale(negatives) / (2.0 * positives))
+    lost = np.where(sizes > 0, moments.means[:, at], 0.0)
+    of_others = float(sizes[~inside] @ lost[~inside]) / negatives
+    means = np.where(inside | (sizes == 0), 0.0, slopes * (lost - of_others))
+    return _Made(1.0 - float(lost[code]) / (2.0 * negatives), slopes[:, None], means, sizes=(positives, negatives))

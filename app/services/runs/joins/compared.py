@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.kernel.compare.folded.runs import PairedSums, Plan
+from app.kernel.compare.folded.orders import Block
+from app.kernel.compare.folded.sums import PairedSums, Plan
 from app.kernel.compare.paired.joint import JointCounts, merged
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.services.runs.joins.joined import joined
+from app.services.runs.joins.joined import Joined, joined
 from app.services.runs.joins.spilled import CODES, Columns, Part
 
 _OUTPUT: Final = "output_"
@@ -66,11 +67,17 @@ class Question:
 
 
 class Compared:
-    """Counts and sums of samples that all runs have. Merges in any order."""
+    """Counts and sums of samples that all runs have. Merges in any order.
+
+    Attributes:
+        sums: Of what rows say by themselves.
+        block: Samples of one part whose orders matter; whoever merges takes it first.
+    """
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.sums = None if question.plan is None else PairedSums(question.plan)
+        self.sums = None if question.plan is None else PairedSums(question.plan, ordered=False)
+        self.block: Block | None = None
         self._joint: list[JointCounts] = []
 
     @property
@@ -80,20 +87,6 @@ class Compared:
             self._joint = [merged(self._joint, self.question.n_runs, self.question.n_classes)]
         return self._joint[0]
 
-    def add(self, parts: Sequence[Part | None]) -> Self:
-        """Add the samples that all runs have of one part; raises as `joined`."""
-        question = self.question
-        found = joined(parts, question.n_classes)
-        if found is None or not found.truth.size:
-            return self
-        self._joint.append(found.counts(question.n_classes))
-        if self.sums is not None:
-            runs = [
-                one.scores(found.truth, columns) for one, columns in zip(question.outputs, found.others, strict=True)
-            ]
-            self.sums.add(found.truth.astype(np.intp), runs)
-        return self
-
     def merge(self, other: Self) -> None:
         """Take in what was made of other parts."""
         self._joint.extend(other._joint)
@@ -102,7 +95,24 @@ class Compared:
         if self.sums is not None and other.sums is not None:
             self.sums.merge(other.sums)
 
+    def _add(self, found: Joined) -> None:
+        question = self.question
+        self._joint.append(found.counts(question.n_classes))
+        if self.sums is not None and question.plan is not None:
+            outputs = zip(question.outputs, found.others, strict=True)
+            runs = [one.scores(found.truth, columns) for one, columns in outputs]
+            truth = found.truth.astype(np.intp)
+            self.sums.add(truth, runs)
+            self.block = Block.of(question.plan, truth, runs)
 
-def compared(question: Question, parts: Sequence[Part | None]) -> Compared:
-    """What comes of one part: a pure function, for any process. Raises as `joined`."""
-    return Compared(question).add(parts)
+    @classmethod
+    def of(cls, question: Question, parts: Sequence[Part | None]) -> Self:
+        """What comes of the samples that all runs have of one part: a pure function, for any process.
+
+        Raises:
+            InvalidInput, IncomparableRuns: as `joined`.
+        """
+        made, found = cls(question), joined(parts, question.n_classes)
+        if found is not None and found.truth.size:
+            made._add(found)
+        return made

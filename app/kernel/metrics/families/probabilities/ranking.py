@@ -11,6 +11,7 @@ from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
 from app.kernel.samples.areas import centred, micro_influence, pair_influence
 from app.kernel.samples.influence import (
+    AreaOf,
     Form,
     Influence,
     LinearMethod,
@@ -91,7 +92,7 @@ def roc_auc(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("fawcett2006", "aguilar2024", "beddar2025"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(lambda of: of.areas[1].mean(axis=0)),
+    influence=mean_of_areas(lambda of: of.areas[1].mean(axis=0), AreaOf.CLASSES),
     also=OVER_LABELS,
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
@@ -107,7 +108,7 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("provost2000", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_weighted_areas),
+    influence=mean_of_areas(_weighted_areas, AreaOf.CLASS_SHARES),
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
     return total(roc_auc.compute(s) * s.prevalence)
@@ -142,7 +143,7 @@ def roc_auc_ovr_micro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("hand2001", "aguilar2025", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_pairs),
+    influence=mean_of_areas(_pairs, AreaOf.PAIRS),
 )
 def roc_auc_ovo_macro(s: Scores) -> Array:
     classes = s.n_classes
@@ -158,7 +159,7 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("ferri2009",),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_weighted_pairs),
+    influence=mean_of_areas(_weighted_pairs, AreaOf.PAIRS),
 )
 def roc_auc_ovo_weighted(s: Scores) -> Array:
     # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).

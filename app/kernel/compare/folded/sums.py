@@ -1,0 +1,96 @@
+"""What is added up of samples that R runs have in common."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from app.kernel.compare.folded.leaves import Group, groups_of
+from app.kernel.compare.folded.moments import Moments
+from app.kernel.compare.paired.joint import JointCounts, combine, merged
+from app.kernel.metrics.expression import Expression
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
+
+# Samples that are looked at together, so that what is made of them stays in the cache.
+_ROWS = 1 << 15
+
+# Values of all runs (R, n) by the keys of summands.
+Known = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be summed of R runs of K classes. Can be sent to another process."""
+
+    expressions: tuple[Expression, ...]
+    n_classes: int
+    n_runs: int
+
+    def groups(self, *, ordered: bool) -> dict[str, Group]:
+        """Those that rows say, or those that need an order, by key."""
+        found = groups_of(self.expressions, self.n_classes, self.n_runs)
+        return {key: group for key, group in found.items() if group.ordered is ordered}
+
+
+class PairedSums:
+    """Sums of some groups. States merge in any order, and can be sent to another process."""
+
+    def __init__(self, plan: Plan, *, ordered: bool) -> None:
+        self.plan, self.ordered = plan, ordered
+        groups = plan.groups(ordered=ordered)
+        self.moments = {key: Moments(plan.n_classes, len(one.summands) * plan.n_runs) for key, one in groups.items()}
+        # Of shares which samples count for which runs, as predictions that are right where they do.
+        self.hits: dict[str, JointCounts] = {}
+
+    def add(self, y: Codes, runs: Sequence[Scores]) -> Self:
+        """Add samples: their codes (n), and what each of the runs says of them."""
+        groups = self.plan.groups(ordered=self.ordered)
+        for start in range(0, y.size, _ROWS):
+            rows = slice(start, start + _ROWS)
+            self._add(y[rows], known_of(groups, [_some(run, rows) for run in runs]), groups)
+        return self
+
+    def add_known(self, y: Codes, known: Known) -> Self:
+        """The same where the values are known."""
+        groups = self.plan.groups(ordered=self.ordered)
+        for start in range(0, y.size, _ROWS):
+            rows = slice(start, start + _ROWS)
+            self._add(y[rows], {key: values[:, rows] for key, values in known.items()}, groups)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Take in the sums of others."""
+        for key, moments in self.moments.items():
+            moments.merge(other.moments[key])
+        for key, joint in other.hits.items():
+            self._count(key, joint)
+        return self
+
+    def _add(self, y: Codes, known: Known, groups: Mapping[str, Group]) -> None:
+        for key, group in groups.items():
+            # One run after the other.
+            values = np.concatenate(np.stack([known[one.key] for one in group.summands], axis=1))
+            self.moments[key].add(values, y)
+            if group.share and np.isfinite(values).all():
+                size = self.plan.n_classes
+                decided = np.where(values > 0, y, (y + 1) % size)
+                self._count(key, combine(y.astype(np.int64), decided.astype(np.int64), size))
+
+    def _count(self, key: str, joint: JointCounts) -> None:
+        own = [self.hits[key]] if key in self.hits else []
+        self.hits[key] = merged([joint, *own], self.plan.n_runs, self.plan.n_classes)
+
+
+def known_of(groups: Mapping[str, Group], runs: Sequence[Scores]) -> dict[str, Array]:
+    """The values of all summands of some groups, of an order the scores."""
+    summands = {one.key: one for group in groups.values() for one in group.summands}
+    return {key: np.stack([one.rows(run) for run in runs]) for key, one in summands.items()}
+
+
+def _some(run: Scores, rows: slice) -> Scores:
+    part = Scores(run.y[rows], run.probabilities[rows])
+    part.are_probabilities = run.are_probabilities
+    return part

@@ -1,0 +1,79 @@
+"""Samples on the wrong side of each, in the order of a class: those of counting every pair, whatever the blocks."""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kernel.compare.folded.orders import Block, Orders
+from app.kernel.compare.folded.sums import Plan
+from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
+
+RANDOM = np.random.default_rng(1945)
+ROWS = 600
+PLAN = Plan((Measure(roc_auc, {}, 1),), 2, 2)
+
+
+def lost(y: Codes, scores: Array) -> Array:
+    """Twice how many of the other side are on the wrong side of each sample, pair by pair."""
+    above = np.sign(scores[:, None] - scores[None, :])
+    wrong = np.where(y[:, None] == 1, 1 - above, 1 + above) * (y[:, None] != y[None, :])
+    found: Array = wrong.sum(axis=1)
+    return found
+
+
+def columns(ties: int) -> list[Array]:
+    """Scores of two runs, of which so many are the same."""
+    found = [RANDOM.standard_normal(ROWS) * 10.0 ** RANDOM.integers(-9, 9, ROWS) for _ in "ab"]
+    for column in found:
+        column[RANDOM.permutation(ROWS)[:ties]] = -0.0
+        column[RANDOM.permutation(ROWS)[: ties // 2]] = 0.0
+    return found
+
+
+def elsewhere(function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    """Other processes, as far as what they are given goes."""
+    for task in tasks:
+        yield function(pickle.loads(pickle.dumps(task)))  # noqa: S301 - made above
+
+
+@pytest.mark.parametrize("ties", [0, 40, ROWS])
+@pytest.mark.parametrize("cuts", [0, 1, 25])
+def test_what_is_lost_is_counted(tmp_path: Path, ties: int, cuts: int) -> None:
+    y, both = RANDOM.integers(0, 2, ROWS), columns(ties)
+    ways: tuple[Any, ...] = (map, elsewhere)
+    found: list[Any] = []
+    for number, in_order in enumerate(ways):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        orders = Orders(PLAN, folder, 1)
+        ends = np.sort(RANDOM.choice(np.arange(1, ROWS), cuts, replace=False))
+        for rows in np.split(RANDOM.permutation(ROWS), ends):
+            block = Block.of(PLAN, y[rows], [Scores.of_scores(y[rows], column[rows]) for column in both])
+            assert block is not None
+            orders.add(block)
+        (moments,) = orders.sums(in_order).moments.values()
+        found.append(moments.read())
+    expected = [lost(y, column) for column in both]
+    for code in range(2):
+        inside = [[Fraction(value) for value in one[y == code].tolist()] for one in expected]
+        size = len(inside[0])
+        for first in range(2):
+            for one in found:
+                assert one.means[code, first] == float(sum(inside[first]) / size)
+            for second in range(2):
+                together = sum(one * other for one, other in zip(inside[first], inside[second], strict=True))
+                exact = together - sum(inside[first]) * sum(inside[second]) / size
+                assert {float(one.products[code, first, second]) for one in found} == {float(exact)}
+
+
+def test_what_needs_no_order_makes_no_block() -> None:
+    assert Block.of(Plan((), 2, 2), np.array([0, 1]), []) is None
