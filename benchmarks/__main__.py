@@ -169,6 +169,13 @@ BENCHMARKS = (
         ("--replicates", "2000"),
     ),
     Benchmark(
+        "folded_coverage",
+        "Limits of folded probabilities",
+        ("numpy",),
+        ("--replicates", "100"),
+        ("--replicates", "500"),
+    ),
+    Benchmark(
         "paired_counts",
         "Tests of counts of paired runs",
         ("numpy", "scipy"),
