@@ -73,11 +73,11 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
     body["options"] = {
         "intervals": "all",
         "draws": 200,
-        "metrics": ["roc_auc@*", "adaptive_calibration_error", "l2_calibration_error", "mcc"],
+        "metrics": ["roc_auc@*", "roc_auc_ovr_micro", "l2_calibration_error", "mcc"],
     }
     first, second = (one.report for one in both(body, tmp_path / "runs"))
     folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
-    assert "adaptive_calibration_error" in folded
+    assert "roc_auc_ovr_micro" in folded
     assert not folded & {"roc_auc", "roc_auc_ovr_macro", "log_loss", "brier_score", "h_measure", "ks_statistic"}
     assert not folded & {"expected_calibration_error", "maximum_calibration_error", "classwise_calibration_error"}
     assert second.input.facts == first.input.facts
@@ -87,7 +87,7 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
         *((first.per_class[label], second.per_class[label]) for label in classes),
     ]:
         check_groups(own, others, folded)
-    assert second.requested["adaptive_calibration_error"] is None
+    assert second.requested["roc_auc_ovr_micro"] is None
     assert second.requested["l2_calibration_error"] == pytest.approx(first.requested["l2_calibration_error"], rel=1e-12)
     assert second.requested["mcc"] == first.requested["mcc"]
     assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
@@ -107,7 +107,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
     (tmp_path / "data").mkdir()
     (tmp_path / "runs").mkdir()
     body = written(tmp_path / "data", classes, 6)
-    metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "adaptive_calibration_error"]
+    metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "roc_auc_ovr_micro"]
     together = "mean(ks_statistic@*)"
     body["options"] = {"intervals": "all", "alternative": alternative, "metrics": [*metrics, together]}
     first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
@@ -129,7 +129,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
         assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
     assert drawn > (10 if len(classes) == 2 else 17)
     alone = {name for name in first if name not in second}
-    assert {name.partition("@")[0] for name in alone} >= {"adaptive_calibration_error"}
+    assert {name.partition("@")[0] for name in alone} >= {"roc_auc_ovr_micro"}
     missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}
     of_more = {"roc_auc_ovr_macro", "weighted_average_precision", "classwise_calibration_error"}
     assert missing >= {f"median_phi@{classes[0]}", together} | (of_more if len(classes) > 2 else set())

@@ -134,6 +134,11 @@ def _cells_of_top_label(scores: FoldedSamples, _: int) -> Cells:
     return _cells_of_bins(scores.top_label_bins, by_class=False)
 
 
+def _cells_of_parts(scores: FoldedSamples, _: int) -> Cells:
+    top_label = scores.top_label_bins
+    return _cells_of_bins(None if top_label is None else top_label.parts, by_class=False)
+
+
 def _cuts_of_both(scores: FoldedSamples) -> tuple[Array, Array]:
     """Members of class 1 and of class 0 from each cut up that is kept for either class."""
     first, second = scores.ranking(1).points, scores.ranking(0).points
@@ -165,7 +170,8 @@ def _cells_of_bins(bins: FoldedBins | None, *, by_class: bool) -> Cells:
     # Of odd numbers the halves differ, and so do their distances.
     aside = deviations * np.stack([-_root(halves[1], halves[0]), _root(halves[0], halves[1])])
     half, side, place = np.nonzero(halves)
-    scores = BinnedScores(side, (means + aside)[half, side, place], place, means.shape[1])
+    values = (means + aside)[half, side, place]
+    scores = BinnedScores(side, values, place, means.shape[1], by_width=bins.by_width)
     return Cells(scores, halves[half, side, place], by_class)
 
 
@@ -182,15 +188,25 @@ class BinnedScores(Scores):
         places: Bins (n), from the lowest score up.
         bins: How many.
         weights: (..., n).
+        by_width: Are the bins of equal width, or else of equally many samples?
     """
 
-    def __init__(self, y: Codes, scores: Array, places: Codes, bins: int, weights: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        y: Codes,
+        scores: Array,
+        places: Codes,
+        bins: int,
+        weights: ArrayLike | None = None,
+        *,
+        by_width: bool = True,
+    ) -> None:
         super().__init__(y, np.column_stack([1.0 - scores, scores]), weights)
-        self._places, self._bins = places, bins
+        self._places, self._bins, self._by_width = places, bins, by_width
 
     def with_weights(self, weights: ArrayLike | None) -> "BinnedScores":
         """The same samples weighted otherwise."""
-        return BinnedScores(self.y, self.columns[1], self._places, self._bins, weights)
+        return BinnedScores(self.y, self.columns[1], self._places, self._bins, weights, by_width=self._by_width)
 
     def ranking(self, code: int) -> FoldedBins:
         """The bins of a class. Those of class 0 are those of class 1 from the other end."""
@@ -198,7 +214,8 @@ class BinnedScores(Scores):
         inside = places[:, None] == np.arange(self._bins)
         weights = np.ones(self.n_samples) if self.weights is None else self.weights
         each = (np.ones(self.n_samples), self.columns[code], self.members(code).astype(np.float64))
-        return FoldedBins(*(weights @ (inside * values[:, None]) for values in each))
+        weight, scores, members = (weights @ (inside * values[:, None]) for values in each)
+        return FoldedBins(weight, scores, members, by_width=self._by_width)
 
     @lazy
     def top_label(self) -> Ranking:
@@ -218,9 +235,11 @@ class BinnedScores(Scores):
         large = variances >= NORMAL_FROM
         hits[:, large] = random.normal(first, np.sqrt(np.where(large, variances, 0.0)), shape)[:, large]
         sides, places = np.repeat([0, 1], self._bins), np.tile(np.arange(self._bins), 2)
-        return BinnedScores(sides, np.tile(means, 2), places, self._bins, np.concatenate([sizes - hits, hits], axis=1))
+        weights = np.concatenate([sizes - hits, hits], axis=1)
+        return BinnedScores(sides, np.tile(means, 2), places, self._bins, weights, by_width=self._by_width)
 
 
 AT_CUTS = Draw(_at_cuts, _cells_of_curve)
 IN_BINS = Draw(_at_class, _cells_of_class)
 IN_BINS_OF_TOP_LABEL = Draw(_at_top, _cells_of_top_label)
+IN_PARTS_OF_TOP_LABEL = Draw(_at_top, _cells_of_parts)

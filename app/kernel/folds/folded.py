@@ -1,6 +1,6 @@
 """What is left of folded samples, in the form that metrics take."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,21 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.along import Along, along_stretch
-from app.kernel.folds.bins import FoldedBins
+from app.kernel.folds.bins import FoldedBins, FoldedTopLabel
 from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.ranking import FoldedRanking
 from app.kernel.folds.runs import Run
-from app.kernel.folds.stretches import Stretch, stretches
+from app.kernel.folds.stretches import InOrder, Stretch, placed, stretches
+from app.kernel.folds.top_label import parts_of, top_label_stretches
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
-InOrder = Callable[
-    [Callable[[tuple[Stretch, tuple[int, int]]], Along], Iterable[tuple[Stretch, tuple[int, int]]]], Iterable[Along]
-]
 _MAX_FPR = float(partial_roc_auc.card.defaults["max_fpr"])
 # The box plots of phi.
 _QUARTILES = 0.25, 0.5, 0.75
@@ -46,7 +44,7 @@ class FoldedSamples(Scores):
 
     _binned = True
     sums_of_groups: GroupedLosses | None = None
-    top_label_bins: FoldedBins | None = None
+    top_label_bins: FoldedTopLabel | None = None
 
     def __init__(
         self,
@@ -78,17 +76,10 @@ class FoldedSamples(Scores):
                 Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned, grouped=self.grouped
             )
             whole = begun()
-            for along in self._in_order(partial(along_stretch, begun), self._parts(code)):
+            for along in self._in_order(partial(along_stretch, begun), placed(self._stretches(code))):
                 whole.merge(along)
             self._folded[code] = made = FoldedRanking(whole, _MAX_FPR)
         return made
-
-    def _parts(self, code: int) -> Iterator[tuple[Stretch, tuple[int, int]]]:
-        members, others = 0, 0
-        for stretch in self._stretches(code):
-            yield stretch, (members, others)
-            more = stretch.sizes()
-            members, others = members + more[0], others + more[1]
 
     def curves_as_json(self) -> dict[str, Any]:
         """What is kept of the curves of all classes, for `KeptScores`."""
@@ -136,8 +127,9 @@ class FoldedScores(FoldedSamples):
         confusion: See above.
         ties: See above.
         sums: What was added up.
-        top_label: Bins of the highest probability of each sample; members are the correctly classified ones.
+        bins: Of the highest probability of each sample; members are the correctly classified ones.
         orders: Of each class.
+        order_of_top_label: Runs of highest probabilities, and of class 1 of two, which say both.
         budget: Bytes of memory for reading them.
         in_order: Has stretches of them looked at, here or elsewhere, and gives what comes of them in turn.
     """
@@ -147,8 +139,9 @@ class FoldedScores(FoldedSamples):
         confusion: NDArray[np.int64],
         ties: int,
         sums: LossSums,
-        top_label: FoldedBins,
+        bins: FoldedBins,
         orders: Sequence[Order],
+        order_of_top_label: Order,
         budget: int,
         in_order: InOrder = map,
     ) -> None:
@@ -163,4 +156,6 @@ class FoldedScores(FoldedSamples):
         self.confusion, self.ties, self.sums = confusion.copy(), ties, sums
         self.clipped = int(sums.counts[-1].sum())
         self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi())
-        self.__dict__["top_label"] = self.top_label_bins = top_label
+        self.__dict__["top_label"] = self.top_label_bins = FoldedTopLabel(
+            bins, lambda: parts_of(top_label_stretches(*order_of_top_label, budget), self.n_samples, in_order)
+        )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, Draw
+from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, Draw
 from app.kernel.folds.errors import (
     Error,
     Spread,
@@ -72,6 +72,7 @@ FOLDED = (
     Folded(ranking.h_measure, drawn=AT_CUTS),
     Folded(ranking.top_k_accuracy, of_constant(), of_two=True),
     Folded(calibration.expected_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
+    Folded(calibration.adaptive_calibration_error, drawn=IN_PARTS_OF_TOP_LABEL),
     Folded(calibration.maximum_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.l2_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.classwise_calibration_error, drawn=IN_BINS),

@@ -20,6 +20,7 @@ _COUNT, _GROUP = np.dtype(np.int64), np.dtype(np.uint64)
 # What comes in is sorted when it fills this share of the budget; so much of it is held; a block of the merged order
 # has a sample for so many bytes of it, since it is copied several times.
 _BUFFER, _HELD, _MERGED = 8, 4, 192
+_NOTHING = np.uint64(0)
 # Samples of a block: more would not be faster.
 _MOST, _LEAST = 1 << 20, 256
 
@@ -90,8 +91,9 @@ Flip = Callable[[Keys], NDArray[np.uint64]]
 class Reader:
     """A run read from the highest score down; flipped, it is read from its other end."""
 
-    def __init__(self, run: Run, flip: Flip | None = None) -> None:
-        self.run, self._flip = run, flip
+    def __init__(self, run: Run, flip: Flip | None = None, lowest: np.uint64 = _NOTHING) -> None:
+        """``lowest``: the wide key at which it ends."""
+        self.run, self._flip, self._lowest = run, flip, lowest
         # Wide keys of the marks, rising, and between which positions they lie, counted in the order that is read.
         marks = widened(run.marks) if flip is None else flip(run.marks)
         self.marks: NDArray[np.uint64] = marks
@@ -99,7 +101,8 @@ class Reader:
 
     def take(self, floor: np.uint64) -> Entries:
         """All from a wide key on that were not taken yet, rising, but for the order of members among equals."""
-        run = self.run
+        run, ends = self.run, floor <= self._lowest
+        floor = max(floor, self._lowest)
         # What is left are the first so many keys of the rising order that is read. A mark stands at every stride.
         low = self._position(int(np.searchsorted(self.marks, floor, side="left")))
         if low >= self._left:
@@ -111,7 +114,7 @@ class Reader:
             found = run.read(low, self._left)
             found = found._replace(keys=widened(found.keys))
         cut = int(np.searchsorted(found.keys, floor, side="left"))
-        self._left = low + cut
+        self._left = 0 if ends else low + cut
         return found.part(slice(cut, None))
 
     def _position(self, mark: int) -> int:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from app.kernel.folds.bins import BinSums
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
-from app.kernel.folds.folded import FoldedScores, InOrder, Order
+from app.kernel.folds.folded import FoldedScores, Order
 from app.kernel.folds.keys import Probabilities
 from app.kernel.folds.losses import LossSums
 from app.kernel.folds.runs import SortedRuns
+from app.kernel.folds.stretches import InOrder
 from app.kernel.matrix.labels import confusion_counts
-from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 
 # Rows looked at at once, so that what is made of them stays in the cache.
@@ -46,9 +46,10 @@ class ScoresFold(Fold):
         self.ties = 0
         self._losses = LossSums(classes, grouped=grouped)
         self._top_label = BinSums()
-        # Rows p, 1 - p of two classes need one order, all others one for each class.
+        # Rows p, 1 - p of two classes need one order, all others one for each class and for the highest probability.
         self._paired = SortedRuns(budget, folder, grouped=grouped) if classes == 2 else None
         self._columns: list[SortedRuns] = []
+        self._highest: SortedRuns | None = None
 
     @property
     def rows(self) -> int:
@@ -93,8 +94,8 @@ class ScoresFold(Fold):
         self._top_label.merge(other._top_label)
         if self._paired is not None and other._paired is not None:
             self._paired.merge(other._paired)
-        if other._columns:
-            for own, others in zip(self._own_columns(), other._columns, strict=True):
+        if other._highest is not None:
+            for own, others in zip(self._own_columns(), [*other._columns, other._highest], strict=True):
                 own.merge(others)
         return self
 
@@ -113,25 +114,35 @@ class ScoresFold(Fold):
             own = self._columns[code].runs if self._columns else []
             paired = [] if self._paired is None else self._paired.runs
             orders.append(Order([*own, *paired], []) if code else Order(own, paired))
-        bins = self._top_label.read()
-        return FoldedScores(self.confusion, self.ties, self._losses, bins, orders, self._reading_budget, in_order)
+        highest = Order([] if self._highest is None else self._highest.runs, paired)
+        return FoldedScores(
+            self.confusion,
+            self.ties,
+            self._losses,
+            self._top_label.read(),
+            orders,
+            highest,
+            self._reading_budget,
+            in_order,
+        )
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:
-        return [store for store in (self._paired, *self._columns) if store is not None]
+        return [store for store in (self._paired, *self._columns, self._highest) if store is not None]
 
     def _own_columns(self) -> list[SortedRuns]:
-        if not self._columns:
-            stores = self.classes if self._paired is None else self.classes + 1
-            share = self.budget // stores
+        """Those of the classes, and that of the highest probability."""
+        if self._highest is None:
+            share = self.budget // (self.classes + (1 if self._paired is None else 2))
             self._columns = [SortedRuns(share, self.folder, grouped=self.grouped) for _ in range(self.classes)]
+            self._highest = SortedRuns(share, self.folder)
             if self._paired is not None:
                 self._paired.budget = share
-        return self._columns
+        return [*self._columns, self._highest]
 
     def _add(self, codes: Codes, given: Probabilities, groups: Groups | None) -> None:
         predicted, highest, ties = _decided(given)
-        self._top_label.add(highest, predicted == codes)
+        self._top_label.add(highest.astype(np.float64, copy=False), predicted == codes)
         self.confusion += confusion_counts(codes, predicted, self.classes)
         self.ties += ties
         self._losses.add(given, codes, groups)
@@ -143,8 +154,10 @@ class ScoresFold(Fold):
             if (zero == 1.0 - one).all():
                 self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1, groups)
                 return
-        for code, store in enumerate(self._own_columns()):
+        *columns, top = self._own_columns()
+        for code, store in enumerate(columns):
             store.add(np.ascontiguousarray(given[:, code]), codes == code, groups)
+        top.add(highest, predicted == codes)
 
     def _checked(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> tuple[Probabilities, Codes]:
         narrow = probabilities.dtype == np.float32
@@ -159,7 +172,7 @@ class ScoresFold(Fold):
         return given, codes
 
 
-def _decided(given: Probabilities) -> tuple[Codes, Array, int]:
+def _decided(given: Probabilities) -> tuple[Codes, Probabilities, int]:
     """The most probable classes, the first of equals, their probabilities, and in how many rows there are equals."""
     if given.ndim == 1:
         one = given.astype(np.float64, copy=False)
@@ -171,4 +184,4 @@ def _decided(given: Probabilities) -> tuple[Codes, Array, int]:
         np.putmask(codes, column > best, code)
         np.maximum(best, column, out=best)
     at_top = np.count_nonzero(given == best[:, None], axis=1)
-    return codes, best.astype(np.float64, copy=False), int(np.count_nonzero(at_top > 1))
+    return codes, best, int(np.count_nonzero(at_top > 1))

@@ -1,7 +1,7 @@
 """Stretches of a merged order: the samples between two scores, and the cuts between them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,19 @@ class Stretch(Protocol):
         ...
 
 
+Some = TypeVar("Some", bound=Stretch)
+Task = TypeVar("Task")
+Looked = TypeVar("Looked")
+
+
+class InOrder(Protocol):
+    """Has stretches looked at, here or elsewhere."""
+
+    def __call__(self, look: Callable[[Task], Looked], parts: Iterable[Task], /) -> Iterable[Looked]:
+        """What comes of each, in turn."""
+        ...
+
+
 class Between(NamedTuple):
     """A stretch of probabilities.
 
@@ -71,6 +84,12 @@ class Between(NamedTuple):
     def cuts(self) -> Cuts:
         """The cuts between them."""
         return _cuts(in_order(self.taken))
+
+    def in_any_order(self) -> Cuts:
+        """Scores that may be there several times."""
+        entries = joined(self.taken)
+        members = members_of(entries.keys) * entries.times
+        return Cuts(scores_of(entries.keys).astype(np.float64, copy=False), members, entries.times - members)
 
     def sizes(self) -> tuple[int, int]:
         """How many members and others they are."""
@@ -99,11 +118,24 @@ def stretches(direct: Sequence[Run], mirror: Sequence[Run], budget: int) -> Iter
         mirror: Runs of the other one of two classes.
         budget: Bytes of memory, about.
     """
-    readers = [Reader(run) for run in direct] + [Reader(run, mirrored) for run in mirror]
+    return between([Reader(run) for run in direct] + [Reader(run, mirrored) for run in mirror], budget)
+
+
+def between(readers: Sequence[Reader], budget: int) -> Iterator[Between]:
+    """The same of what readers of probabilities read."""
     for floor in floors_of(readers, budget, _floors_of_scores):
         taken = taken_from(readers, floor, budget)
         if taken:
             yield Between(taken)
+
+
+def placed(stretches: Iterable[Some]) -> Iterator[tuple[Some, tuple[int, int]]]:
+    """Each with how many members and others are above it."""
+    members, others = 0, 0
+    for stretch in stretches:
+        yield stretch, (members, others)
+        more = stretch.sizes()
+        members, others = members + more[0], others + more[1]
 
 
 def taken_from(readers: Sequence[Reader], floor: np.uint64, budget: int) -> list[Entries]:

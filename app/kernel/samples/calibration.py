@@ -11,7 +11,6 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, ratio, silently, total
 from app.kernel.samples.rankings.counts import Positions
-from app.kernel.samples.rankings.cuts import cumulative
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
@@ -66,25 +65,7 @@ def equal_width(ranking: Ranking, bins: int) -> Bins:
 
 def equal_mass(ranking: Ranking, bins: int) -> Bins:
     """Bins of equal weight. Samples of one probability stay together, in the bin of the middle of their weight."""
-    if ranking.weights is None or ranking.weights.ndim == 1:
-        return binned(ranking, mass_starts(ranking, bins))
-    return _equal_mass_of_batch(ranking, ranking.weights, bins)
-
-
-def _equal_mass_of_batch(ranking: Ranking, weights: Array, bins: int) -> Bins:
-    """The same where there are many weights (..., n) of the samples: every row has bins of its own."""
-    rows, ends, size = weights.reshape(-1, weights.shape[-1]), ranking.last, ranking.members.size
-    # Weight, and what it adds up to, of the first 0, 1, ... samples.
-    sums = [cumulative(rows * each) for each in (1.0, ranking.values, ranking.members)]
-    reached = sums[0].take(ends + 1, axis=1)
-    middle = (reached - 0.5 * np.diff(reached, prepend=0.0, axis=1)) * bins
-    wanted = np.arange(1, bins) * reached[:, -1:]
-    cuts = np.stack([np.searchsorted(*row, side="left") for row in zip(middle, wanted, strict=True)])
-    firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
-    starts = np.pad(firsts.take(cuts), ((0, 0), (1, 1)), constant_values=((0, 0), (0, size)))
-    shape = (*weights.shape[:-1], bins)
-    parts = (np.diff(np.take_along_axis(one, starts, axis=1), axis=1).reshape(shape) for one in sums)
-    return Bins(*parts)
+    return Bins(*ranking.in_parts(bins))
 
 
 def binned(ranking: Ranking, starts: Positions) -> Bins:
@@ -101,20 +82,6 @@ def width_limits(bins: int) -> Array:
     """Upper limits (b - 1) of all of them but the highest, falling."""
     limits: Array = np.arange(bins - 1, 0, -1) / bins + TOLERANCE
     return limits
-
-
-def mass_starts(ranking: Ranking, bins: int) -> Positions:
-    """The same for bins of equal weight; one vector of weights at most."""
-    size = ranking.members.size
-    if ranking.plain:
-        inner = np.ceil(np.arange(1, bins) * (size / bins) - 0.5).astype(np.intp)
-        return np.concatenate([[0], inner, [size]])
-    ends = ranking.last
-    reached = ends + 1.0 if ranking.weights is None else np.cumsum(ranking.weights).take(ends)
-    middle = reached - 0.5 * np.diff(reached, prepend=0.0)
-    cuts = np.searchsorted(middle * bins, np.arange(1, bins) * reached[-1], side="left")
-    firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
-    return np.concatenate([[0], firsts.take(cuts), [size]])
 
 
 @dataclass(frozen=True, slots=True)

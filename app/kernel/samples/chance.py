@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.calibration import TOLERANCE, Bins, binned, mass_starts, width_starts
+from app.kernel.samples.calibration import TOLERANCE, Bins, binned, width_starts
 from app.kernel.samples.rankings.counts import Positions
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
@@ -87,7 +87,7 @@ def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bo
     """Bins by the highest probability, and simulated deviations (b, draws) of what is right in each."""
     _refuse_batch(scores)
     ranking = scores.top_label
-    starts = mass_starts(ranking, bins) if adaptive else width_starts(ranking, bins)
+    starts = ranking.starts_of_parts(bins) if adaptive else width_starts(ranking, bins)
     return binned(ranking, starts), _deviations(ranking, starts, draws, np.random.default_rng(seed))
 
 

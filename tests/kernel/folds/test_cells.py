@@ -1,9 +1,18 @@
 """Cells of folded samples drawn again, beside the samples themselves drawn again."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, Draw, simulated_by_chance
+from app.kernel.folds.cells import (
+    AT_CUTS,
+    IN_BINS,
+    IN_BINS_OF_TOP_LABEL,
+    IN_PARTS_OF_TOP_LABEL,
+    Draw,
+    simulated_by_chance,
+)
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import draw_of, folded_metrics
 from app.kernel.folds.order import OrderFold
@@ -109,6 +118,8 @@ def spreads(
         (IN_BINS, [calibration.class_calibration_error], 1, 3),
         (IN_BINS_OF_TOP_LABEL, OF_TOP_LABEL, None, 2),
         (IN_BINS_OF_TOP_LABEL, OF_TOP_LABEL, None, 3),
+        (IN_PARTS_OF_TOP_LABEL, [calibration.adaptive_calibration_error], None, 2),
+        (IN_PARTS_OF_TOP_LABEL, [calibration.adaptive_calibration_error], None, 3),
     ],
 )
 def test_cells_vary_as_the_samples_do(
@@ -134,7 +145,8 @@ def test_of_more_than_two_classes_averages_have_no_joint_draw() -> None:
         draw = draw_of(one.metric)
         if draw is not None:
             joint = [draw.at(3, code) is not None for code in codes_of(one, 3)]
-            assert all(joint) is (one.metric.card.scope is Scope.CLASS or draw is IN_BINS_OF_TOP_LABEL)
+            of_top = draw in (IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL)
+            assert all(joint) is (one.metric.card.scope is Scope.CLASS or of_top)
 
 
 @pytest.mark.parametrize("n", [400, 20_000])
@@ -143,6 +155,11 @@ def test_of_more_than_two_classes_averages_have_no_joint_draw() -> None:
     [
         (calibration.expected_calibration_error, IN_BINS_OF_TOP_LABEL, expected_by_chance),
         (calibration.maximum_calibration_error, IN_BINS_OF_TOP_LABEL, largest_by_chance),
+        (
+            calibration.adaptive_calibration_error,
+            IN_PARTS_OF_TOP_LABEL,
+            partial(expected_by_chance, adaptive=True),
+        ),
         (calibration.classwise_calibration_error, IN_BINS, expected_by_chance_of_classes),
     ],
 )

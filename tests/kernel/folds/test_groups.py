@@ -182,7 +182,7 @@ def test_one_score_of_all_samples_is_looked_at_in_little_memory(
     with ScoresFold(2, TINY, tmp_path, grouped=True) as fold:
         for start in range(0, size, 1000):
             fold.add(y[start : start + 1000], problem.given[start : start + 1000], groups[start : start + 1000])
-        parts = [part for part, _ in fold.finish()._parts(1)]
+        parts = [*fold.finish()._stretches(1)]
     # Each of the 50 groups twice, and what came of the last run.
     assert max(len(part.in_groups().groups) for part in parts) < 1000
 

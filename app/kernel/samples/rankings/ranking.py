@@ -229,6 +229,44 @@ class Ranking(CumulativeCounts):
         """Positions (l + 2) that bound the samples between falling limits."""
         return np.concatenate([[0], self.above(limits), [self.members.size]])
 
+    def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
+        """The same in parts of equal weight, each of shape (..., parts). Samples of one score stay together, in the
+        part of the middle of their weight.
+        """
+        if self.weights is None or self.weights.ndim == 1:
+            return self.slices(self.starts_of_parts(parts))
+        return self._parts_of_batch(self.weights, parts)
+
+    def starts_of_parts(self, parts: int) -> Positions:
+        """Positions (parts + 1) that bound these; one vector of weights at most."""
+        size = self.members.size
+        if self.plain:
+            inner = np.ceil(np.arange(1, parts) * (size / parts) - 0.5).astype(np.intp)
+            return np.concatenate([[0], inner, [size]])
+        ends = self.last
+        reached = ends + 1.0 if self.weights is None else np.cumsum(self.weights).take(ends)
+        middle = reached - 0.5 * np.diff(reached, prepend=0.0)
+        cuts = np.searchsorted(middle * parts, np.arange(1, parts) * reached[-1], side="left")
+        firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
+        return np.concatenate([[0], firsts.take(cuts), [size]])
+
+    def _parts_of_batch(self, weights: Array, parts: int) -> tuple[Array, Array, Array]:
+        """The same where there are many weights (..., n) of the samples: every row has parts of its own."""
+        rows, ends, size = weights.reshape(-1, weights.shape[-1]), self.last, self.members.size
+        # Weight, and what it adds up to, of the first 0, 1, ... samples.
+        sums = [cumulative(rows * each) for each in (1.0, self.values, self.members)]
+        reached = sums[0].take(ends + 1, axis=1)
+        middle = (reached - 0.5 * np.diff(reached, prepend=0.0, axis=1)) * parts
+        wanted = np.arange(1, parts) * reached[:, -1:]
+        cuts = np.stack([np.searchsorted(*row, side="left") for row in zip(middle, wanted, strict=True)])
+        firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
+        starts = np.pad(firsts.take(cuts), ((0, 0), (1, 1)), constant_values=((0, 0), (0, size)))
+        shape = (*weights.shape[:-1], parts)
+        weight, scores, members = (
+            np.diff(np.take_along_axis(one, starts, axis=1), axis=1).reshape(shape) for one in sums
+        )
+        return weight, scores, members
+
     def cuts(self) -> tuple[Array, Array, Array]:
         """Thresholds, members and others predicted at every distinct cut, with or without members: predicted are scores
         of at least the threshold. In front the empty one, of threshold NaN.

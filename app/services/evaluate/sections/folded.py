@@ -76,7 +76,7 @@ def _folded_finding(scores: FoldedSamples) -> Finding:
     return Finding.note(
         "samples_folded",
         "There are more samples than were held in memory, so they were read once, batch by batch. What is there is "
-        "exact. What needs all of them at once, such as calibration errors over bins of equal mass, has no value.",
+        "exact. What needs all of them at once, such as micro-averages of areas, has no value.",
         n_samples=scores.n_samples,
     )
 

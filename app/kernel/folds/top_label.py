@@ -1,0 +1,52 @@
+"""The highest probability of each sample, and whether it is that of the actual class, in order.
+
+Where rows are p and 1 - p the order of p says all of it: read from both ends as far as 1/2, each sample comes once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from app.kernel.folds.bins import SMALL, FoldedBins, MassSums
+from app.kernel.folds.keys import floor_key, mirrored
+from app.kernel.folds.runs import Reader, Run
+from app.kernel.folds.stretches import Between, InOrder, between, placed
+
+# Of equals the first class is predicted: those of exactly 1/2 count from the other end.
+_HALF, _ABOVE = floor_key(0.5), floor_key(float(np.nextafter(0.5, 1.0)))
+
+
+def top_label_stretches(own: Sequence[Run], paired: Sequence[Run], budget: int) -> Iterator[Between]:
+    """All samples by falling highest probability, members being those that are right, in stretches of bounded size.
+
+    Args:
+        own: Runs of highest probabilities.
+        paired: Runs of the probabilities of class 1 of two, where that of class 0 is 1 minus it.
+        budget: Bytes of memory, about.
+    """
+    readers = [Reader(run) for run in own]
+    readers += [Reader(run, lowest=_ABOVE) for run in paired]
+    readers += [Reader(run, mirrored, lowest=_HALF) for run in paired]
+    return between(readers, budget)
+
+
+def parts_of(stretches: Iterable[Between], n_samples: int, in_order: InOrder) -> FoldedBins:
+    """Bins of equally many of so many samples along their order."""
+    whole = MassSums(n_samples)
+    for sums in in_order(partial(_of_stretch, n_samples), placed(stretches)):
+        whole.merge(sums)
+    return whole.read()
+
+
+def _of_stretch(n_samples: int, part: tuple[Between, tuple[int, int]]) -> MassSums:
+    stretch, above = part
+    sums = MassSums(n_samples, sum(above))
+    place = sums.place_of(sum(stretch.sizes()))
+    found = None if place is None else stretch.in_any_order()
+    if place is None or found is None or found.scores.min() < SMALL:
+        sums.add_cuts(*stretch.cuts())
+    else:
+        # Nothing has to be sorted.
+        sums.add_to(place, *found)
+    return sums
