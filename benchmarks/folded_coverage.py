@@ -35,9 +35,11 @@ KEYS = (
     "pr_auc_trapezoid",
     "partial_roc_auc",
     "equal_error_rate",
+    "median_phi",
     "ks_statistic",
     "h_measure",
     "expected_calibration_error",
+    "adaptive_calibration_error",
     "maximum_calibration_error",
 )
 # Of these standard errors alone: that of skill scores is their closed form, and the error of a class is biased.

@@ -14,7 +14,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.folds import runs
 from app.kernel.folds.entries import Counts
-from app.kernel.folds.points import KeptPoints, Points
+from app.kernel.folds.points import KeptPoints, Points, levels_of_curves
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.numerics.arrays import Array
@@ -109,7 +109,7 @@ def test_what_needs_the_samples_says_so(folded: FoldedInput, question: CurveQues
 
 def kept_of(scores: Array, members: Counts, others: Counts, ends: list[int]) -> Points:
     """What is kept of cuts that come in blocks."""
-    points = KeptPoints(int(members.sum()), int(others.sum()), 2)
+    points = KeptPoints(levels_of_curves(int(members.sum()), int(others.sum()), 2))
     tp, fp = np.cumsum(members), np.cumsum(others)
     for part in np.split(np.arange(scores.size), ends):
         if part.size:

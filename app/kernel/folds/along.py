@@ -15,7 +15,7 @@ from app.kernel.folds.bins import BinSums
 from app.kernel.folds.entries import Counts
 from app.kernel.folds.groups.placements import placements
 from app.kernel.folds.groups.sums import GroupSums
-from app.kernel.folds.points import KeptPoints
+from app.kernel.folds.points import KeptPoints, levels_near_median, levels_of_curves
 from app.kernel.folds.stretches import Cuts, Stretch
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums
@@ -55,6 +55,7 @@ class Along:
         edge: The first cut beyond the largest false positive rate.
         bins: Of scores that are probabilities.
         points: Some of the cuts.
+        medians: Some of those at which the median member is likely to lie.
         placed: Where the samples of groups stand, if they are in some.
 
     Args:
@@ -86,7 +87,8 @@ class Along:
         self.crossing = Block(*np.zeros((5, 1)))
         self.edge: Block | None = None
         self.bins = BinSums() if binned else None
-        self.points = KeptPoints(positives, negatives, n_classes, above)
+        self.points = KeptPoints(levels_of_curves(positives, negatives, n_classes), above)
+        self.medians = KeptPoints(levels_near_median(positives), above)
         self.placed = GroupSums(1) if grouped else None
         slack = _SLACK * positives
         self._sought = {
@@ -153,7 +155,8 @@ class Along:
         self._reached = int(tp[-1]), int(fp[-1])
         if self.bins is not None:
             self.bins.add_cuts(*cuts)
-        self.points.add(cuts.scores, tp, fp)
+        for points in (self.points, self.medians):
+            points.add(cuts.scores, tp, fp)
         for start in range(0, tp.size, BLOCK):
             part = slice(start, start + BLOCK)
             self._add(_Part(cuts.scores[part], cuts.members[part], cuts.others[part], tp[part], fp[part]))
@@ -168,6 +171,7 @@ class Along:
         if self.bins is not None and other.bins is not None:
             self.bins.merge(other.bins)
         self.points.merge(other.points)
+        self.medians.merge(other.medians)
         if self.placed is not None and other.placed is not None:
             self.placed.merge(other.placed)
         self.twice_lost += other.twice_lost

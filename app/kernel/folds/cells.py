@@ -125,6 +125,15 @@ def _cells_of_curve(scores: FoldedSamples, code: int) -> Cells:
     return _cells_of_cuts(np.array(points.tp, dtype=np.float64), np.array(points.fp, dtype=np.float64))
 
 
+def _cells_of_median(scores: FoldedSamples, code: int) -> Cells:
+    """The members between ranks next to their median, by the lowest of their scores, and all others as one cell."""
+    ranking = scores.ranking(code)
+    counts = np.append(np.diff(ranking.medians.tp, prepend=0.0), float(ranking.negatives))
+    values, held = np.append(ranking.medians.thresholds, 0.0), np.flatnonzero(counts)
+    rows = np.column_stack([1.0 - values, values])
+    return Cells(Scores((np.arange(counts.size) < counts.size - 1)[held], rows[held]), counts[held])
+
+
 def _cells_of_class(scores: FoldedSamples, code: int) -> Cells:
     return _cells_of_bins(scores.ranking(code).bins, by_class=True)
 
@@ -240,6 +249,7 @@ class BinnedScores(Scores):
 
 
 AT_CUTS = Draw(_at_cuts, _cells_of_curve)
+NEAR_MEDIAN = Draw(_at_class, _cells_of_median)
 IN_BINS = Draw(_at_class, _cells_of_class)
 IN_BINS_OF_TOP_LABEL = Draw(_at_top, _cells_of_top_label)
 IN_PARTS_OF_TOP_LABEL = Draw(_at_top, _cells_of_parts)

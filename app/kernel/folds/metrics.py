@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, Draw
+from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, NEAR_MEDIAN, Draw
 from app.kernel.folds.errors import (
     Error,
     Spread,
@@ -53,7 +53,7 @@ FOLDED = (
     Folded(imcp.au_mcp, of_mean(PHI)),
     Folded(imcp.au_mcp_trapezoid, of_mean(PHI)),
     Folded(imcp.mean_phi, of_members(PHI)),
-    Folded(imcp.median_phi),
+    Folded(imcp.median_phi, drawn=NEAR_MEDIAN),
     Folded(imcp.fraction_correct_certain, of_share(SURE)),
     Folded(imcp.fraction_uncertain, of_share(SURE, RULED_OUT, rest=True)),
     Folded(imcp.fraction_incorrect_certain, of_share(RULED_OUT)),

@@ -17,6 +17,8 @@ _MOST_STEPS, _FEWEST_STEPS = 500, 20
 _STEPS = 1000
 # How many steps of the rates a step of the number predicted is wide, as a share of that number.
 _WIDTH = 10
+# Standard errors between two kept ranks next to a median, and how far out these go.
+_STEP, _REACH = 0.125, 5.0
 
 
 class Points(NamedTuple):
@@ -28,29 +30,49 @@ class Points(NamedTuple):
     n_cuts: int
 
 
-class KeptPoints:
-    """The first cut at which the members, the others or both together reach the next of some numbers.
+# Numbers of members, of others and of both together, each rising.
+Levels = Sequence[Counts]
 
-    Members and others have equal steps, 500 of them for two classes; of both together a step is 1 in 50 of their
-    number. Between two kept cuts neither rate changes by more than a step, unless it does so in one cut, nor does
-    the number predicted. Which cuts are kept depends on these counts only.
+
+def levels_of_curves(positives: int, negatives: int, n_classes: int) -> Levels:
+    """Members and others have equal steps, 500 of them for two classes; of both together a step is 1 in 50 of their
+    number. Between two cuts at these levels neither rate changes by more than a step, unless it does so in one cut, nor
+    does the number predicted.
+
+    Args:
+        positives: Members of all samples.
+        negatives: Others.
+        n_classes: K, which share the points: each class has steps of 1 in 1000 / K, from 20 to 500.
+    """
+    steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
+    rates = [[-(-size * step // steps) for step in range(1, steps + 1)] for size in (positives, negatives)]
+    predicted = [1]
+    while predicted[-1] < positives + negatives:
+        predicted.append(predicted[-1] + max(predicted[-1] * _WIDTH // steps, 1))
+    return [np.unique(np.array(levels, dtype=np.int64)) for levels in (*rates, predicted)]
+
+
+def levels_near_median(positives: int) -> Levels:
+    """Members by steps of a part of the standard error of their median, in ranks, as far as resamples go."""
+    error = 0.5 * positives**0.5
+    ranks = np.ceil(0.5 * positives + error * np.arange(-_REACH, _REACH + _STEP, _STEP))
+    ranks = np.append(ranks.clip(min(positives, 1), positives), positives)
+    none = np.zeros(0, dtype=np.int64)
+    return [np.unique(ranks.astype(np.int64)), none, none]
+
+
+class KeptPoints:
+    """The first cut at which the members, the others or both together reach the next of some numbers. Which cuts are
+    kept depends on these counts only.
     """
 
-    def __init__(self, positives: int, negatives: int, n_classes: int, above: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, levels: Levels, above: tuple[int, int] = (0, 0)) -> None:
         """Begin above all cuts, or below some.
 
         Args:
-            positives: Members of all samples.
-            negatives: Others.
-            n_classes: K, which share the points: each class has steps of 1 in 1000 / K, from 20 to 500.
+            levels: The numbers.
             above: Members and others of higher cuts, at which others look.
         """
-        steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
-        rates = [[-(-size * step // steps) for step in range(1, steps + 1)] for size in (positives, negatives)]
-        predicted = [1]
-        while predicted[-1] < positives + negatives:
-            predicted.append(predicted[-1] + max(predicted[-1] * _WIDTH // steps, 1))
-        levels = [np.unique(np.array(levels, dtype=np.int64)) for levels in (*rates, predicted)]
         passed = (*above, sum(above))
         self._levels = [one[np.searchsorted(one, low, "right") :] for one, low in zip(levels, passed, strict=True)]
         self._thresholds: list[float] = []

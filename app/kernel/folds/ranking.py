@@ -19,6 +19,7 @@ class FoldedRanking(Ranking):
         area_variance: DeLong's variance of the area.
         bins: Of equal width, of probabilities.
         points: The cuts that are kept.
+        medians: Those at which the median member is likely to lie.
 
     Args:
         along: What all of them came to.
@@ -31,7 +32,7 @@ class FoldedRanking(Ranking):
         self.area_variance = along.area_variance()
         self._along, self._max_fpr = along, max_fpr
         self.bins = None if along.bins is None else along.bins.read()
-        self.points = along.points.read()
+        self.points, self.medians = along.points.read(), along.medians.read()
         # Where they stand takes several times as much memory as what comes of it.
         placed, along.placed = along.placed, None
         self._groups = None if placed is None or not positives * negatives else area_of_groups(placed)

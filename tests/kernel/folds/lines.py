@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, Draw
+from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, NEAR_MEDIAN, Draw
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import Folded, folded_metrics, linearised
 from app.kernel.metrics.card import Scope
@@ -33,5 +33,5 @@ def told_limits(scores: FoldedSamples) -> bytes:
 
 
 def draws_of(scores: FoldedSamples) -> list[Draw]:
-    of_bins = [IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL]
+    of_bins = [NEAR_MEDIAN, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL]
     return [AT_CUTS, *(of_bins if scores.are_probabilities else [])]

@@ -10,6 +10,7 @@ from app.kernel.folds.cells import (
     IN_BINS,
     IN_BINS_OF_TOP_LABEL,
     IN_PARTS_OF_TOP_LABEL,
+    NEAR_MEDIAN,
     Draw,
     simulated_by_chance,
 )
@@ -19,7 +20,7 @@ from app.kernel.folds.order import OrderFold
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.expression import Measure, Subject
-from app.kernel.metrics.families.probabilities import areas, calibration, ranking
+from app.kernel.metrics.families.probabilities import areas, calibration, imcp, ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
@@ -113,6 +114,8 @@ def spreads(
         (AT_CUTS, OF_CURVES, 1, 2),
         (AT_CUTS, OF_CURVES, 2, 3),
         (AT_CUTS, OF_BOTH[:2], None, 2),
+        (NEAR_MEDIAN, [imcp.median_phi], 0, 2),
+        (NEAR_MEDIAN, [imcp.median_phi], 2, 3),
         (IN_BINS, OF_BOTH[2:], None, 2),
         (IN_BINS, [calibration.class_calibration_error], 0, 2),
         (IN_BINS, [calibration.class_calibration_error], 1, 3),
